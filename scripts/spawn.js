@@ -1,0 +1,13 @@
+// Runs one child to its end as if it were this process: same streams, signals passed on, its exit code kept.
+import { spawn } from 'node:child_process';
+
+/** Never returns before the child has ended; exits with the child's code, or 128 + signal as a shell does. */
+export function become(executable, args, options = {}) {
+  const child = spawn(executable, args, { stdio: 'inherit', ...options });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  child.on('error', (error) => {
+    process.stderr.write(`portcullis: cannot start ${executable}: ${error.message}\n`);
+    process.exit(1);
+  });
+  child.on('exit', (code, signal) => process.exit(code ?? 128 + ({ SIGHUP: 1, SIGINT: 2, SIGTERM: 15, SIGKILL: 9 }[signal] ?? 0)));
+}
