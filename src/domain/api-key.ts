@@ -1,0 +1,161 @@
+import { type ApiError, invalidRequest, notFound, permissionDenied, unauthorized } from './errors.ts';
+import { formatUsd } from './money.ts';
+import { formatTime, type PeriodUnit, windowEnd } from './time.ts';
+
+export type KeyKind = 'regular' | 'playground' | 'platform_secret';
+export type KeyStatus = 'active' | 'inactive';
+export type KeyState = 'deleted' | 'disabled' | 'expired' | 'limit_reached' | 'active';
+
+/** What decides whether a key may be used. Times in epoch ms, amounts in pico-dollars; null where there is none. */
+export interface ApiKey {
+  readonly kind: KeyKind;
+  readonly status: KeyStatus;
+  /** Set by disabling only. */
+  readonly disabledAt: number | null;
+  readonly deletedAt: number | null;
+  readonly expiresAt: number | null;
+  readonly usageLimit: bigint | null;
+  readonly usage: bigint;
+  /** The three period fields are null together. */
+  readonly periodUsageLimit: bigint | null;
+  readonly periodUsageDurationValue: number | null;
+  readonly periodUsageDurationUnit: PeriodUnit | null;
+  /** Spent in the window that began at `currentPeriodStartedAt`, which may have ended since. */
+  readonly currentPeriodUsage: bigint;
+  readonly currentPeriodStartedAt: number | null;
+}
+
+/** The window that runs at some instant. */
+export interface RunningPeriod {
+  readonly startedAt: number;
+  readonly resetAt: number;
+  readonly usage: bigint;
+}
+
+/** The recurring window that runs at `now`, or undefined: none is set, none has begun, or the last has ended. */
+export function runningPeriod(key: ApiKey, now: number): RunningPeriod | undefined {
+  const { currentPeriodStartedAt: startedAt, periodUsageDurationValue, periodUsageDurationUnit } = key;
+  if (startedAt === null || periodUsageDurationValue === null || periodUsageDurationUnit === null) return undefined;
+  const resetAt = windowEnd(startedAt, periodUsageDurationValue, periodUsageDurationUnit);
+  return now < resetAt ? { startedAt, resetAt, usage: key.currentPeriodUsage } : undefined;
+}
+
+const usageSpent = (key: ApiKey): boolean => key.usageLimit !== null && key.usage >= key.usageLimit;
+
+const periodSpent = (key: ApiKey, now: number): boolean =>
+  key.periodUsageLimit !== null && (runningPeriod(key, now)?.usage ?? 0n) >= key.periodUsageLimit;
+
+/** The state of a key, derived; when several hold: deleted, disabled, expired, limit_reached (decisions.md, section 3). */
+export function keyState(key: ApiKey, now: number): KeyState {
+  if (key.deletedAt !== null) return 'deleted';
+  if (key.disabledAt !== null) return 'disabled';
+  if (key.expiresAt !== null && key.expiresAt <= now) return 'expired';
+  return usageSpent(key) || periodSpent(key, now) ? 'limit_reached' : 'active';
+}
+
+function limitRefusal(key: ApiKey, now: number): ApiError {
+  if (key.usageLimit !== null && usageSpent(key)) {
+    const limit = formatUsd(key.usageLimit);
+    return unauthorized('usage_limit_reached', `This API key has reached its all-time usage limit of ${limit} USD.`);
+  }
+  const limit = formatUsd(key.periodUsageLimit ?? 0n);
+  const period = runningPeriod(key, now);
+  const reset =
+    period === undefined
+      ? 'It does not reset: the limit must be raised.'
+      : `It resets at ${formatTime(period.resetAt)}.`;
+  return unauthorized(
+    'usage_limit_reached',
+    `This API key has reached its recurring usage limit of ${limit} USD. ${reset}`,
+  );
+}
+
+/** The 401 with which a request bearing this key is refused at `now`, or undefined when it may pass. */
+export function refusal(key: ApiKey, now: number): ApiError | undefined {
+  switch (keyState(key, now)) {
+    case 'deleted':
+      return unauthorized('invalid_api_key', 'The API key is not valid.');
+    case 'disabled':
+      return unauthorized('api_key_disabled', 'This API key is disabled.');
+    case 'expired':
+      return unauthorized('api_key_expired', 'This API key has expired.');
+    case 'limit_reached':
+      return limitRefusal(key, now);
+    case 'active':
+      return undefined;
+  }
+}
+
+const refuseDeleted = (key: ApiKey): void => {
+  if (key.deletedAt !== null) throw notFound('There is no such key.');
+};
+
+/** Deleted is 404, then the playground key is 403: whatever is done to it, it is managed by the server. */
+function checkChangeable(key: ApiKey, action: string): void {
+  refuseDeleted(key);
+  if (key.kind === 'playground') throw permissionDenied(`A playground key cannot be ${action}.`);
+}
+
+/** Disable action, from any state but deleted. Disabling twice changes nothing. */
+export function disable(key: ApiKey, now: number): Partial<ApiKey> {
+  checkChangeable(key, 'disabled');
+  return key.disabledAt === null ? { status: 'inactive', disabledAt: now } : {};
+}
+
+/** Enable action: a TTL in the past is 400 at `/status`, nothing changed, and asks for reactivation. */
+export function enable(key: ApiKey, now: number): Partial<ApiKey> {
+  checkChangeable(key, 'enabled');
+  if (key.expiresAt !== null && key.expiresAt <= now) {
+    throw invalidRequest('The key has expired: reactivate it with a new expiration in the future.', '/status');
+  }
+  return { status: 'active', disabledAt: null };
+}
+
+/** Reactivation of an expired key (also one disabled meanwhile) with a new expiration in the future; anything else is 400. */
+export function reactivate(key: ApiKey, expiresAt: number, now: number): Partial<ApiKey> {
+  checkChangeable(key, 'reactivated');
+  if (key.expiresAt === null || key.expiresAt > now) throw invalidRequest('Only an expired key can be reactivated.');
+  if (expiresAt <= now) throw invalidRequest('The new expiration must lie in the future.', '/expiresAt');
+  return { status: 'active', disabledAt: null, expiresAt };
+}
+
+/** What the background job does to a key whose TTL has passed: the status alone. */
+export const expire = (key: ApiKey, now: number): Partial<ApiKey> =>
+  key.expiresAt !== null && key.expiresAt <= now ? { status: 'inactive' } : {};
+
+/** Throws unless the key may be rolled: regular keys only (403), in every state but deleted (404). Rolling changes no state. */
+export function checkRollable(key: ApiKey): void {
+  refuseDeleted(key);
+  if (key.kind !== 'regular') throw permissionDenied('Only a regular gateway key can be rolled.');
+}
+
+/** Delete action, from any state. Deletion is soft; a deleted key is 404. */
+export function remove(key: ApiKey, now: number): Partial<ApiKey> {
+  checkChangeable(key, 'deleted');
+  return { status: 'inactive', deletedAt: now };
+}
+
+/** Throws unless the key may be given a description or rules. */
+export const checkRenamable = (key: ApiKey): void => checkChangeable(key, 'renamed');
+export const checkTakesRules = (key: ApiKey): void => checkChangeable(key, 'given rules');
+
+/** New limits of a key; a recurring limit is all three period fields or none (null). */
+export interface KeyLimits {
+  readonly usageLimit: bigint | null;
+  readonly period: { readonly limit: bigint; readonly value: number; readonly unit: PeriodUnit } | null;
+}
+
+/** Sets the limits. Changing the length of the window ends the running one; changing only the amount keeps it. */
+export function setLimits(key: ApiKey, limits: KeyLimits): Partial<ApiKey> {
+  checkChangeable(key, 'limited');
+  const { period } = limits;
+  const sameLength =
+    period !== null && period.value === key.periodUsageDurationValue && period.unit === key.periodUsageDurationUnit;
+  return {
+    usageLimit: limits.usageLimit,
+    periodUsageLimit: period?.limit ?? null,
+    periodUsageDurationValue: period?.value ?? null,
+    periodUsageDurationUnit: period?.unit ?? null,
+    ...(sameLength ? {} : { currentPeriodUsage: 0n, currentPeriodStartedAt: null }),
+  };
+}
