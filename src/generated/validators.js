@@ -4,8 +4,6 @@ const require = createRequire(import.meta.url);
 
 export const validateIamRule = validate52;
 const schema19 = {
-  title: 'IamRule',
-  description: 'An IAM rule as the management API shows it.',
   type: 'object',
   additionalProperties: false,
   required: ['id', 'createdAt', 'updatedAt', 'ruleType', 'ruleValue', 'status', 'mode', 'description'],
@@ -18,15 +16,14 @@ const schema19 = {
     status: { $ref: 'RuleStatus' },
     mode: { $ref: 'RuleMode' },
     description: { type: ['string', 'null'] },
-    apiKeyId: { description: "Owner, when the rule is a key's; else null.", type: ['string', 'null'] },
-    memberId: { description: "Owner, when the rule is a member's; else null.", type: ['string', 'null'] },
-    organizationId: { description: "Owner, when the rule is the organization's; else null.", type: ['string', 'null'] },
+    apiKeyId: { type: ['string', 'null'] },
+    memberId: { type: ['string', 'null'] },
+    organizationId: { type: ['string', 'null'] },
   },
   $id: 'IamRule',
 };
 const func1 = Object.prototype.hasOwnProperty;
 const schema20 = {
-  title: 'RuleType',
   type: 'string',
   enum: [
     'allow_models',
@@ -90,12 +87,10 @@ function validate53(
 validate53.evaluated = { dynamicProps: false, dynamicItems: false };
 
 const schema21 = {
-  title: 'RuleValue',
   anyOf: [{ $ref: 'ModelsValue' }, { $ref: 'ProvidersValue' }, { $ref: 'PricingValue' }, { $ref: 'IpCidrsValue' }],
   $id: 'RuleValue',
 };
 const schema22 = {
-  title: 'ModelsValue',
   type: 'object',
   additionalProperties: false,
   required: ['models'],
@@ -257,7 +252,6 @@ function validate56(
 validate56.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
 const schema23 = {
-  title: 'ProvidersValue',
   type: 'object',
   additionalProperties: false,
   required: ['providers'],
@@ -416,8 +410,6 @@ function validate58(
 validate58.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
 const schema24 = {
-  title: 'PricingValue',
-  description: 'At least one property. Prices in USD per million tokens, decimal strings.',
   type: 'object',
   additionalProperties: false,
   minProperties: 1,
@@ -428,7 +420,7 @@ const schema24 = {
   },
   $id: 'PricingValue',
 };
-const schema25 = { title: 'PriceCap', type: ['string', 'number'], $id: 'PriceCap' };
+const schema25 = { type: ['string', 'number'], $id: 'PriceCap' };
 
 function validate61(
   data,
@@ -592,7 +584,6 @@ function validate60(
 validate60.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
 const schema26 = {
-  title: 'IpCidrsValue',
   type: 'object',
   additionalProperties: false,
   required: ['ipCidrs'],
@@ -852,7 +843,7 @@ function validate55(
 }
 validate55.evaluated = { dynamicProps: true, dynamicItems: false };
 
-const schema27 = { title: 'RuleStatus', type: 'string', enum: ['active', 'inactive'], $id: 'RuleStatus' };
+const schema27 = { type: 'string', enum: ['active', 'inactive'], $id: 'RuleStatus' };
 
 function validate68(
   data,
@@ -891,7 +882,7 @@ function validate68(
 }
 validate68.evaluated = { dynamicProps: false, dynamicItems: false };
 
-const schema28 = { title: 'RuleMode', type: 'string', enum: ['enforce', 'report'], $id: 'RuleMode' };
+const schema28 = { type: 'string', enum: ['enforce', 'report'], $id: 'RuleMode' };
 
 function validate70(
   data,
@@ -1241,45 +1232,24 @@ export const validateIpCidrsValue = validate65;
 
 export const validatePolicyData = validate72;
 const schema29 = {
-  title: 'PolicyData',
-  description:
-    'The rules that a decision looks up, a pure function of the active rule records. Maps keep the rule ids on every value, so that reasons cost nothing and nothing is scanned. Online it holds only the subjects of one call; exported it holds all of them; both decide alike.',
   type: 'object',
   additionalProperties: false,
   required: ['subjects'],
-  properties: {
-    subjects: {
-      description: 'By subject id. A subject without rules is there with an empty `enforce`; an absent subject denies.',
-      type: 'object',
-      additionalProperties: { $ref: 'SubjectRules' },
-    },
-  },
+  properties: { subjects: { type: 'object', additionalProperties: { $ref: 'SubjectRules' } } },
   $id: 'PolicyData',
 };
 const schema30 = {
-  title: 'SubjectRules',
   type: 'object',
   additionalProperties: false,
   required: ['enforce'],
   properties: {
-    enforce: { description: 'The rules in mode `enforce`.', $ref: 'RuleSet' },
-    shadow: {
-      description:
-        'The rules of both modes together; present exactly when the subject has an active rule in mode `report`.',
-      $ref: 'RuleSet',
-    },
-    report_rules: {
-      description: 'Ids of the rules in mode `report`, as a set; present exactly when `shadow` is.',
-      type: 'object',
-      additionalProperties: { const: true },
-    },
+    enforce: { $ref: 'RuleSet' },
+    shadow: { $ref: 'RuleSet' },
+    report_rules: { type: 'object', additionalProperties: { const: true } },
   },
   $id: 'SubjectRules',
 };
 const schema31 = {
-  title: 'RuleSet',
-  description:
-    'One entry for each kind and effect that has a rule. A present allow kind restricts, whatever it matches.',
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -1295,33 +1265,17 @@ const schema31 = {
   $id: 'RuleSet',
 };
 const schema32 = {
-  title: 'ModelRules',
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'exact', 'prefixes'],
   properties: {
-    rules: { description: 'Every rule of this kind and effect.', $ref: 'RuleIds' },
-    exact: {
-      description: 'Name to the rules that list it.',
-      type: 'object',
-      additionalProperties: { $ref: 'RuleIds' },
-    },
-    prefixes: {
-      description: 'Entry as written, with its final `*`, to the prefix (may be empty) and the rules that list it.',
-      type: 'object',
-      additionalProperties: { $ref: 'PrefixEntry' },
-    },
+    rules: { $ref: 'RuleIds' },
+    exact: { type: 'object', additionalProperties: { $ref: 'RuleIds' } },
+    prefixes: { type: 'object', additionalProperties: { $ref: 'PrefixEntry' } },
   },
   $id: 'ModelRules',
 };
-const schema33 = {
-  title: 'RuleIds',
-  description: 'Sorted, without repeats.',
-  type: 'array',
-  minItems: 1,
-  items: { type: 'string', minLength: 1 },
-  $id: 'RuleIds',
-};
+const schema33 = { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 }, $id: 'RuleIds' };
 
 function validate76(
   data,
@@ -1402,7 +1356,6 @@ function validate76(
 validate76.evaluated = { items: true, dynamicProps: false, dynamicItems: false };
 
 const schema34 = {
-  title: 'PrefixEntry',
   type: 'object',
   additionalProperties: false,
   required: ['prefix', 'rules'],
@@ -1677,18 +1630,10 @@ function validate75(
 validate75.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
 const schema35 = {
-  title: 'ProviderRules',
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'exact'],
-  properties: {
-    rules: { $ref: 'RuleIds' },
-    exact: {
-      description: 'Provider id, `custom` or `custom:<name>` to the rules that list it.',
-      type: 'object',
-      additionalProperties: { $ref: 'RuleIds' },
-    },
-  },
+  properties: { rules: { $ref: 'RuleIds' }, exact: { type: 'object', additionalProperties: { $ref: 'RuleIds' } } },
   $id: 'ProviderRules',
 };
 
@@ -1814,28 +1759,22 @@ function validate84(
 validate84.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
 const schema36 = {
-  title: 'PricingRules',
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'conditions'],
   properties: {
     rules: { $ref: 'RuleIds' },
-    conditions: {
-      description: 'Rule id to its conditions, at least one.',
-      type: 'object',
-      additionalProperties: { $ref: 'PricingCondition' },
-    },
+    conditions: { type: 'object', additionalProperties: { $ref: 'PricingCondition' } },
   },
   $id: 'PricingRules',
 };
 const schema37 = {
-  title: 'PricingCondition',
   type: 'object',
   additionalProperties: false,
   properties: {
     pricing_type: { type: 'string', enum: ['free', 'paid'] },
-    max_input_price: { description: 'Pico-dollars per token.', type: 'integer', minimum: 0 },
-    max_output_price: { description: 'Pico-dollars per token.', type: 'integer', minimum: 0 },
+    max_input_price: { type: 'integer', minimum: 0 },
+    max_output_price: { type: 'integer', minimum: 0 },
   },
   $id: 'PricingCondition',
 };
@@ -2116,18 +2055,10 @@ function validate89(
 validate89.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
 const schema38 = {
-  title: 'IpRules',
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'ranges'],
-  properties: {
-    rules: { $ref: 'RuleIds' },
-    ranges: {
-      description: 'Canonical CIDR to the rules that list it.',
-      type: 'object',
-      additionalProperties: { $ref: 'RuleIds' },
-    },
-  },
+  properties: { rules: { $ref: 'RuleIds' }, ranges: { type: 'object', additionalProperties: { $ref: 'RuleIds' } } },
   $id: 'IpRules',
 };
 
@@ -2727,63 +2658,27 @@ export const validateIpRules = validate95;
 
 export const validatePolicyDecision = validate103;
 const schema39 = {
-  title: 'PolicyDecision',
-  description:
-    'What the entrypoint `decision` answers. A candidate is permitted exactly when no violation names it and no violation lacks a candidate; a result in which a candidate is neither permitted nor violated is a failure to evaluate, never a pass.',
   type: 'object',
   additionalProperties: false,
   required: ['permitted', 'violations'],
   properties: {
-    permitted: {
-      description: 'Ids of the candidates that every scope lets through. A set; order means nothing.',
-      type: 'array',
-      items: { type: 'string' },
-    },
-    violations: {
-      description: 'Every violation of every candidate in every scope. A set; order means nothing.',
-      type: 'array',
-      items: { $ref: 'PolicyViolation' },
-    },
-    shadow: {
-      description: 'Present exactly when a subject of the call has a rule in mode `report`.',
-      $ref: 'PolicyShadow',
-    },
+    permitted: { type: 'array', items: { type: 'string' } },
+    violations: { type: 'array', items: { $ref: 'PolicyViolation' } },
+    shadow: { $ref: 'PolicyShadow' },
   },
   $id: 'PolicyDecision',
 };
 const schema40 = {
-  title: 'PolicyViolation',
-  description:
-    'effect `deny`: a deny rule matched. effect `allow`: the scope has allow rules of this kind and none matched.',
   type: 'object',
   additionalProperties: false,
   required: ['scope', 'kind', 'effect', 'ruleIds', 'values'],
   properties: {
     scope: { type: 'string', enum: ['organization', 'member', 'key'] },
-    kind: {
-      description: '`<effect>_<kind>` is the rule type.',
-      type: 'string',
-      enum: ['models', 'providers', 'pricing', 'ip_cidrs'],
-    },
+    kind: { type: 'string', enum: ['models', 'providers', 'pricing', 'ip_cidrs'] },
     effect: { type: 'string', enum: ['allow', 'deny'] },
-    candidate: {
-      description:
-        'Candidate id; absent for `ip_cidrs`, which is judged once per scope and counts for every candidate.',
-      type: 'string',
-    },
-    ruleIds: {
-      description: 'Sorted. deny: the matching rules (unknown address: all of the kind). allow: all rules of the kind.',
-      type: 'array',
-      minItems: 1,
-      items: { type: 'string' },
-    },
-    values: {
-      description:
-        "Sorted, without repeats. deny: the entries that matched, as in the data document (model names and prefixes with `*`, provider names, ranges; for pricing `pricingType=free|paid`, `maxInputPrice=<pico>`, `maxOutputPrice=<pico>`: the conditions that tripped). allow: what was offered (the candidate's names, its provider names, the client address; for pricing the three of `pricingType=free|paid`, `inputPrice=<pico>|unknown`, `outputPrice=<pico>|unknown`). Unknown client address: `unknown`, with either effect.",
-      type: 'array',
-      minItems: 1,
-      items: { type: 'string' },
-    },
+    candidate: { type: 'string' },
+    ruleIds: { type: 'array', minItems: 1, items: { type: 'string' } },
+    values: { type: 'array', minItems: 1, items: { type: 'string' } },
   },
   $id: 'PolicyViolation',
 };
@@ -3097,25 +2992,13 @@ function validate104(
 validate104.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
 const schema41 = {
-  title: 'PolicyShadow',
-  description: 'The same evaluation with the report rules enforced as well. It never changes the answer.',
   type: 'object',
   additionalProperties: false,
   required: ['permitted', 'would_deny', 'would_allow'],
   properties: {
     permitted: { type: 'array', items: { type: 'string' } },
-    would_deny: {
-      description:
-        "Report rules among the shadow's violations of a candidate that enforcement permits and the shadow does not. A set.",
-      type: 'array',
-      items: { type: 'string' },
-    },
-    would_allow: {
-      description:
-        'Report allow rules that match a candidate which only the shadow permits. A rule here is not in `would_deny`. A set.',
-      type: 'array',
-      items: { type: 'string' },
-    },
+    would_deny: { type: 'array', items: { type: 'string' } },
+    would_allow: { type: 'array', items: { type: 'string' } },
   },
   $id: 'PolicyShadow',
 };
@@ -3494,40 +3377,18 @@ export const validatePolicyShadow = validate106;
 
 export const validatePolicyInput = validate108;
 const schema42 = {
-  title: 'PolicyInput',
-  description:
-    'The facts of one call, gathered by the PIP. The PDP reads nothing else but its data document: no clock, no catalogue.',
   type: 'object',
   additionalProperties: false,
   required: ['action', 'client_ip', 'subjects', 'candidates'],
   properties: {
-    action: {
-      description: 'What the call does. `moderation` skips the model and pricing kinds.',
-      type: 'string',
-      enum: ['chat', 'moderation', 'image'],
-    },
-    client_ip: {
-      description: 'Canonical client address (IPv4-mapped IPv6 as IPv4), or null when it cannot be determined.',
-      type: ['string', 'null'],
-    },
-    subjects: {
-      description: 'Whose rules apply, outermost scope first. A candidate must pass every one.',
-      type: 'array',
-      minItems: 1,
-      maxItems: 3,
-      items: { $ref: 'PolicySubject' },
-    },
-    candidates: {
-      description: 'The mappings (model at a provider) that could serve the call, ids unique, each judged alone.',
-      type: 'array',
-      minItems: 1,
-      items: { $ref: 'PolicyCandidate' },
-    },
+    action: { type: 'string', enum: ['chat', 'moderation', 'image'] },
+    client_ip: { type: ['string', 'null'] },
+    subjects: { type: 'array', minItems: 1, maxItems: 3, items: { $ref: 'PolicySubject' } },
+    candidates: { type: 'array', minItems: 1, items: { $ref: 'PolicyCandidate' } },
   },
   $id: 'PolicyInput',
 };
 const schema43 = {
-  title: 'PolicySubject',
   type: 'object',
   additionalProperties: false,
   required: ['scope', 'id'],
@@ -3666,29 +3527,16 @@ function validate109(
 validate109.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
 const schema44 = {
-  title: 'PolicyCandidate',
   type: 'object',
   additionalProperties: false,
   required: ['id', 'names', 'provider_names', 'free'],
   properties: {
-    id: { description: 'Unique id of the mapping: `provider/model`.', type: 'string', minLength: 1 },
-    names: {
-      description:
-        'Every name a model rule may use: canonical id, its aliases, and `provider/` before each of them; a custom model has the one name `<custom>/<model>`.',
-      type: 'array',
-      minItems: 1,
-      items: { type: 'string', minLength: 1 },
-    },
-    provider_names: {
-      description:
-        'Every name a provider rule may use: the provider id; for a custom provider `custom` and `custom:<name>`.',
-      type: 'array',
-      minItems: 1,
-      items: { type: 'string', minLength: 1 },
-    },
-    free: { description: 'True: pricing type `free`. False: `paid`.', type: 'boolean' },
-    input_price: { description: 'Pico-dollars per input token; absent when unknown.', type: 'integer', minimum: 0 },
-    output_price: { description: 'Pico-dollars per output token; absent when unknown.', type: 'integer', minimum: 0 },
+    id: { type: 'string', minLength: 1 },
+    names: { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 } },
+    provider_names: { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 } },
+    free: { type: 'boolean' },
+    input_price: { type: 'integer', minimum: 0 },
+    output_price: { type: 'integer', minimum: 0 },
   },
   $id: 'PolicyCandidate',
 };
