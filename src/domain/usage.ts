@@ -1,0 +1,76 @@
+/**
+ * What one call consumed, in one normal form for every provider (decisions.md, section 5): `promptTokens` includes cached
+ * reads and writes, `completionTokens` includes reasoning. Every count is a whole number, zero where nothing was reported.
+ */
+export interface Usage {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** Part of `completionTokens`. */
+  readonly reasoningTokens: number;
+  /** Read from the provider's cache; part of `promptTokens`, as are the next five. */
+  readonly cachedTokens: number;
+  readonly cacheWrite5mTokens: number;
+  readonly cacheWrite1hTokens: number;
+  readonly promptAudioTokens: number;
+  readonly promptImageTokens: number;
+  readonly promptVideoTokens: number;
+  /** Part of `completionTokens`, as is the next. */
+  readonly completionAudioTokens: number;
+  readonly completionImageTokens: number;
+  /** Generated images. */
+  readonly images: number;
+  readonly webSearches: number;
+  /** True when the provider gave no numbers and ours are a guess. */
+  readonly estimated: boolean;
+}
+
+/** Nothing consumed. */
+export const NO_USAGE: Usage = {
+  promptTokens: 0,
+  completionTokens: 0,
+  reasoningTokens: 0,
+  cachedTokens: 0,
+  cacheWrite5mTokens: 0,
+  cacheWrite1hTokens: 0,
+  promptAudioTokens: 0,
+  promptImageTokens: 0,
+  promptVideoTokens: 0,
+  completionAudioTokens: 0,
+  completionImageTokens: 0,
+  images: 0,
+  webSearches: 0,
+  estimated: false,
+};
+
+/**
+ * A usage whose parts fit into their wholes: an upstream's numbers are clamped, so that no price is ever taken of a negative
+ * remainder. The parts of the prompt claim it in this order: cached reads, writes of an hour, writes of five minutes.
+ */
+export function normaliseUsage(reported: Partial<Usage>): Usage {
+  const usage = { ...NO_USAGE, ...reported };
+  const cachedTokens = Math.min(usage.cachedTokens, usage.promptTokens);
+  const cacheWrite1hTokens = Math.min(usage.cacheWrite1hTokens, usage.promptTokens - cachedTokens);
+  const uncached = usage.promptTokens - cachedTokens - cacheWrite1hTokens;
+  return {
+    ...usage,
+    cachedTokens,
+    cacheWrite1hTokens,
+    cacheWrite5mTokens: Math.min(usage.cacheWrite5mTokens, uncached),
+    promptAudioTokens: Math.min(usage.promptAudioTokens, usage.promptTokens),
+    promptImageTokens: Math.min(usage.promptImageTokens, usage.promptTokens),
+    promptVideoTokens: Math.min(usage.promptVideoTokens, usage.promptTokens),
+    reasoningTokens: Math.min(usage.reasoningTokens, usage.completionTokens),
+    completionAudioTokens: Math.min(usage.completionAudioTokens, usage.completionTokens),
+    completionImageTokens: Math.min(usage.completionImageTokens, usage.completionTokens),
+  };
+}
+
+/** A guess for a provider that reported nothing: one token for every four bytes of UTF-8, rounded up. */
+export function estimateUsage(promptBytes: number, completionBytes: number): Usage {
+  return {
+    ...NO_USAGE,
+    promptTokens: Math.ceil(promptBytes / 4),
+    completionTokens: Math.ceil(completionBytes / 4),
+    estimated: true,
+  };
+}

@@ -1,0 +1,74 @@
+import { lookup as dnsLookup } from 'node:dns';
+import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { buildConnector } from 'undici';
+import { TransportError } from './transport-error.ts';
+
+/** Where a request may connect to: `trusted` anywhere (the operator named it), `public` only to global unicast addresses. */
+export type AddressPolicy = 'trusted' | 'public';
+
+const V4_RESERVED = [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['168.63.129.16', 32], // a cloud's metadata service on a public address
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 3],
+] as const;
+
+/** Inside 2000::/3, the only block of IPv6 that is global unicast: what tunnels to IPv4 or is no address of a host. */
+const V6_RESERVED = [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['3fff::', 20],
+] as const;
+
+const v4Reserved = new BlockList();
+for (const [net, prefix] of V4_RESERVED) v4Reserved.addSubnet(net, prefix, 'ipv4');
+const v6Global = new BlockList();
+v6Global.addSubnet('2000::', 3, 'ipv6');
+const v6Reserved = new BlockList();
+for (const [net, prefix] of V6_RESERVED) v6Reserved.addSubnet(net, prefix, 'ipv6');
+
+/** True for a global unicast address; false for anything else: loopback, private, link-local, metadata, mapped, malformed. */
+export function isPublicAddress(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return !v4Reserved.check(address, 'ipv4');
+  return family === 6 && v6Global.check(address, 'ipv6') && !v6Reserved.check(address, 'ipv6');
+}
+
+const refused = (): TransportError => new TransportError('connection', 'the address is not public');
+
+/** Resolves a name and hands on its public addresses only: the connection is made to an address that was judged. */
+const publicLookup: LookupFunction = (hostname, options, callback) => {
+  dnsLookup(hostname, { ...options, all: true }, (error, addresses) => {
+    const permitted = error === null ? addresses.filter(({ address }) => isPublicAddress(address)) : [];
+    const [first] = permitted;
+    if (first === undefined) callback(error ?? refused(), options.all === true ? [] : '');
+    else if (options.all === true) callback(null, permitted);
+    else callback(null, first.address, first.family);
+  });
+};
+
+/** The connector of a pool: judges a literal address before, and the addresses of a name while, it connects. */
+export function guardedConnector(policy: AddressPolicy, timeoutMs: number): buildConnector.connector {
+  const base = { timeout: timeoutMs, allowH2: false };
+  if (policy === 'trusted') return buildConnector(base);
+  const connect = buildConnector({ ...base, lookup: publicLookup });
+  return (options, callback) => {
+    if (isIP(options.hostname) !== 0 && !isPublicAddress(options.hostname)) {
+      queueMicrotask(() => callback(refused(), null));
+    } else {
+      connect(options, callback);
+    }
+  };
+}

@@ -1,0 +1,103 @@
+/** The producer of a queue: told when to wait, when to go on, and that nobody reads any more. */
+export interface ChunkSource {
+  pause(): void;
+  resume(): void;
+  cancel(): void;
+}
+
+const HIGH_WATER_BYTES = 64 * 1024;
+
+interface Waiter {
+  resolve(result: IteratorResult<Buffer, undefined>): void;
+  reject(error: Error): void;
+}
+
+/**
+ * Chunks between a producer that pushes and one consumer that pulls, bounded by back-pressure. Leaving the loop early
+ * (`break`, `return`, a throw) cancels the producer.
+ */
+export class ChunkQueue implements AsyncIterableIterator<Buffer, undefined> {
+  readonly #source: ChunkSource;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #paused = false;
+  #ended = false;
+  #error: Error | undefined;
+  #waiter: Waiter | undefined;
+
+  constructor(source: ChunkSource) {
+    this.#source = source;
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#ended) return;
+    const waiter = this.#waiter;
+    if (waiter !== undefined) {
+      this.#waiter = undefined;
+      waiter.resolve({ done: false, value: chunk });
+      return;
+    }
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (!this.#paused && this.#bytes >= HIGH_WATER_BYTES) {
+      this.#paused = true;
+      this.#source.pause();
+    }
+  }
+
+  /** No more chunks; with an error, the reader gets it after what is queued. */
+  end(error?: Error): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#error = error;
+    const waiter = this.#waiter;
+    if (waiter === undefined) return;
+    this.#waiter = undefined;
+    if (error === undefined) {
+      waiter.resolve({ done: true, value: undefined });
+    } else {
+      this.#error = undefined;
+      waiter.reject(error);
+    }
+  }
+
+  next(): Promise<IteratorResult<Buffer, undefined>> {
+    const value = this.#chunks.shift();
+    if (value !== undefined) {
+      this.#bytes -= value.length;
+      if (this.#paused && this.#bytes === 0) {
+        this.#paused = false;
+        this.#source.resume();
+      }
+      return Promise.resolve({ done: false, value });
+    }
+    if (this.#error !== undefined) {
+      const error = this.#error;
+      this.#error = undefined;
+      return Promise.reject(error);
+    }
+    if (this.#ended) return Promise.resolve({ done: true, value: undefined });
+    return new Promise((resolve, reject) => {
+      this.#waiter = { resolve, reject };
+    });
+  }
+
+  return(): Promise<IteratorResult<Buffer, undefined>> {
+    this.#chunks = [];
+    this.#bytes = 0;
+    this.#error = undefined;
+    if (!this.#ended) {
+      this.end();
+      this.#source.cancel();
+    }
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+}
