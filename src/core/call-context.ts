@@ -1,0 +1,15 @@
+/** What a door (HTTP, MCP) tells the core about one operation, and what the core tells it before the answer is there. */
+export interface CallContext {
+  readonly requestId: string;
+  readonly clientRequestId: string | undefined;
+  /** Canonical client address, or null when it cannot be determined. */
+  readonly clientIp: string | null;
+  /** Aborted when the client leaves: the upstream call is then cancelled. */
+  readonly signal: AbortSignal;
+  /** One attempt only (`x-no-fallback`). */
+  readonly noFallback: boolean;
+  /** Called once a decision is made, whatever it is; `policyRevision` is what `x-policy-revision` shows. */
+  onDecision(decisionId: string, policyRevision: string): void;
+  /** Called once the call has its row. */
+  onCall(callId: string): void;
+}

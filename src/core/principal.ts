@@ -1,0 +1,13 @@
+import type { PolicySubject } from '../generated/types.ts';
+
+/** Who authenticated: a gateway key with its owner and place. Made by `authenticate` alone. */
+export interface Principal {
+  readonly keyId: string;
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly memberId: string;
+  /** Whose rules apply, outermost scope first. */
+  readonly subjects: readonly PolicySubject[];
+  /** The organization's rule revision when the key was read. */
+  readonly ruleRevision: number;
+}

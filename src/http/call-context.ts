@@ -1,0 +1,31 @@
+import type { CallContext } from '../core/call-context.ts';
+import type { Principal } from '../core/principal.ts';
+import type { AppContext } from './state.ts';
+
+/** The principal that `authenticate` left. */
+export function principalOf(ctx: AppContext): Principal {
+  if (ctx.state.principal === undefined) throw new Error('the route lacks its authenticate step');
+  return ctx.state.principal;
+}
+
+const isTrue = (header: string | string[] | undefined): boolean => header === 'true';
+
+/** What the core needs to know of the HTTP request; tells the caller, in headers, of the decision as soon as it is made. */
+export function callContext(ctx: AppContext): CallContext {
+  const { state, req, res } = ctx;
+  return {
+    requestId: state.requestId,
+    clientRequestId: state.clientRequestId,
+    clientIp: state.clientIp,
+    signal: state.signal,
+    noFallback: isTrue(req.headers['x-no-fallback']),
+    onDecision(decisionId, policyRevision) {
+      state.decisionId = decisionId;
+      res.setHeader('x-decision-id', decisionId);
+      res.setHeader('x-policy-revision', policyRevision);
+    },
+    onCall(callId) {
+      state.callId = callId;
+    },
+  };
+}

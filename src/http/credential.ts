@@ -1,0 +1,30 @@
+import type { IncomingMessage } from 'node:http';
+import { invalidRequest } from '../domain/errors.ts';
+
+const SENT_ONCE = ['authorization', 'x-api-key'];
+
+/**
+ * Refuses a request whose credential is ambiguous: two lines of one header, or two headers that differ
+ * (decisions.md, section 5, hostile inputs). Read from the raw lines, since Node drops a second `authorization` silently.
+ */
+function assertUnambiguous(req: IncomingMessage): void {
+  const seen = new Map<string, string>();
+  for (let i = 0; i < req.rawHeaders.length; i += 2) {
+    const name = req.rawHeaders[i];
+    if (name === undefined || (name.length !== 13 && name.length !== 9)) continue;
+    const lower = name.toLowerCase();
+    if (!SENT_ONCE.includes(lower)) continue;
+    if (seen.has(lower)) throw invalidRequest(`The request has more than one ${lower} header.`);
+    seen.set(lower, req.rawHeaders[i + 1] ?? '');
+  }
+  const [bearer, apiKey] = [seen.get('authorization'), seen.get('x-api-key')];
+  if (bearer !== undefined && apiKey !== undefined && bearer.replace(/^bearer +/i, '') !== apiKey) {
+    throw invalidRequest('The request has two different credentials.');
+  }
+}
+
+/** The bearer token of a request, or undefined when it has none. Throws 400 when the credential is ambiguous. */
+export function bearerToken(req: IncomingMessage): string | undefined {
+  assertUnambiguous(req);
+  return /^bearer +(\S+) *$/i.exec(req.headers.authorization ?? '')?.[1];
+}

@@ -1,0 +1,57 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type Koa from 'koa';
+
+export interface ListenOptions {
+  host: string;
+  /** 0 takes any free port. */
+  port: number;
+  /** Milliseconds for a client to send its headers, and then its body. */
+  headersTimeoutMs: number;
+  bodyTimeoutMs: number;
+}
+
+export interface Listener {
+  /** Where it listens, as a URL without a final slash. */
+  readonly origin: string;
+  /** Stops accepting, waits for what runs, at most `graceMs`, then ends the rest. */
+  close(graceMs: number): Promise<void>;
+}
+
+const originOf = ({ address, port, family }: AddressInfo): string =>
+  `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+
+function listening(server: Server, host: string, port: number): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      const address = server.address();
+      if (address === null || typeof address === 'string') reject(new Error('not a network listener'));
+      else resolve(address);
+    });
+  });
+}
+
+/** Serves an app. Rejects when the address cannot be had. */
+export async function listen<State>(app: Koa<State>, options: ListenOptions): Promise<Listener> {
+  const server = createServer(
+    {
+      headersTimeout: options.headersTimeoutMs,
+      requestTimeout: options.headersTimeoutMs + options.bodyTimeoutMs,
+      connectionsCheckingInterval: 1000,
+    },
+    app.callback(),
+  );
+  const address = await listening(server, options.host, options.port);
+  return {
+    origin: originOf(address),
+    async close(graceMs) {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      const ending = setTimeout(() => server.closeAllConnections(), graceMs);
+      await closed;
+      clearTimeout(ending);
+    },
+  };
+}

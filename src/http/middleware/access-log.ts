@@ -1,0 +1,33 @@
+import type { Telemetry } from '../../telemetry.ts';
+import type { AppMiddleware } from '../state.ts';
+
+/**
+ * Logs each request once, when its connection is done with it: `close` comes for an aborted answer too, Koa's `finish`
+ * does not. The same event tells the steps below that the client has left.
+ */
+export function accessLog(telemetry: Telemetry): AppMiddleware {
+  return (ctx, next) => {
+    const startedAt = performance.now();
+    const { req, res, state } = ctx;
+    const client = new AbortController();
+    state.signal = client.signal;
+    res.on('close', () => {
+      const aborted = !res.writableFinished;
+      if (aborted) client.abort();
+      telemetry.access({
+        requestId: state.requestId,
+        method: req.method ?? '',
+        path: ctx.path,
+        status: res.statusCode,
+        durationMs: Math.round((performance.now() - startedAt) * 1000) / 1000,
+        aborted,
+        clientIp: state.clientIp,
+        keyId: state.principal?.keyId,
+        callId: state.callId,
+        decisionId: state.decisionId,
+        code: state.errorCode,
+      });
+    });
+    return next();
+  };
+}

@@ -1,0 +1,32 @@
+import { isIP } from 'node:net';
+import { ApiError } from '../../domain/errors.ts';
+import type { AppMiddleware } from '../state.ts';
+
+const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
+
+/** The host name of a `Host` header, lower-cased, without its port. */
+export const hostName = (header: string): string => header.toLowerCase().replace(/:\d*$/, '');
+
+const bracketed = (address: string): string => (isIP(address) === 6 ? `[${address}]` : address);
+
+export interface HostCheckOptions {
+  /** The address that the listener is bound to. */
+  boundHost: string;
+  publicUrl: string | undefined;
+  allowedHosts: readonly string[];
+}
+
+/**
+ * Refuses a foreign `Host` with 421, so that a web page cannot reach a loopback listener by rebinding its own name to it
+ * (decisions.md, section 1). A listener bound to every address also accepts any literal address: a name cannot be rebound to itself.
+ */
+export function hostCheck(options: HostCheckOptions): AppMiddleware {
+  const known = new Set([...LOOPBACK, bracketed(options.boundHost), ...options.allowedHosts.map(hostName)]);
+  if (options.publicUrl !== undefined) known.add(new URL(options.publicUrl).hostname);
+  const anyAddress = options.boundHost === '0.0.0.0' || options.boundHost === '::';
+  return (ctx, next) => {
+    const name = hostName(ctx.req.headers.host ?? '');
+    if (known.has(name) || (anyAddress && isIP(name.replace(/^\[|\]$/g, '')) !== 0)) return next();
+    throw new ApiError(421, 'misdirected_request', 'This gateway does not serve the host named in the request.');
+  };
+}

@@ -1,0 +1,17 @@
+import { newId } from '../../domain/id.ts';
+import type { AppMiddleware } from '../state.ts';
+
+const WELL_FORMED = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** Gives the request an id of ours; the caller's own is kept beside it if it is well formed (decisions.md, section 5). */
+export const requestId: AppMiddleware = (ctx, next) => {
+  const id = newId('req');
+  ctx.state.requestId = id;
+  ctx.res.setHeader('x-request-id', id);
+  const own = ctx.req.headers['x-request-id'];
+  if (typeof own === 'string' && WELL_FORMED.test(own)) {
+    ctx.state.clientRequestId = own;
+    ctx.res.setHeader('x-client-request-id', own);
+  }
+  return next();
+};

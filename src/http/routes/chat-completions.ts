@@ -1,0 +1,32 @@
+import type { CompleteChat } from '../../core/complete-chat.ts';
+import { validateChatRequest } from '../../generated/validators.js';
+import type { Telemetry } from '../../telemetry.ts';
+import { callContext, principalOf } from '../call-context.ts';
+import { writeEventStream } from '../event-stream.ts';
+import type { AppMiddleware } from '../state.ts';
+import { validate } from '../validate.ts';
+
+export interface ChatCompletionsDeps {
+  completeChat: CompleteChat;
+  telemetry: Telemetry;
+  keepAliveMs: number;
+}
+
+/** `POST /v1/chat/completions`: OpenAI's request and answer, JSON or server-sent events. */
+export function chatCompletionsRoute({ completeChat, telemetry, keepAliveMs }: ChatCompletionsDeps): AppMiddleware {
+  return async (ctx) => {
+    const request = validate(validateChatRequest, ctx.state.body);
+    const outcome = await completeChat(principalOf(ctx), callContext(ctx), request);
+    if (outcome.kind === 'completion') {
+      ctx.type = 'application/json';
+      ctx.body = JSON.stringify(outcome.completion);
+      return;
+    }
+    await writeEventStream(ctx.res, outcome.chunks, {
+      signal: ctx.state.signal,
+      keepAliveMs,
+      onFailure: (error) => telemetry.failure(ctx.state.requestId, error),
+    });
+    ctx.respond = false;
+  };
+}

@@ -1,0 +1,87 @@
+import pino, { type DestinationStream, type Logger as PinoLogger } from 'pino';
+
+export interface TelemetryOptions {
+  /** Least severe level that is written. */
+  level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+  /** Where the access log goes: a file's path, `stdout`, or `off`. */
+  accessLog: string;
+}
+
+/** One line of the access log: what happened, never what was said. No prompt, no secret. */
+export interface AccessRecord {
+  requestId: string;
+  method: string;
+  path: string;
+  status: number;
+  /** Milliseconds from the request's arrival to the connection's or answer's end. */
+  durationMs: number;
+  /** True when the client left before the answer was complete. */
+  aborted: boolean;
+  clientIp: string | null;
+  keyId: string | undefined;
+  callId: string | undefined;
+  decisionId: string | undefined;
+  code: string | undefined;
+}
+
+/** Everything that is logged, one helper for each event, so that redaction and names live in one file. */
+export interface Telemetry {
+  access(record: AccessRecord): void;
+  /** A fault of ours that a caller saw as a 500 or 503: its cause, for the operator alone. */
+  failure(requestId: string, error: unknown): void;
+  /** An upstream attempt that failed; `detail` has been scrubbed. */
+  attemptFailed(callId: string, mapping: string, errorType: string, detail: string): void;
+  info(message: string, fields?: Record<string, unknown>): void;
+  warn(message: string, fields?: Record<string, unknown>): void;
+  /** Resolves when all that was logged has been handed to the system. */
+  close(): Promise<void>;
+}
+
+/** The chain of causes as text. A bound keeps a hostile upstream's text from filling the log. */
+export function errorText(error: unknown, depth = 4): string {
+  if (!(error instanceof Error)) return String(error).slice(0, 2000);
+  const cause = error.cause === undefined || depth === 0 ? '' : ` <- ${errorText(error.cause, depth - 1)}`;
+  return `${(error.stack ?? error.message).slice(0, 4000)}${cause}`;
+}
+
+/** Buffered, written behind: the log must not slow the calls that it is about. */
+function destination(target: string): DestinationStream & { end(): void; on(event: 'close', listener: () => void): unknown } {
+  return pino.destination({ dest: target === 'stdout' ? 1 : target, sync: false, minLength: 16_384, mkdir: true, append: true });
+}
+
+export function createTelemetry(options: TelemetryOptions): Telemetry {
+  const streams: ReturnType<typeof destination>[] = [];
+  const logger = (target: string, level: string): PinoLogger => {
+    if (target === 'off' || level === 'silent') return pino({ level: 'silent' });
+    const stream = destination(target);
+    streams.push(stream);
+    return pino({ base: null, level, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  };
+  const log = logger('stdout', options.level);
+  const accessLogger = logger(options.accessLog, options.level === 'silent' ? 'silent' : 'info');
+  // Buffered lines reach a quiet terminal within a second.
+  const flushing = setInterval(() => {
+    log.flush();
+    accessLogger.flush();
+  }, 1000).unref();
+
+  return {
+    access: (record) => accessLogger.info(record, 'request'),
+    failure: (requestId, error) => log.error({ requestId, error: errorText(error) }, 'failure'),
+    attemptFailed: (callId, mapping, errorType, detail) => log.warn({ callId, mapping, errorType, detail }, 'attempt failed'),
+    info: (message, fields = {}) => log.info(fields, message),
+    warn: (message, fields = {}) => log.warn(fields, message),
+    async close() {
+      clearInterval(flushing);
+      await Promise.all(
+        streams.map(
+          (stream) =>
+            new Promise<void>((resolve) => {
+              stream.on('close', resolve);
+              stream.end();
+            }),
+        ),
+      );
+    },
+  };
+}

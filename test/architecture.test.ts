@@ -1,0 +1,156 @@
+// The house rules of the README ("Where things live"), enforced: ranks, no cycles, one home for each external package.
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const src = path.join(root, 'src');
+
+/** A folder or file directly under `src`, and how high it stands: imports go to lower ranks only. */
+const RANKS: Record<string, number> = {
+  generated: 0,
+  domain: 1,
+  'config.ts': 1,
+  'telemetry.ts': 1,
+  net: 1,
+  catalog: 2,
+  store: 2,
+  policy: 2,
+  providers: 2,
+  core: 3,
+  admin: 4,
+  workbench: 4,
+  mcp: 5,
+  oauth: 5,
+  http: 6,
+  'container.ts': 7,
+  'main.ts': 7,
+  'cli.ts': 7,
+  cli: 7,
+};
+
+/** Same-rank imports that the architecture allows. */
+const ALLOWED_SIDEWAYS = [
+  ['net', 'domain'],
+  ['net', 'config.ts'],
+  ['net', 'telemetry.ts'],
+  ['config.ts', 'domain'],
+  ['telemetry.ts', 'domain'],
+  ['telemetry.ts', 'config.ts'],
+  ['main.ts', 'container.ts'],
+  ['cli.ts', 'cli'],
+  ['cli', 'main.ts'],
+  ['cli', 'container.ts'],
+];
+
+const PACKAGE_HOMES: Record<string, string[]> = {
+  koa: ['src/http', 'src/oauth'],
+  '@koa/router': ['src/http', 'src/oauth'],
+  kysely: ['src/store'],
+  'better-sqlite3': ['src/store'],
+  undici: ['src/net'],
+  '@open-policy-agent/opa-wasm': ['src/policy/wasm-engine.ts'],
+  ajv: ['src/generated'],
+  pino: ['src/telemetry.ts'],
+  commander: ['src/cli.ts', 'src/cli'],
+};
+
+interface Import {
+  from: string;
+  to: string;
+}
+
+function sourceFiles(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => path.join(folder, name))
+    .filter((file) => /\.(ts|js)$/.test(file) && !file.endsWith('.d.ts') && statSync(file).isFile());
+}
+
+/** Static and dynamic imports, type imports included: a type is a dependency too. */
+function importsOf(file: string): Import[] {
+  const text = readFileSync(file, 'utf8');
+  const pattern = /(?:\bfrom\s+|\bimport\s+|\bimport\(\s*|\brequire\(\s*)['"]([^'"]+)['"]/g;
+  return [...text.matchAll(pattern)].map(([, to = '']) => ({ from: path.relative(root, file), to }));
+}
+
+const imports = sourceFiles(src).flatMap(importsOf);
+const internal = imports
+  .filter(({ to }) => to.startsWith('.'))
+  .map(({ from, to }) => ({ from, to: path.relative(root, path.resolve(root, path.dirname(from), to)) }))
+  .filter(({ to }) => to.startsWith(`src${path.sep}`));
+
+const placeOf = (file: string): string => file.split(path.sep)[1] ?? '';
+
+describe('the architecture', () => {
+  it('gives every folder and file directly under src a rank', () => {
+    expect(readdirSync(src).filter((name) => RANKS[name] === undefined)).toEqual([]);
+  });
+
+  it('lets imports go downward only, and folders of one rank never import each other', () => {
+    const faults = internal.filter(({ from, to }) => {
+      const [a, b] = [placeOf(from), placeOf(to)];
+      if (a === b) return false;
+      if (ALLOWED_SIDEWAYS.some(([x, y]) => x === a && y === b)) return false;
+      return (RANKS[b] ?? Number.POSITIVE_INFINITY) >= (RANKS[a] ?? -1);
+    });
+    expect(faults).toEqual([]);
+  });
+
+  it('has no cycle between files', () => {
+    const edges = new Map<string, string[]>();
+    for (const { from, to } of internal) edges.set(from, [...(edges.get(from) ?? []), to]);
+    const done = new Set<string>();
+    const cycles: string[] = [];
+    const visit = (file: string, trail: string[]): void => {
+      if (trail.includes(file)) {
+        cycles.push([...trail.slice(trail.indexOf(file)), file].join(' -> '));
+        return;
+      }
+      if (done.has(file)) return;
+      for (const next of edges.get(file) ?? []) visit(next, [...trail, file]);
+      done.add(file);
+    };
+    for (const file of edges.keys()) visit(file, []);
+    expect(cycles).toEqual([]);
+  });
+
+  it('keeps each external package in its one home', () => {
+    const faults = imports
+      .filter(({ to }) => !to.startsWith('.') && !to.startsWith('node:'))
+      .filter(({ from, to }) => {
+        const name = to.split('/').slice(0, to.startsWith('@') ? 2 : 1).join('/');
+        const homes = PACKAGE_HOMES[name];
+        return homes === undefined || !homes.some((home) => from === home || from.startsWith(`${home}/`));
+      });
+    expect(faults).toEqual([]);
+  });
+
+  it('reads the environment in config.ts and nowhere else', () => {
+    const readers = sourceFiles(src)
+      .filter((file) => /process\.env\b/.test(readFileSync(file, 'utf8')))
+      .map((file) => path.relative(root, file));
+    expect(readers.filter((file) => !['src/main.ts', 'src/cli.ts'].includes(file))).toEqual(['src/config.ts']);
+  });
+
+  it('writes relative imports with their ending, since Node runs the sources as they are', () => {
+    expect(imports.filter(({ to }) => to.startsWith('.') && !/\.(ts|js|json)$/.test(to))).toEqual([]);
+  });
+
+  it('has only what tools and custom demand beside the fixed top level', () => {
+    const visible = readdirSync(root).filter((name) => !name.startsWith('.') && !['node_modules', 'data'].includes(name));
+    expect(visible.sort()).toEqual([
+      'LICENSE',
+      'README.md',
+      'biome.json',
+      'package-lock.json',
+      'package.json',
+      'policy',
+      'schemas',
+      'scripts',
+      'src',
+      'test',
+      'tsconfig.json',
+    ]);
+  });
+});
