@@ -66,6 +66,859 @@ export interface IpCidrsValue {
 }
 
 /**
+ * One event of a streamed answer of `POST /v1/chat/completions`. `id` and `created` are the same for the whole stream.
+ */
+export interface ChatChunk {
+  id: string;
+  object: 'chat.completion.chunk';
+  /**
+   * Unix seconds.
+   */
+  created: number;
+  model: string;
+  /**
+   * Empty in the extra chunk of `include_usage`.
+   */
+  choices: ChunkChoice[];
+  /**
+   * On the last chunk; with `include_usage` null on all the others.
+   */
+  usage?: ChatUsage | null;
+  /**
+   * On the chunk that carries usage.
+   */
+  metadata?: CallMetadata;
+  system_fingerprint?: string | null;
+  service_tier?: string | null;
+  /**
+   * Padding of the upstream's.
+   */
+  obfuscation?: string;
+}
+
+export interface ChunkChoice {
+  index: number;
+  delta: ChunkDelta;
+  /**
+   * Null until the choice ends.
+   */
+  finish_reason: FinishReason | null;
+  /**
+   * As the upstream gave them.
+   */
+  logprobs?: {
+    [k: string]: unknown;
+  } | null;
+}
+
+/**
+ * What this chunk adds to the message.
+ */
+export interface ChunkDelta {
+  /**
+   * In the first delta of a choice.
+   */
+  role?: 'assistant';
+  content?: string | null;
+  reasoning?: string | null;
+  tool_calls?: ChunkToolCall[];
+  images?: CompletionImage[];
+  refusal?: string | null;
+  annotations?: {
+    [k: string]: unknown;
+  }[];
+  audio?: {
+    [k: string]: unknown;
+  } | null;
+}
+
+/**
+ * A fragment of a tool call: `id`, `type` and the name come with the first one, the arguments in pieces.
+ */
+export interface ChunkToolCall {
+  /**
+   * Which tool call of the message.
+   */
+  index: number;
+  id?: string;
+  type?: 'function';
+  function?: {
+    name?: string;
+    arguments?: string;
+  };
+  extra_content?: {
+    [k: string]: unknown;
+  };
+}
+
+/**
+ * Answer of `POST /v1/chat/completions` without streaming. Fields that an upstream adds are kept.
+ */
+export interface ChatCompletion {
+  id: string;
+  object: 'chat.completion';
+  /**
+   * Unix seconds.
+   */
+  created: number;
+  model: string;
+  choices: ChatChoice[];
+  usage: ChatUsage;
+  metadata: CallMetadata;
+  system_fingerprint?: string | null;
+  service_tier?: string | null;
+}
+
+export interface ChatChoice {
+  index: number;
+  finish_reason: FinishReason;
+  message: CompletionMessage;
+  /**
+   * As the upstream gave them.
+   */
+  logprobs?: {
+    [k: string]: unknown;
+  } | null;
+}
+
+/**
+ * Why generation ended.
+ */
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
+
+export interface CompletionMessage {
+  role: 'assistant';
+  content: string | null;
+  /**
+   * The model's thoughts, as far as it shows them.
+   */
+  reasoning?: string | null;
+  tool_calls?: ToolCall[];
+  images?: CompletionImage[];
+  refusal?: string | null;
+  annotations?: {
+    [k: string]: unknown;
+  }[];
+  audio?: {
+    [k: string]: unknown;
+  } | null;
+}
+
+export interface ToolCall {
+  id: string;
+  type: 'function';
+  function: {
+    name: string;
+    /**
+     * JSON text, as the model wrote it.
+     */
+    arguments: string;
+  };
+  /**
+   * What the provider needs back in the next turn, such as Gemini's thought signature.
+   */
+  extra_content?: {
+    [k: string]: unknown;
+  };
+}
+
+export interface CompletionImage {
+  type: 'image_url';
+  image_url: {
+    /**
+     * A data URL, or the upstream's URL.
+     */
+    url: string;
+  };
+}
+
+/**
+ * Tokens and cost of the call. Numbers that the upstream gave no hint of are absent.
+ */
+export interface ChatUsage {
+  /**
+   * Tokens read, cached ones included, for every provider.
+   */
+  prompt_tokens: number;
+  /**
+   * Tokens written, reasoning included.
+   */
+  completion_tokens: number;
+  total_tokens: number;
+  reasoning_tokens?: number;
+  prompt_tokens_details?: {
+    /**
+     * Tokens read from the provider's prompt cache.
+     */
+    cached_tokens?: number;
+    /**
+     * Tokens written to the provider's prompt cache.
+     */
+    cache_write_tokens?: number;
+    /**
+     * The same as `cache_write_tokens`.
+     */
+    cache_creation_tokens?: number;
+    /**
+     * `cache_creation_tokens` by how long they are kept.
+     */
+    cache_creation?: {
+      ephemeral_5m_input_tokens?: number;
+      ephemeral_1h_input_tokens?: number;
+    };
+    audio_tokens?: number;
+    video_tokens?: number;
+  };
+  completion_tokens_details?: {
+    reasoning_tokens?: number;
+    image_tokens?: number;
+    audio_tokens?: number;
+  };
+  /**
+   * What the call cost, in USD; absent when a price is unknown, 0 for a cached answer.
+   */
+  cost?: number;
+  cost_details?: CostDetails;
+  /**
+   * What the caller should know: numbers that were estimated, an output limit that was set for him.
+   */
+  info?: string;
+}
+
+/**
+ * Parts of the cost, in USD. What does not apply or is not known is absent.
+ */
+export interface CostDetails {
+  /**
+   * What the upstream charges, on the customer's own credentials too.
+   */
+  upstream_inference_cost?: number;
+  upstream_inference_prompt_cost?: number;
+  upstream_inference_completions_cost?: number;
+  total_cost?: number;
+  /**
+   * Uncached input tokens.
+   */
+  input_cost?: number;
+  /**
+   * Output tokens, reasoning included.
+   */
+  output_cost?: number;
+  /**
+   * Tokens read from the provider's prompt cache.
+   */
+  cached_input_cost?: number;
+  /**
+   * Tokens written to the provider's prompt cache.
+   */
+  cache_write_input_cost?: number;
+  /**
+   * Fee of the request.
+   */
+  request_cost?: number;
+  web_search_cost?: number;
+  image_input_cost?: number;
+  image_output_cost?: number;
+  audio_input_cost?: number;
+  data_storage_cost?: number;
+}
+
+/**
+ * Where the answer came from.
+ */
+export interface CallMetadata {
+  /**
+   * The gateway's, as in the header `x-request-id`.
+   */
+  request_id: string;
+  requested_model: string;
+  /**
+   * Present when the request pinned one.
+   */
+  requested_provider?: string;
+  /**
+   * Canonical model id.
+   */
+  used_model: string;
+  used_provider: string;
+  /**
+   * The mapping's region, or `global`.
+   */
+  used_region: string;
+  /**
+   * The upstream's own model id.
+   */
+  underlying_used_model: string;
+  /**
+   * Id of the call in the ledger.
+   */
+  log_id: string;
+  organization_id: string;
+  project_id: string;
+  /**
+   * Always 0.
+   */
+  discount: number;
+  /**
+   * True: answered from the gateway's cache.
+   */
+  cached: boolean;
+  /**
+   * Every attempt, in order; the last one answered.
+   */
+  routing: RoutingAttempt[];
+}
+
+export interface RoutingAttempt {
+  provider: string;
+  model: string;
+  region: string;
+  /**
+   * The upstream's HTTP status; absent when it gave none.
+   */
+  status_code?: number;
+  error_type:
+    | 'none'
+    | 'connection'
+    | 'timeout'
+    | 'rate_limited'
+    | 'credential'
+    | 'upstream_error'
+    | 'bad_response'
+    | 'rejected';
+  succeeded: boolean;
+  /**
+   * 16 hex digits of a keyed hash of the credential; absent when the upstream needs none.
+   */
+  apiKeyHash?: string;
+  /**
+   * `byok`: the customer's own provider key.
+   */
+  credentialSource: 'byok' | 'service';
+  /**
+   * With `byok`.
+   */
+  providerKeyId?: string;
+  /**
+   * With `byok`.
+   */
+  providerKeyLabel?: string;
+  /**
+   * Id of the call in the ledger.
+   */
+  logId: string;
+}
+
+/**
+ * Body of `POST /v1/chat/completions`: OpenAI's chat request. Fields that are not listed here are kept and forwarded. An optional field that is null counts as absent.
+ */
+export interface ChatRequest {
+  /**
+   * Canonical model id, alias, `provider/model`, `<custom>/<model>`, or `auto` (the cheapest permitted candidate that fits the request).
+   */
+  model: string;
+  /**
+   * The conversation, oldest first. Their number is bounded by the size of the body only.
+   */
+  messages: ChatMessage[];
+  /**
+   * How to speak, when `modalities` asks for audio.
+   */
+  audio?: {
+    format?: string;
+    /**
+     * Name of a voice, or `{id}` of one's own.
+     */
+    voice?:
+      | string
+      | {
+          [k: string]: unknown;
+        };
+  } | null;
+  frequency_penalty?: number | null;
+  /**
+   * Old form of `tool_choice`.
+   */
+  function_call?:
+    | string
+    | {
+        name?: string;
+      }
+    | null;
+  /**
+   * Old form of `tools`.
+   */
+  functions?: FunctionDefinition[] | null;
+  /**
+   * Token id to bias, -100 to 100.
+   */
+  logit_bias?: {
+    [k: string]: number;
+  } | null;
+  logprobs?: boolean | null;
+  /**
+   * Most tokens to generate, reasoning included.
+   */
+  max_completion_tokens?: number | null;
+  /**
+   * Old form of `max_completion_tokens`.
+   */
+  max_tokens?: number | null;
+  /**
+   * The caller's own labels, forwarded.
+   */
+  metadata?: {
+    [k: string]: string;
+  } | null;
+  /**
+   * Wanted output: `text`, `audio`, `image`.
+   */
+  modalities?: string[] | null;
+  /**
+   * Number of choices.
+   */
+  n?: number | null;
+  parallel_tool_calls?: boolean | null;
+  /**
+   * Text that the answer is expected to repeat.
+   */
+  prediction?: {
+    type: string;
+    content: string | ContentPart[];
+  } | null;
+  presence_penalty?: number | null;
+  moderation?: {
+    [k: string]: unknown;
+  } | null;
+  prompt_cache_options?: {
+    [k: string]: unknown;
+  } | null;
+  prompt_cache_key?: string | null;
+  prompt_cache_retention?: string | null;
+  /**
+   * How long to think: `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, as far as the model has it.
+   */
+  reasoning_effort?: string | null;
+  response_format?: ResponseFormat;
+  safety_identifier?: string | null;
+  seed?: number | null;
+  service_tier?: string | null;
+  /**
+   * Text or texts at which generation ends.
+   */
+  stop?: string | string[] | null;
+  store?: boolean | null;
+  /**
+   * True: answer with server-sent events.
+   */
+  stream?: boolean | null;
+  stream_options?: {
+    /**
+     * True: usage, cost and metadata come in an extra last chunk whose `choices` are empty.
+     */
+    include_usage?: boolean | null;
+    include_obfuscation?: boolean | null;
+  } | null;
+  temperature?: number | null;
+  tool_choice?: ToolChoice;
+  tools?: ChatTool[] | null;
+  top_logprobs?: number | null;
+  top_p?: number | null;
+  user?: string | null;
+  /**
+   * `low`, `medium` or `high`.
+   */
+  verbosity?: string | null;
+  web_search_options?: {
+    /**
+     * `low`, `medium` or `high`.
+     */
+    search_context_size?: string | null;
+    user_location?: {
+      [k: string]: unknown;
+    } | null;
+  } | null;
+}
+
+/**
+ * One turn of the conversation. Only an assistant's may lack `content`.
+ */
+export interface ChatMessage {
+  role: 'developer' | 'system' | 'user' | 'assistant' | 'tool' | 'function';
+  content?: string | ContentPart[] | null;
+  /**
+   * Who speaks; for role `function`, the function.
+   */
+  name?: string | null;
+  tool_calls?: MessageToolCall[] | null;
+  /**
+   * Role `tool`: the call that this is the result of.
+   */
+  tool_call_id?: string | null;
+  /**
+   * Old form of `tool_calls`.
+   */
+  function_call?: {
+    name: string;
+    arguments: string;
+  } | null;
+  refusal?: string | null;
+  /**
+   * The thoughts of an earlier answer.
+   */
+  reasoning?: string | null;
+  /**
+   * An earlier spoken answer.
+   */
+  audio?: {
+    id?: string;
+  } | null;
+}
+
+/**
+ * A piece of a message. `type` names the field that holds it; types that are not listed here are forwarded.
+ */
+export interface ContentPart {
+  /**
+   * `text`, `image_url`, `input_audio`, `video_url`, `file`, `refusal`.
+   */
+  type: string;
+  text?: string;
+  image_url?: {
+    /**
+     * A data URL, or one that the provider fetches; the gateway never does.
+     */
+    url: string;
+    detail?: string | null;
+  };
+  input_audio?: {
+    /**
+     * Base64.
+     */
+    data: string;
+    format?: string;
+  };
+  video_url?: {
+    url: string;
+  };
+  file?: {
+    /**
+     * Base64 or a data URL.
+     */
+    file_data?: string | null;
+    file_id?: string | null;
+    filename?: string | null;
+  };
+  refusal?: string;
+  /**
+   * Anthropic: the prompt up to here is to be cached.
+   */
+  cache_control?: {
+    type?: string;
+    ttl?: string | null;
+  } | null;
+}
+
+/**
+ * A call that the assistant made in an earlier turn.
+ */
+export interface MessageToolCall {
+  id: string;
+  type: 'function' | 'custom';
+  function?: {
+    name: string;
+    /**
+     * JSON text, as the model wrote it.
+     */
+    arguments: string;
+  };
+  custom?: {
+    name: string;
+    input: string;
+  };
+  /**
+   * What a provider needs back, such as Gemini's thought signature.
+   */
+  extra_content?: {
+    [k: string]: unknown;
+  } | null;
+}
+
+export interface FunctionDefinition {
+  name: string;
+  description?: string | null;
+  /**
+   * JSON Schema of the arguments; forwarded, never compiled here.
+   */
+  parameters?: {
+    [k: string]: unknown;
+  } | null;
+  strict?: boolean | null;
+}
+
+export interface ChatTool {
+  /**
+   * `function`, `custom`, or a provider's own.
+   */
+  type: string;
+  function?: FunctionDefinition;
+  custom?: {
+    name: string;
+    description?: string | null;
+    format?: {
+      [k: string]: unknown;
+    } | null;
+  };
+}
+
+/**
+ * `none`, `auto`, `required`, or the tool that must be called.
+ */
+export type ToolChoice =
+  | string
+  | {
+      /**
+       * `function`, `custom` or `allowed_tools`.
+       */
+      type: string;
+      function?: {
+        name: string;
+      };
+      custom?: {
+        name: string;
+      };
+      allowed_tools?: {
+        [k: string]: unknown;
+      };
+    }
+  | null;
+
+export type ResponseFormat = {
+  /**
+   * `text`, `json_object` or `json_schema`.
+   */
+  type: string;
+  json_schema?: {
+    name: string;
+    description?: string | null;
+    /**
+     * JSON Schema of the answer; forwarded, never compiled here.
+     */
+    schema?: {
+      [k: string]: unknown;
+    } | null;
+    strict?: boolean | null;
+  };
+} | null;
+
+/**
+ * Body of every answer that is an error, on both listeners, and of the last event of a stream that fails.
+ */
+export interface ErrorEnvelope {
+  error: {
+    /**
+     * A sentence for the caller.
+     */
+    message: string;
+    type: 'invalid_request_error' | 'rate_limit_error' | 'api_error';
+    /**
+     * JSON pointer of the first fault in the body, or null.
+     */
+    param: string | null;
+    /**
+     * Stable name of the fault.
+     */
+    code: string;
+  };
+}
+
+/**
+ * Answer of `GET /v1/models`.
+ */
+export interface ModelList {
+  object: 'list';
+  data: Model[];
+}
+
+/**
+ * A model, aggregated over its active mappings; with `mapped` one mapping, under the id `provider/model`. What does not apply or is not known is absent, never null.
+ */
+export interface Model {
+  id: string;
+  object: 'model';
+  /**
+   * Who made the model; for SDKs.
+   */
+  owned_by: string;
+  name: string;
+  display_name?: string;
+  /**
+   * Other names by which a request may mean the model.
+   */
+  aliases?: string[];
+  /**
+   * Unix seconds; 0 when not known.
+   */
+  created: number;
+  description?: string;
+  family?: string;
+  architecture: {
+    /**
+     * `text`, `image`, `audio`, `video`, `file`.
+     */
+    input_modalities: string[];
+    output_modalities: string[];
+    tokenizer?: string;
+  };
+  top_provider?: {
+    is_moderated: boolean;
+  };
+  /**
+   * The mappings.
+   */
+  providers: ModelMapping[];
+  /**
+   * Of the cheapest active mapping.
+   */
+  pricing: ModelPricing;
+  /**
+   * Tokens; the largest of the active mappings.
+   */
+  context_length?: number;
+  /**
+   * Tokens; the smallest of the active mappings.
+   */
+  max_output?: number;
+  per_request_limits?: {
+    [k: string]: string;
+  };
+  supported_parameters?: string[];
+  json_output: boolean;
+  structured_outputs: boolean;
+  free: boolean;
+  /**
+   * RFC 3339: when the last of the mappings is.
+   */
+  deprecated_at?: string;
+  /**
+   * RFC 3339: when the last of the mappings is.
+   */
+  deactivated_at?: string;
+  stability: Stability;
+}
+
+/**
+ * A model at a provider.
+ */
+export interface ModelMapping {
+  providerId: string;
+  /**
+   * The provider's own id of the model.
+   */
+  externalId: string;
+  supportedVideoSizes?: string[];
+  supportsVideoAudio?: boolean;
+  supportsVideoWithoutAudio?: boolean;
+  pricing: ModelPricing;
+  streaming: boolean;
+  vision: boolean;
+  realtime?: boolean;
+  /**
+   * True: the provider stops work when the call is cancelled.
+   */
+  cancellation?: boolean;
+  tools: boolean;
+  parallelToolCalls: boolean;
+  reasoning: boolean;
+  reasoning_efforts?: ('none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max')[];
+  /**
+   * Shortest prompt, in tokens, that the provider caches.
+   */
+  min_cacheable_tokens?: number;
+  /**
+   * Tokens.
+   */
+  max_output?: number;
+  stability: Stability;
+}
+
+/**
+ * Decimal strings in USD; absent when unknown, `0` when nothing. Per token where nothing else is said.
+ */
+export interface ModelPricing {
+  /**
+   * USD per input token.
+   */
+  prompt?: string;
+  /**
+   * USD per output token.
+   */
+  completion?: string;
+  /**
+   * USD per input image.
+   */
+  image?: string;
+  /**
+   * USD per input token of audio.
+   */
+  input_audio?: string;
+  /**
+   * USD per cached input token of audio.
+   */
+  input_audio_cache_read?: string;
+  /**
+   * USD per output token of audio.
+   */
+  output_audio?: string;
+  /**
+   * USD per second of video, by size or quality.
+   */
+  per_second?: {
+    [k: string]: string;
+  };
+  /**
+   * USD per generated image, by size or quality; `default` for all others.
+   */
+  per_image?: {
+    [k: string]: string;
+  };
+  /**
+   * USD per request.
+   */
+  request?: string;
+  /**
+   * USD per input token read from the provider's prompt cache.
+   */
+  input_cache_read?: string;
+  /**
+   * USD per input token written to it for 5 minutes.
+   */
+  input_cache_write?: string;
+  /**
+   * USD per input token written to it for an hour.
+   */
+  input_cache_write_1h?: string;
+  /**
+   * USD per page read.
+   */
+  ocr_page?: string;
+  /**
+   * USD per hour of input audio.
+   */
+  input_audio_hour?: string;
+  /**
+   * USD per web search; in a model's pricing only.
+   */
+  web_search?: string;
+  /**
+   * USD per reasoning token; in a model's pricing only.
+   */
+  internal_reasoning?: string;
+}
+
+export type Stability = 'stable' | 'beta' | 'unstable' | 'experimental';
+
+/**
  * The rules that a decision looks up, a pure function of the active rule records. Maps keep the rule ids on every value, so that reasons cost nothing and nothing is scanned. Online it holds only the subjects of one call; exported it holds all of them; both decide alike.
  */
 export interface PolicyData {

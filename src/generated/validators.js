@@ -1230,15 +1230,11047 @@ export const validatePriceCap = validate61;
 
 export const validateIpCidrsValue = validate65;
 
-export const validatePolicyData = validate72;
+export const validateChatChunk = validate72;
 const schema29 = {
+  type: 'object',
+  required: ['id', 'object', 'created', 'model', 'choices'],
+  properties: {
+    id: { type: 'string' },
+    object: { type: 'string', const: 'chat.completion.chunk' },
+    created: { type: 'integer' },
+    model: { type: 'string' },
+    choices: { type: 'array', items: { $ref: 'ChunkChoice' } },
+    usage: { anyOf: [{ $ref: 'ChatUsage' }, { type: 'null' }] },
+    metadata: { $ref: 'CallMetadata' },
+    system_fingerprint: { type: ['string', 'null'] },
+    service_tier: { type: ['string', 'null'] },
+    obfuscation: { type: 'string' },
+  },
+  $id: 'ChatChunk',
+};
+const schema30 = {
+  type: 'object',
+  required: ['index', 'delta', 'finish_reason'],
+  properties: {
+    index: { type: 'integer', minimum: 0 },
+    delta: { $ref: 'ChunkDelta' },
+    finish_reason: { anyOf: [{ $ref: 'FinishReason' }, { type: 'null' }] },
+    logprobs: { type: ['object', 'null'], additionalProperties: true },
+  },
+  $id: 'ChunkChoice',
+};
+const schema31 = {
+  type: 'object',
+  properties: {
+    role: { type: 'string', const: 'assistant' },
+    content: { type: ['string', 'null'] },
+    reasoning: { type: ['string', 'null'] },
+    tool_calls: { type: 'array', items: { $ref: 'ChunkToolCall' } },
+    images: { type: 'array', items: { $ref: 'CompletionImage' } },
+    refusal: { type: ['string', 'null'] },
+    annotations: { type: 'array', items: { type: 'object', additionalProperties: true } },
+    audio: { type: ['object', 'null'], additionalProperties: true },
+  },
+  $id: 'ChunkDelta',
+};
+const schema32 = {
+  type: 'object',
+  required: ['index'],
+  properties: {
+    index: { type: 'integer', minimum: 0 },
+    id: { type: 'string' },
+    type: { type: 'string', const: 'function' },
+    function: { type: 'object', properties: { name: { type: 'string' }, arguments: { type: 'string' } } },
+    extra_content: { type: 'object', additionalProperties: true },
+  },
+  $id: 'ChunkToolCall',
+};
+
+function validate75(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ChunkToolCall" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate75.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.index === undefined && (missing0 = 'index')) {
+        validate75.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.index !== undefined) {
+          let data0 = data.index;
+          const _errs1 = errors;
+          if (!(typeof data0 == 'number' && !(data0 % 1) && !isNaN(data0) && isFinite(data0))) {
+            validate75.errors = [
+              {
+                instancePath: instancePath + '/index',
+                schemaPath: '#/properties/index/type',
+                keyword: 'type',
+                params: { type: 'integer' },
+                message: 'must be integer',
+              },
+            ];
+            return false;
+          }
+          if (errors === _errs1) {
+            if (typeof data0 == 'number' && isFinite(data0)) {
+              if (data0 < 0 || isNaN(data0)) {
+                validate75.errors = [
+                  {
+                    instancePath: instancePath + '/index',
+                    schemaPath: '#/properties/index/minimum',
+                    keyword: 'minimum',
+                    params: { comparison: '>=', limit: 0 },
+                    message: 'must be >= 0',
+                  },
+                ];
+                return false;
+              }
+            }
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.id !== undefined) {
+            const _errs3 = errors;
+            if (typeof data.id !== 'string') {
+              validate75.errors = [
+                {
+                  instancePath: instancePath + '/id',
+                  schemaPath: '#/properties/id/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.type !== undefined) {
+              let data2 = data.type;
+              const _errs5 = errors;
+              if (typeof data2 !== 'string') {
+                validate75.errors = [
+                  {
+                    instancePath: instancePath + '/type',
+                    schemaPath: '#/properties/type/type',
+                    keyword: 'type',
+                    params: { type: 'string' },
+                    message: 'must be string',
+                  },
+                ];
+                return false;
+              }
+              if ('function' !== data2) {
+                validate75.errors = [
+                  {
+                    instancePath: instancePath + '/type',
+                    schemaPath: '#/properties/type/const',
+                    keyword: 'const',
+                    params: { allowedValue: 'function' },
+                    message: 'must be equal to constant',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs5 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.function !== undefined) {
+                let data3 = data.function;
+                const _errs7 = errors;
+                if (errors === _errs7) {
+                  if (data3 && typeof data3 == 'object' && !Array.isArray(data3)) {
+                    if (data3.name !== undefined) {
+                      const _errs9 = errors;
+                      if (typeof data3.name !== 'string') {
+                        validate75.errors = [
+                          {
+                            instancePath: instancePath + '/function/name',
+                            schemaPath: '#/properties/function/properties/name/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid1 = _errs9 === errors;
+                    } else {
+                      var valid1 = true;
+                    }
+                    if (valid1) {
+                      if (data3.arguments !== undefined) {
+                        const _errs11 = errors;
+                        if (typeof data3.arguments !== 'string') {
+                          validate75.errors = [
+                            {
+                              instancePath: instancePath + '/function/arguments',
+                              schemaPath: '#/properties/function/properties/arguments/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid1 = _errs11 === errors;
+                      } else {
+                        var valid1 = true;
+                      }
+                    }
+                  } else {
+                    validate75.errors = [
+                      {
+                        instancePath: instancePath + '/function',
+                        schemaPath: '#/properties/function/type',
+                        keyword: 'type',
+                        params: { type: 'object' },
+                        message: 'must be object',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+                var valid0 = _errs7 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.extra_content !== undefined) {
+                  let data6 = data.extra_content;
+                  const _errs13 = errors;
+                  if (errors === _errs13) {
+                    if (data6 && typeof data6 == 'object' && !Array.isArray(data6)) {
+                    } else {
+                      validate75.errors = [
+                        {
+                          instancePath: instancePath + '/extra_content',
+                          schemaPath: '#/properties/extra_content/type',
+                          keyword: 'type',
+                          params: { type: 'object' },
+                          message: 'must be object',
+                        },
+                      ];
+                      return false;
+                    }
+                  }
+                  var valid0 = _errs13 === errors;
+                } else {
+                  var valid0 = true;
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate75.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate75.errors = vErrors;
+  return errors === 0;
+}
+validate75.evaluated = {
+  props: { index: true, id: true, type: true, function: true, extra_content: true },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+const schema33 = {
+  type: 'object',
+  required: ['type', 'image_url'],
+  properties: {
+    type: { type: 'string', const: 'image_url' },
+    image_url: { type: 'object', required: ['url'], properties: { url: { type: 'string' } } },
+  },
+  $id: 'CompletionImage',
+};
+
+function validate77(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="CompletionImage" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate77.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.type === undefined && (missing0 = 'type')) ||
+        (data.image_url === undefined && (missing0 = 'image_url'))
+      ) {
+        validate77.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.type !== undefined) {
+          let data0 = data.type;
+          const _errs1 = errors;
+          if (typeof data0 !== 'string') {
+            validate77.errors = [
+              {
+                instancePath: instancePath + '/type',
+                schemaPath: '#/properties/type/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          if ('image_url' !== data0) {
+            validate77.errors = [
+              {
+                instancePath: instancePath + '/type',
+                schemaPath: '#/properties/type/const',
+                keyword: 'const',
+                params: { allowedValue: 'image_url' },
+                message: 'must be equal to constant',
+              },
+            ];
+            return false;
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.image_url !== undefined) {
+            let data1 = data.image_url;
+            const _errs3 = errors;
+            if (errors === _errs3) {
+              if (data1 && typeof data1 == 'object' && !Array.isArray(data1)) {
+                let missing1;
+                if (data1.url === undefined && (missing1 = 'url')) {
+                  validate77.errors = [
+                    {
+                      instancePath: instancePath + '/image_url',
+                      schemaPath: '#/properties/image_url/required',
+                      keyword: 'required',
+                      params: { missingProperty: missing1 },
+                      message: "must have required property '" + missing1 + "'",
+                    },
+                  ];
+                  return false;
+                } else {
+                  if (data1.url !== undefined) {
+                    if (typeof data1.url !== 'string') {
+                      validate77.errors = [
+                        {
+                          instancePath: instancePath + '/image_url/url',
+                          schemaPath: '#/properties/image_url/properties/url/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                  }
+                }
+              } else {
+                validate77.errors = [
+                  {
+                    instancePath: instancePath + '/image_url',
+                    schemaPath: '#/properties/image_url/type',
+                    keyword: 'type',
+                    params: { type: 'object' },
+                    message: 'must be object',
+                  },
+                ];
+                return false;
+              }
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+        }
+      }
+    } else {
+      validate77.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate77.errors = vErrors;
+  return errors === 0;
+}
+validate77.evaluated = { props: { type: true, image_url: true }, dynamicProps: false, dynamicItems: false };
+
+function validate74(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ChunkDelta" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate74.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      if (data.role !== undefined) {
+        let data0 = data.role;
+        const _errs1 = errors;
+        if (typeof data0 !== 'string') {
+          validate74.errors = [
+            {
+              instancePath: instancePath + '/role',
+              schemaPath: '#/properties/role/type',
+              keyword: 'type',
+              params: { type: 'string' },
+              message: 'must be string',
+            },
+          ];
+          return false;
+        }
+        if ('assistant' !== data0) {
+          validate74.errors = [
+            {
+              instancePath: instancePath + '/role',
+              schemaPath: '#/properties/role/const',
+              keyword: 'const',
+              params: { allowedValue: 'assistant' },
+              message: 'must be equal to constant',
+            },
+          ];
+          return false;
+        }
+        var valid0 = _errs1 === errors;
+      } else {
+        var valid0 = true;
+      }
+      if (valid0) {
+        if (data.content !== undefined) {
+          let data1 = data.content;
+          const _errs3 = errors;
+          if (typeof data1 !== 'string' && data1 !== null) {
+            validate74.errors = [
+              {
+                instancePath: instancePath + '/content',
+                schemaPath: '#/properties/content/type',
+                keyword: 'type',
+                params: { type: schema31.properties.content.type },
+                message: 'must be string,null',
+              },
+            ];
+            return false;
+          }
+          var valid0 = _errs3 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.reasoning !== undefined) {
+            let data2 = data.reasoning;
+            const _errs5 = errors;
+            if (typeof data2 !== 'string' && data2 !== null) {
+              validate74.errors = [
+                {
+                  instancePath: instancePath + '/reasoning',
+                  schemaPath: '#/properties/reasoning/type',
+                  keyword: 'type',
+                  params: { type: schema31.properties.reasoning.type },
+                  message: 'must be string,null',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs5 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.tool_calls !== undefined) {
+              let data3 = data.tool_calls;
+              const _errs7 = errors;
+              if (errors === _errs7) {
+                if (Array.isArray(data3)) {
+                  var valid1 = true;
+                  const len0 = data3.length;
+                  for (let i0 = 0; i0 < len0; i0++) {
+                    const _errs9 = errors;
+                    if (
+                      !validate75(data3[i0], {
+                        instancePath: instancePath + '/tool_calls/' + i0,
+                        parentData: data3,
+                        parentDataProperty: i0,
+                        rootData,
+                        dynamicAnchors,
+                      })
+                    ) {
+                      vErrors = vErrors === null ? validate75.errors : vErrors.concat(validate75.errors);
+                      errors = vErrors.length;
+                    }
+                    var valid1 = _errs9 === errors;
+                    if (!valid1) {
+                      break;
+                    }
+                  }
+                } else {
+                  validate74.errors = [
+                    {
+                      instancePath: instancePath + '/tool_calls',
+                      schemaPath: '#/properties/tool_calls/type',
+                      keyword: 'type',
+                      params: { type: 'array' },
+                      message: 'must be array',
+                    },
+                  ];
+                  return false;
+                }
+              }
+              var valid0 = _errs7 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.images !== undefined) {
+                let data5 = data.images;
+                const _errs10 = errors;
+                if (errors === _errs10) {
+                  if (Array.isArray(data5)) {
+                    var valid2 = true;
+                    const len1 = data5.length;
+                    for (let i1 = 0; i1 < len1; i1++) {
+                      const _errs12 = errors;
+                      if (
+                        !validate77(data5[i1], {
+                          instancePath: instancePath + '/images/' + i1,
+                          parentData: data5,
+                          parentDataProperty: i1,
+                          rootData,
+                          dynamicAnchors,
+                        })
+                      ) {
+                        vErrors = vErrors === null ? validate77.errors : vErrors.concat(validate77.errors);
+                        errors = vErrors.length;
+                      }
+                      var valid2 = _errs12 === errors;
+                      if (!valid2) {
+                        break;
+                      }
+                    }
+                  } else {
+                    validate74.errors = [
+                      {
+                        instancePath: instancePath + '/images',
+                        schemaPath: '#/properties/images/type',
+                        keyword: 'type',
+                        params: { type: 'array' },
+                        message: 'must be array',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+                var valid0 = _errs10 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.refusal !== undefined) {
+                  let data7 = data.refusal;
+                  const _errs13 = errors;
+                  if (typeof data7 !== 'string' && data7 !== null) {
+                    validate74.errors = [
+                      {
+                        instancePath: instancePath + '/refusal',
+                        schemaPath: '#/properties/refusal/type',
+                        keyword: 'type',
+                        params: { type: schema31.properties.refusal.type },
+                        message: 'must be string,null',
+                      },
+                    ];
+                    return false;
+                  }
+                  var valid0 = _errs13 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.annotations !== undefined) {
+                    let data8 = data.annotations;
+                    const _errs15 = errors;
+                    if (errors === _errs15) {
+                      if (Array.isArray(data8)) {
+                        var valid3 = true;
+                        const len2 = data8.length;
+                        for (let i2 = 0; i2 < len2; i2++) {
+                          let data9 = data8[i2];
+                          const _errs17 = errors;
+                          if (errors === _errs17) {
+                            if (data9 && typeof data9 == 'object' && !Array.isArray(data9)) {
+                            } else {
+                              validate74.errors = [
+                                {
+                                  instancePath: instancePath + '/annotations/' + i2,
+                                  schemaPath: '#/properties/annotations/items/type',
+                                  keyword: 'type',
+                                  params: { type: 'object' },
+                                  message: 'must be object',
+                                },
+                              ];
+                              return false;
+                            }
+                          }
+                          var valid3 = _errs17 === errors;
+                          if (!valid3) {
+                            break;
+                          }
+                        }
+                      } else {
+                        validate74.errors = [
+                          {
+                            instancePath: instancePath + '/annotations',
+                            schemaPath: '#/properties/annotations/type',
+                            keyword: 'type',
+                            params: { type: 'array' },
+                            message: 'must be array',
+                          },
+                        ];
+                        return false;
+                      }
+                    }
+                    var valid0 = _errs15 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.audio !== undefined) {
+                      let data10 = data.audio;
+                      const _errs20 = errors;
+                      if (!(data10 && typeof data10 == 'object' && !Array.isArray(data10)) && data10 !== null) {
+                        validate74.errors = [
+                          {
+                            instancePath: instancePath + '/audio',
+                            schemaPath: '#/properties/audio/type',
+                            keyword: 'type',
+                            params: { type: schema31.properties.audio.type },
+                            message: 'must be object,null',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid0 = _errs20 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate74.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate74.errors = vErrors;
+  return errors === 0;
+}
+validate74.evaluated = {
+  props: {
+    role: true,
+    content: true,
+    reasoning: true,
+    tool_calls: true,
+    images: true,
+    refusal: true,
+    annotations: true,
+    audio: true,
+  },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+const schema34 = { type: 'string', enum: ['stop', 'length', 'tool_calls', 'content_filter'], $id: 'FinishReason' };
+
+function validate80(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="FinishReason" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate80.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (typeof data !== 'string') {
+    validate80.errors = [
+      { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
+    ];
+    return false;
+  }
+  if (!(data === 'stop' || data === 'length' || data === 'tool_calls' || data === 'content_filter')) {
+    validate80.errors = [
+      {
+        instancePath,
+        schemaPath: '#/enum',
+        keyword: 'enum',
+        params: { allowedValues: schema34.enum },
+        message: 'must be equal to one of the allowed values',
+      },
+    ];
+    return false;
+  }
+  validate80.errors = vErrors;
+  return errors === 0;
+}
+validate80.evaluated = { dynamicProps: false, dynamicItems: false };
+
+function validate73(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ChunkChoice" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate73.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.index === undefined && (missing0 = 'index')) ||
+        (data.delta === undefined && (missing0 = 'delta')) ||
+        (data.finish_reason === undefined && (missing0 = 'finish_reason'))
+      ) {
+        validate73.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.index !== undefined) {
+          let data0 = data.index;
+          const _errs1 = errors;
+          if (!(typeof data0 == 'number' && !(data0 % 1) && !isNaN(data0) && isFinite(data0))) {
+            validate73.errors = [
+              {
+                instancePath: instancePath + '/index',
+                schemaPath: '#/properties/index/type',
+                keyword: 'type',
+                params: { type: 'integer' },
+                message: 'must be integer',
+              },
+            ];
+            return false;
+          }
+          if (errors === _errs1) {
+            if (typeof data0 == 'number' && isFinite(data0)) {
+              if (data0 < 0 || isNaN(data0)) {
+                validate73.errors = [
+                  {
+                    instancePath: instancePath + '/index',
+                    schemaPath: '#/properties/index/minimum',
+                    keyword: 'minimum',
+                    params: { comparison: '>=', limit: 0 },
+                    message: 'must be >= 0',
+                  },
+                ];
+                return false;
+              }
+            }
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.delta !== undefined) {
+            const _errs3 = errors;
+            if (
+              !validate74(data.delta, {
+                instancePath: instancePath + '/delta',
+                parentData: data,
+                parentDataProperty: 'delta',
+                rootData,
+                dynamicAnchors,
+              })
+            ) {
+              vErrors = vErrors === null ? validate74.errors : vErrors.concat(validate74.errors);
+              errors = vErrors.length;
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.finish_reason !== undefined) {
+              let data2 = data.finish_reason;
+              const _errs4 = errors;
+              const _errs5 = errors;
+              let valid1 = false;
+              const _errs6 = errors;
+              if (
+                !validate80(data2, {
+                  instancePath: instancePath + '/finish_reason',
+                  parentData: data,
+                  parentDataProperty: 'finish_reason',
+                  rootData,
+                  dynamicAnchors,
+                })
+              ) {
+                vErrors = vErrors === null ? validate80.errors : vErrors.concat(validate80.errors);
+                errors = vErrors.length;
+              }
+              var _valid0 = _errs6 === errors;
+              valid1 = valid1 || _valid0;
+              const _errs7 = errors;
+              if (data2 !== null) {
+                const err0 = {
+                  instancePath: instancePath + '/finish_reason',
+                  schemaPath: '#/properties/finish_reason/anyOf/1/type',
+                  keyword: 'type',
+                  params: { type: 'null' },
+                  message: 'must be null',
+                };
+                if (vErrors === null) {
+                  vErrors = [err0];
+                } else {
+                  vErrors.push(err0);
+                }
+                errors++;
+              }
+              var _valid0 = _errs7 === errors;
+              valid1 = valid1 || _valid0;
+              if (!valid1) {
+                const err1 = {
+                  instancePath: instancePath + '/finish_reason',
+                  schemaPath: '#/properties/finish_reason/anyOf',
+                  keyword: 'anyOf',
+                  params: {},
+                  message: 'must match a schema in anyOf',
+                };
+                if (vErrors === null) {
+                  vErrors = [err1];
+                } else {
+                  vErrors.push(err1);
+                }
+                errors++;
+                validate73.errors = vErrors;
+                return false;
+              } else {
+                errors = _errs5;
+                if (vErrors !== null) {
+                  if (_errs5) {
+                    vErrors.length = _errs5;
+                  } else {
+                    vErrors = null;
+                  }
+                }
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.logprobs !== undefined) {
+                let data3 = data.logprobs;
+                const _errs9 = errors;
+                if (!(data3 && typeof data3 == 'object' && !Array.isArray(data3)) && data3 !== null) {
+                  validate73.errors = [
+                    {
+                      instancePath: instancePath + '/logprobs',
+                      schemaPath: '#/properties/logprobs/type',
+                      keyword: 'type',
+                      params: { type: schema30.properties.logprobs.type },
+                      message: 'must be object,null',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs9 === errors;
+              } else {
+                var valid0 = true;
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate73.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate73.errors = vErrors;
+  return errors === 0;
+}
+validate73.evaluated = {
+  props: { index: true, delta: true, finish_reason: true, logprobs: true },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+const schema35 = {
+  type: 'object',
+  required: ['prompt_tokens', 'completion_tokens', 'total_tokens'],
+  properties: {
+    prompt_tokens: { type: 'integer', minimum: 0 },
+    completion_tokens: { type: 'integer', minimum: 0 },
+    total_tokens: { type: 'integer', minimum: 0 },
+    reasoning_tokens: { type: 'integer', minimum: 0 },
+    prompt_tokens_details: {
+      type: 'object',
+      properties: {
+        cached_tokens: { type: 'integer', minimum: 0 },
+        cache_write_tokens: { type: 'integer', minimum: 0 },
+        cache_creation_tokens: { type: 'integer', minimum: 0 },
+        cache_creation: {
+          type: 'object',
+          properties: {
+            ephemeral_5m_input_tokens: { type: 'integer', minimum: 0 },
+            ephemeral_1h_input_tokens: { type: 'integer', minimum: 0 },
+          },
+        },
+        audio_tokens: { type: 'integer', minimum: 0 },
+        video_tokens: { type: 'integer', minimum: 0 },
+      },
+    },
+    completion_tokens_details: {
+      type: 'object',
+      properties: {
+        reasoning_tokens: { type: 'integer', minimum: 0 },
+        image_tokens: { type: 'integer', minimum: 0 },
+        audio_tokens: { type: 'integer', minimum: 0 },
+      },
+    },
+    cost: { type: 'number', minimum: 0 },
+    cost_details: { $ref: 'CostDetails' },
+    info: { type: 'string' },
+  },
+  $id: 'ChatUsage',
+};
+const schema36 = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    upstream_inference_cost: { type: 'number' },
+    upstream_inference_prompt_cost: { type: 'number' },
+    upstream_inference_completions_cost: { type: 'number' },
+    total_cost: { type: 'number' },
+    input_cost: { type: 'number' },
+    output_cost: { type: 'number' },
+    cached_input_cost: { type: 'number' },
+    cache_write_input_cost: { type: 'number' },
+    request_cost: { type: 'number' },
+    web_search_cost: { type: 'number' },
+    image_input_cost: { type: 'number' },
+    image_output_cost: { type: 'number' },
+    audio_input_cost: { type: 'number' },
+    data_storage_cost: { type: 'number' },
+  },
+  $id: 'CostDetails',
+};
+
+function validate84(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="CostDetails" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate84.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      const _errs1 = errors;
+      for (const key0 in data) {
+        if (!func1.call(schema36.properties, key0)) {
+          validate84.errors = [
+            {
+              instancePath,
+              schemaPath: '#/additionalProperties',
+              keyword: 'additionalProperties',
+              params: { additionalProperty: key0 },
+              message: 'must NOT have additional properties',
+            },
+          ];
+          return false;
+          break;
+        }
+      }
+      if (_errs1 === errors) {
+        if (data.upstream_inference_cost !== undefined) {
+          let data0 = data.upstream_inference_cost;
+          const _errs2 = errors;
+          if (!(typeof data0 == 'number' && isFinite(data0))) {
+            validate84.errors = [
+              {
+                instancePath: instancePath + '/upstream_inference_cost',
+                schemaPath: '#/properties/upstream_inference_cost/type',
+                keyword: 'type',
+                params: { type: 'number' },
+                message: 'must be number',
+              },
+            ];
+            return false;
+          }
+          var valid0 = _errs2 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.upstream_inference_prompt_cost !== undefined) {
+            let data1 = data.upstream_inference_prompt_cost;
+            const _errs4 = errors;
+            if (!(typeof data1 == 'number' && isFinite(data1))) {
+              validate84.errors = [
+                {
+                  instancePath: instancePath + '/upstream_inference_prompt_cost',
+                  schemaPath: '#/properties/upstream_inference_prompt_cost/type',
+                  keyword: 'type',
+                  params: { type: 'number' },
+                  message: 'must be number',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs4 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.upstream_inference_completions_cost !== undefined) {
+              let data2 = data.upstream_inference_completions_cost;
+              const _errs6 = errors;
+              if (!(typeof data2 == 'number' && isFinite(data2))) {
+                validate84.errors = [
+                  {
+                    instancePath: instancePath + '/upstream_inference_completions_cost',
+                    schemaPath: '#/properties/upstream_inference_completions_cost/type',
+                    keyword: 'type',
+                    params: { type: 'number' },
+                    message: 'must be number',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs6 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.total_cost !== undefined) {
+                let data3 = data.total_cost;
+                const _errs8 = errors;
+                if (!(typeof data3 == 'number' && isFinite(data3))) {
+                  validate84.errors = [
+                    {
+                      instancePath: instancePath + '/total_cost',
+                      schemaPath: '#/properties/total_cost/type',
+                      keyword: 'type',
+                      params: { type: 'number' },
+                      message: 'must be number',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs8 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.input_cost !== undefined) {
+                  let data4 = data.input_cost;
+                  const _errs10 = errors;
+                  if (!(typeof data4 == 'number' && isFinite(data4))) {
+                    validate84.errors = [
+                      {
+                        instancePath: instancePath + '/input_cost',
+                        schemaPath: '#/properties/input_cost/type',
+                        keyword: 'type',
+                        params: { type: 'number' },
+                        message: 'must be number',
+                      },
+                    ];
+                    return false;
+                  }
+                  var valid0 = _errs10 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.output_cost !== undefined) {
+                    let data5 = data.output_cost;
+                    const _errs12 = errors;
+                    if (!(typeof data5 == 'number' && isFinite(data5))) {
+                      validate84.errors = [
+                        {
+                          instancePath: instancePath + '/output_cost',
+                          schemaPath: '#/properties/output_cost/type',
+                          keyword: 'type',
+                          params: { type: 'number' },
+                          message: 'must be number',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid0 = _errs12 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.cached_input_cost !== undefined) {
+                      let data6 = data.cached_input_cost;
+                      const _errs14 = errors;
+                      if (!(typeof data6 == 'number' && isFinite(data6))) {
+                        validate84.errors = [
+                          {
+                            instancePath: instancePath + '/cached_input_cost',
+                            schemaPath: '#/properties/cached_input_cost/type',
+                            keyword: 'type',
+                            params: { type: 'number' },
+                            message: 'must be number',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid0 = _errs14 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.cache_write_input_cost !== undefined) {
+                        let data7 = data.cache_write_input_cost;
+                        const _errs16 = errors;
+                        if (!(typeof data7 == 'number' && isFinite(data7))) {
+                          validate84.errors = [
+                            {
+                              instancePath: instancePath + '/cache_write_input_cost',
+                              schemaPath: '#/properties/cache_write_input_cost/type',
+                              keyword: 'type',
+                              params: { type: 'number' },
+                              message: 'must be number',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid0 = _errs16 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.request_cost !== undefined) {
+                          let data8 = data.request_cost;
+                          const _errs18 = errors;
+                          if (!(typeof data8 == 'number' && isFinite(data8))) {
+                            validate84.errors = [
+                              {
+                                instancePath: instancePath + '/request_cost',
+                                schemaPath: '#/properties/request_cost/type',
+                                keyword: 'type',
+                                params: { type: 'number' },
+                                message: 'must be number',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid0 = _errs18 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                        if (valid0) {
+                          if (data.web_search_cost !== undefined) {
+                            let data9 = data.web_search_cost;
+                            const _errs20 = errors;
+                            if (!(typeof data9 == 'number' && isFinite(data9))) {
+                              validate84.errors = [
+                                {
+                                  instancePath: instancePath + '/web_search_cost',
+                                  schemaPath: '#/properties/web_search_cost/type',
+                                  keyword: 'type',
+                                  params: { type: 'number' },
+                                  message: 'must be number',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid0 = _errs20 === errors;
+                          } else {
+                            var valid0 = true;
+                          }
+                          if (valid0) {
+                            if (data.image_input_cost !== undefined) {
+                              let data10 = data.image_input_cost;
+                              const _errs22 = errors;
+                              if (!(typeof data10 == 'number' && isFinite(data10))) {
+                                validate84.errors = [
+                                  {
+                                    instancePath: instancePath + '/image_input_cost',
+                                    schemaPath: '#/properties/image_input_cost/type',
+                                    keyword: 'type',
+                                    params: { type: 'number' },
+                                    message: 'must be number',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid0 = _errs22 === errors;
+                            } else {
+                              var valid0 = true;
+                            }
+                            if (valid0) {
+                              if (data.image_output_cost !== undefined) {
+                                let data11 = data.image_output_cost;
+                                const _errs24 = errors;
+                                if (!(typeof data11 == 'number' && isFinite(data11))) {
+                                  validate84.errors = [
+                                    {
+                                      instancePath: instancePath + '/image_output_cost',
+                                      schemaPath: '#/properties/image_output_cost/type',
+                                      keyword: 'type',
+                                      params: { type: 'number' },
+                                      message: 'must be number',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                                var valid0 = _errs24 === errors;
+                              } else {
+                                var valid0 = true;
+                              }
+                              if (valid0) {
+                                if (data.audio_input_cost !== undefined) {
+                                  let data12 = data.audio_input_cost;
+                                  const _errs26 = errors;
+                                  if (!(typeof data12 == 'number' && isFinite(data12))) {
+                                    validate84.errors = [
+                                      {
+                                        instancePath: instancePath + '/audio_input_cost',
+                                        schemaPath: '#/properties/audio_input_cost/type',
+                                        keyword: 'type',
+                                        params: { type: 'number' },
+                                        message: 'must be number',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                  var valid0 = _errs26 === errors;
+                                } else {
+                                  var valid0 = true;
+                                }
+                                if (valid0) {
+                                  if (data.data_storage_cost !== undefined) {
+                                    let data13 = data.data_storage_cost;
+                                    const _errs28 = errors;
+                                    if (!(typeof data13 == 'number' && isFinite(data13))) {
+                                      validate84.errors = [
+                                        {
+                                          instancePath: instancePath + '/data_storage_cost',
+                                          schemaPath: '#/properties/data_storage_cost/type',
+                                          keyword: 'type',
+                                          params: { type: 'number' },
+                                          message: 'must be number',
+                                        },
+                                      ];
+                                      return false;
+                                    }
+                                    var valid0 = _errs28 === errors;
+                                  } else {
+                                    var valid0 = true;
+                                  }
+                                }
+                              }
+                            }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate84.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate84.errors = vErrors;
+  return errors === 0;
+}
+validate84.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+function validate83(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ChatUsage" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate83.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.prompt_tokens === undefined && (missing0 = 'prompt_tokens')) ||
+        (data.completion_tokens === undefined && (missing0 = 'completion_tokens')) ||
+        (data.total_tokens === undefined && (missing0 = 'total_tokens'))
+      ) {
+        validate83.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.prompt_tokens !== undefined) {
+          let data0 = data.prompt_tokens;
+          const _errs1 = errors;
+          if (!(typeof data0 == 'number' && !(data0 % 1) && !isNaN(data0) && isFinite(data0))) {
+            validate83.errors = [
+              {
+                instancePath: instancePath + '/prompt_tokens',
+                schemaPath: '#/properties/prompt_tokens/type',
+                keyword: 'type',
+                params: { type: 'integer' },
+                message: 'must be integer',
+              },
+            ];
+            return false;
+          }
+          if (errors === _errs1) {
+            if (typeof data0 == 'number' && isFinite(data0)) {
+              if (data0 < 0 || isNaN(data0)) {
+                validate83.errors = [
+                  {
+                    instancePath: instancePath + '/prompt_tokens',
+                    schemaPath: '#/properties/prompt_tokens/minimum',
+                    keyword: 'minimum',
+                    params: { comparison: '>=', limit: 0 },
+                    message: 'must be >= 0',
+                  },
+                ];
+                return false;
+              }
+            }
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.completion_tokens !== undefined) {
+            let data1 = data.completion_tokens;
+            const _errs3 = errors;
+            if (!(typeof data1 == 'number' && !(data1 % 1) && !isNaN(data1) && isFinite(data1))) {
+              validate83.errors = [
+                {
+                  instancePath: instancePath + '/completion_tokens',
+                  schemaPath: '#/properties/completion_tokens/type',
+                  keyword: 'type',
+                  params: { type: 'integer' },
+                  message: 'must be integer',
+                },
+              ];
+              return false;
+            }
+            if (errors === _errs3) {
+              if (typeof data1 == 'number' && isFinite(data1)) {
+                if (data1 < 0 || isNaN(data1)) {
+                  validate83.errors = [
+                    {
+                      instancePath: instancePath + '/completion_tokens',
+                      schemaPath: '#/properties/completion_tokens/minimum',
+                      keyword: 'minimum',
+                      params: { comparison: '>=', limit: 0 },
+                      message: 'must be >= 0',
+                    },
+                  ];
+                  return false;
+                }
+              }
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.total_tokens !== undefined) {
+              let data2 = data.total_tokens;
+              const _errs5 = errors;
+              if (!(typeof data2 == 'number' && !(data2 % 1) && !isNaN(data2) && isFinite(data2))) {
+                validate83.errors = [
+                  {
+                    instancePath: instancePath + '/total_tokens',
+                    schemaPath: '#/properties/total_tokens/type',
+                    keyword: 'type',
+                    params: { type: 'integer' },
+                    message: 'must be integer',
+                  },
+                ];
+                return false;
+              }
+              if (errors === _errs5) {
+                if (typeof data2 == 'number' && isFinite(data2)) {
+                  if (data2 < 0 || isNaN(data2)) {
+                    validate83.errors = [
+                      {
+                        instancePath: instancePath + '/total_tokens',
+                        schemaPath: '#/properties/total_tokens/minimum',
+                        keyword: 'minimum',
+                        params: { comparison: '>=', limit: 0 },
+                        message: 'must be >= 0',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+              }
+              var valid0 = _errs5 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.reasoning_tokens !== undefined) {
+                let data3 = data.reasoning_tokens;
+                const _errs7 = errors;
+                if (!(typeof data3 == 'number' && !(data3 % 1) && !isNaN(data3) && isFinite(data3))) {
+                  validate83.errors = [
+                    {
+                      instancePath: instancePath + '/reasoning_tokens',
+                      schemaPath: '#/properties/reasoning_tokens/type',
+                      keyword: 'type',
+                      params: { type: 'integer' },
+                      message: 'must be integer',
+                    },
+                  ];
+                  return false;
+                }
+                if (errors === _errs7) {
+                  if (typeof data3 == 'number' && isFinite(data3)) {
+                    if (data3 < 0 || isNaN(data3)) {
+                      validate83.errors = [
+                        {
+                          instancePath: instancePath + '/reasoning_tokens',
+                          schemaPath: '#/properties/reasoning_tokens/minimum',
+                          keyword: 'minimum',
+                          params: { comparison: '>=', limit: 0 },
+                          message: 'must be >= 0',
+                        },
+                      ];
+                      return false;
+                    }
+                  }
+                }
+                var valid0 = _errs7 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.prompt_tokens_details !== undefined) {
+                  let data4 = data.prompt_tokens_details;
+                  const _errs9 = errors;
+                  if (errors === _errs9) {
+                    if (data4 && typeof data4 == 'object' && !Array.isArray(data4)) {
+                      if (data4.cached_tokens !== undefined) {
+                        let data5 = data4.cached_tokens;
+                        const _errs11 = errors;
+                        if (!(typeof data5 == 'number' && !(data5 % 1) && !isNaN(data5) && isFinite(data5))) {
+                          validate83.errors = [
+                            {
+                              instancePath: instancePath + '/prompt_tokens_details/cached_tokens',
+                              schemaPath: '#/properties/prompt_tokens_details/properties/cached_tokens/type',
+                              keyword: 'type',
+                              params: { type: 'integer' },
+                              message: 'must be integer',
+                            },
+                          ];
+                          return false;
+                        }
+                        if (errors === _errs11) {
+                          if (typeof data5 == 'number' && isFinite(data5)) {
+                            if (data5 < 0 || isNaN(data5)) {
+                              validate83.errors = [
+                                {
+                                  instancePath: instancePath + '/prompt_tokens_details/cached_tokens',
+                                  schemaPath: '#/properties/prompt_tokens_details/properties/cached_tokens/minimum',
+                                  keyword: 'minimum',
+                                  params: { comparison: '>=', limit: 0 },
+                                  message: 'must be >= 0',
+                                },
+                              ];
+                              return false;
+                            }
+                          }
+                        }
+                        var valid1 = _errs11 === errors;
+                      } else {
+                        var valid1 = true;
+                      }
+                      if (valid1) {
+                        if (data4.cache_write_tokens !== undefined) {
+                          let data6 = data4.cache_write_tokens;
+                          const _errs13 = errors;
+                          if (!(typeof data6 == 'number' && !(data6 % 1) && !isNaN(data6) && isFinite(data6))) {
+                            validate83.errors = [
+                              {
+                                instancePath: instancePath + '/prompt_tokens_details/cache_write_tokens',
+                                schemaPath: '#/properties/prompt_tokens_details/properties/cache_write_tokens/type',
+                                keyword: 'type',
+                                params: { type: 'integer' },
+                                message: 'must be integer',
+                              },
+                            ];
+                            return false;
+                          }
+                          if (errors === _errs13) {
+                            if (typeof data6 == 'number' && isFinite(data6)) {
+                              if (data6 < 0 || isNaN(data6)) {
+                                validate83.errors = [
+                                  {
+                                    instancePath: instancePath + '/prompt_tokens_details/cache_write_tokens',
+                                    schemaPath:
+                                      '#/properties/prompt_tokens_details/properties/cache_write_tokens/minimum',
+                                    keyword: 'minimum',
+                                    params: { comparison: '>=', limit: 0 },
+                                    message: 'must be >= 0',
+                                  },
+                                ];
+                                return false;
+                              }
+                            }
+                          }
+                          var valid1 = _errs13 === errors;
+                        } else {
+                          var valid1 = true;
+                        }
+                        if (valid1) {
+                          if (data4.cache_creation_tokens !== undefined) {
+                            let data7 = data4.cache_creation_tokens;
+                            const _errs15 = errors;
+                            if (!(typeof data7 == 'number' && !(data7 % 1) && !isNaN(data7) && isFinite(data7))) {
+                              validate83.errors = [
+                                {
+                                  instancePath: instancePath + '/prompt_tokens_details/cache_creation_tokens',
+                                  schemaPath:
+                                    '#/properties/prompt_tokens_details/properties/cache_creation_tokens/type',
+                                  keyword: 'type',
+                                  params: { type: 'integer' },
+                                  message: 'must be integer',
+                                },
+                              ];
+                              return false;
+                            }
+                            if (errors === _errs15) {
+                              if (typeof data7 == 'number' && isFinite(data7)) {
+                                if (data7 < 0 || isNaN(data7)) {
+                                  validate83.errors = [
+                                    {
+                                      instancePath: instancePath + '/prompt_tokens_details/cache_creation_tokens',
+                                      schemaPath:
+                                        '#/properties/prompt_tokens_details/properties/cache_creation_tokens/minimum',
+                                      keyword: 'minimum',
+                                      params: { comparison: '>=', limit: 0 },
+                                      message: 'must be >= 0',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                              }
+                            }
+                            var valid1 = _errs15 === errors;
+                          } else {
+                            var valid1 = true;
+                          }
+                          if (valid1) {
+                            if (data4.cache_creation !== undefined) {
+                              let data8 = data4.cache_creation;
+                              const _errs17 = errors;
+                              if (errors === _errs17) {
+                                if (data8 && typeof data8 == 'object' && !Array.isArray(data8)) {
+                                  if (data8.ephemeral_5m_input_tokens !== undefined) {
+                                    let data9 = data8.ephemeral_5m_input_tokens;
+                                    const _errs19 = errors;
+                                    if (
+                                      !(typeof data9 == 'number' && !(data9 % 1) && !isNaN(data9) && isFinite(data9))
+                                    ) {
+                                      validate83.errors = [
+                                        {
+                                          instancePath:
+                                            instancePath +
+                                            '/prompt_tokens_details/cache_creation/ephemeral_5m_input_tokens',
+                                          schemaPath:
+                                            '#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_5m_input_tokens/type',
+                                          keyword: 'type',
+                                          params: { type: 'integer' },
+                                          message: 'must be integer',
+                                        },
+                                      ];
+                                      return false;
+                                    }
+                                    if (errors === _errs19) {
+                                      if (typeof data9 == 'number' && isFinite(data9)) {
+                                        if (data9 < 0 || isNaN(data9)) {
+                                          validate83.errors = [
+                                            {
+                                              instancePath:
+                                                instancePath +
+                                                '/prompt_tokens_details/cache_creation/ephemeral_5m_input_tokens',
+                                              schemaPath:
+                                                '#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_5m_input_tokens/minimum',
+                                              keyword: 'minimum',
+                                              params: { comparison: '>=', limit: 0 },
+                                              message: 'must be >= 0',
+                                            },
+                                          ];
+                                          return false;
+                                        }
+                                      }
+                                    }
+                                    var valid2 = _errs19 === errors;
+                                  } else {
+                                    var valid2 = true;
+                                  }
+                                  if (valid2) {
+                                    if (data8.ephemeral_1h_input_tokens !== undefined) {
+                                      let data10 = data8.ephemeral_1h_input_tokens;
+                                      const _errs21 = errors;
+                                      if (
+                                        !(
+                                          typeof data10 == 'number' &&
+                                          !(data10 % 1) &&
+                                          !isNaN(data10) &&
+                                          isFinite(data10)
+                                        )
+                                      ) {
+                                        validate83.errors = [
+                                          {
+                                            instancePath:
+                                              instancePath +
+                                              '/prompt_tokens_details/cache_creation/ephemeral_1h_input_tokens',
+                                            schemaPath:
+                                              '#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_1h_input_tokens/type',
+                                            keyword: 'type',
+                                            params: { type: 'integer' },
+                                            message: 'must be integer',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                      if (errors === _errs21) {
+                                        if (typeof data10 == 'number' && isFinite(data10)) {
+                                          if (data10 < 0 || isNaN(data10)) {
+                                            validate83.errors = [
+                                              {
+                                                instancePath:
+                                                  instancePath +
+                                                  '/prompt_tokens_details/cache_creation/ephemeral_1h_input_tokens',
+                                                schemaPath:
+                                                  '#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_1h_input_tokens/minimum',
+                                                keyword: 'minimum',
+                                                params: { comparison: '>=', limit: 0 },
+                                                message: 'must be >= 0',
+                                              },
+                                            ];
+                                            return false;
+                                          }
+                                        }
+                                      }
+                                      var valid2 = _errs21 === errors;
+                                    } else {
+                                      var valid2 = true;
+                                    }
+                                  }
+                                } else {
+                                  validate83.errors = [
+                                    {
+                                      instancePath: instancePath + '/prompt_tokens_details/cache_creation',
+                                      schemaPath: '#/properties/prompt_tokens_details/properties/cache_creation/type',
+                                      keyword: 'type',
+                                      params: { type: 'object' },
+                                      message: 'must be object',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                              }
+                              var valid1 = _errs17 === errors;
+                            } else {
+                              var valid1 = true;
+                            }
+                            if (valid1) {
+                              if (data4.audio_tokens !== undefined) {
+                                let data11 = data4.audio_tokens;
+                                const _errs23 = errors;
+                                if (
+                                  !(typeof data11 == 'number' && !(data11 % 1) && !isNaN(data11) && isFinite(data11))
+                                ) {
+                                  validate83.errors = [
+                                    {
+                                      instancePath: instancePath + '/prompt_tokens_details/audio_tokens',
+                                      schemaPath: '#/properties/prompt_tokens_details/properties/audio_tokens/type',
+                                      keyword: 'type',
+                                      params: { type: 'integer' },
+                                      message: 'must be integer',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                                if (errors === _errs23) {
+                                  if (typeof data11 == 'number' && isFinite(data11)) {
+                                    if (data11 < 0 || isNaN(data11)) {
+                                      validate83.errors = [
+                                        {
+                                          instancePath: instancePath + '/prompt_tokens_details/audio_tokens',
+                                          schemaPath:
+                                            '#/properties/prompt_tokens_details/properties/audio_tokens/minimum',
+                                          keyword: 'minimum',
+                                          params: { comparison: '>=', limit: 0 },
+                                          message: 'must be >= 0',
+                                        },
+                                      ];
+                                      return false;
+                                    }
+                                  }
+                                }
+                                var valid1 = _errs23 === errors;
+                              } else {
+                                var valid1 = true;
+                              }
+                              if (valid1) {
+                                if (data4.video_tokens !== undefined) {
+                                  let data12 = data4.video_tokens;
+                                  const _errs25 = errors;
+                                  if (
+                                    !(typeof data12 == 'number' && !(data12 % 1) && !isNaN(data12) && isFinite(data12))
+                                  ) {
+                                    validate83.errors = [
+                                      {
+                                        instancePath: instancePath + '/prompt_tokens_details/video_tokens',
+                                        schemaPath: '#/properties/prompt_tokens_details/properties/video_tokens/type',
+                                        keyword: 'type',
+                                        params: { type: 'integer' },
+                                        message: 'must be integer',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                  if (errors === _errs25) {
+                                    if (typeof data12 == 'number' && isFinite(data12)) {
+                                      if (data12 < 0 || isNaN(data12)) {
+                                        validate83.errors = [
+                                          {
+                                            instancePath: instancePath + '/prompt_tokens_details/video_tokens',
+                                            schemaPath:
+                                              '#/properties/prompt_tokens_details/properties/video_tokens/minimum',
+                                            keyword: 'minimum',
+                                            params: { comparison: '>=', limit: 0 },
+                                            message: 'must be >= 0',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                    }
+                                  }
+                                  var valid1 = _errs25 === errors;
+                                } else {
+                                  var valid1 = true;
+                                }
+                              }
+                            }
+                          }
+                        }
+                      }
+                    } else {
+                      validate83.errors = [
+                        {
+                          instancePath: instancePath + '/prompt_tokens_details',
+                          schemaPath: '#/properties/prompt_tokens_details/type',
+                          keyword: 'type',
+                          params: { type: 'object' },
+                          message: 'must be object',
+                        },
+                      ];
+                      return false;
+                    }
+                  }
+                  var valid0 = _errs9 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.completion_tokens_details !== undefined) {
+                    let data13 = data.completion_tokens_details;
+                    const _errs27 = errors;
+                    if (errors === _errs27) {
+                      if (data13 && typeof data13 == 'object' && !Array.isArray(data13)) {
+                        if (data13.reasoning_tokens !== undefined) {
+                          let data14 = data13.reasoning_tokens;
+                          const _errs29 = errors;
+                          if (!(typeof data14 == 'number' && !(data14 % 1) && !isNaN(data14) && isFinite(data14))) {
+                            validate83.errors = [
+                              {
+                                instancePath: instancePath + '/completion_tokens_details/reasoning_tokens',
+                                schemaPath: '#/properties/completion_tokens_details/properties/reasoning_tokens/type',
+                                keyword: 'type',
+                                params: { type: 'integer' },
+                                message: 'must be integer',
+                              },
+                            ];
+                            return false;
+                          }
+                          if (errors === _errs29) {
+                            if (typeof data14 == 'number' && isFinite(data14)) {
+                              if (data14 < 0 || isNaN(data14)) {
+                                validate83.errors = [
+                                  {
+                                    instancePath: instancePath + '/completion_tokens_details/reasoning_tokens',
+                                    schemaPath:
+                                      '#/properties/completion_tokens_details/properties/reasoning_tokens/minimum',
+                                    keyword: 'minimum',
+                                    params: { comparison: '>=', limit: 0 },
+                                    message: 'must be >= 0',
+                                  },
+                                ];
+                                return false;
+                              }
+                            }
+                          }
+                          var valid3 = _errs29 === errors;
+                        } else {
+                          var valid3 = true;
+                        }
+                        if (valid3) {
+                          if (data13.image_tokens !== undefined) {
+                            let data15 = data13.image_tokens;
+                            const _errs31 = errors;
+                            if (!(typeof data15 == 'number' && !(data15 % 1) && !isNaN(data15) && isFinite(data15))) {
+                              validate83.errors = [
+                                {
+                                  instancePath: instancePath + '/completion_tokens_details/image_tokens',
+                                  schemaPath: '#/properties/completion_tokens_details/properties/image_tokens/type',
+                                  keyword: 'type',
+                                  params: { type: 'integer' },
+                                  message: 'must be integer',
+                                },
+                              ];
+                              return false;
+                            }
+                            if (errors === _errs31) {
+                              if (typeof data15 == 'number' && isFinite(data15)) {
+                                if (data15 < 0 || isNaN(data15)) {
+                                  validate83.errors = [
+                                    {
+                                      instancePath: instancePath + '/completion_tokens_details/image_tokens',
+                                      schemaPath:
+                                        '#/properties/completion_tokens_details/properties/image_tokens/minimum',
+                                      keyword: 'minimum',
+                                      params: { comparison: '>=', limit: 0 },
+                                      message: 'must be >= 0',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                              }
+                            }
+                            var valid3 = _errs31 === errors;
+                          } else {
+                            var valid3 = true;
+                          }
+                          if (valid3) {
+                            if (data13.audio_tokens !== undefined) {
+                              let data16 = data13.audio_tokens;
+                              const _errs33 = errors;
+                              if (!(typeof data16 == 'number' && !(data16 % 1) && !isNaN(data16) && isFinite(data16))) {
+                                validate83.errors = [
+                                  {
+                                    instancePath: instancePath + '/completion_tokens_details/audio_tokens',
+                                    schemaPath: '#/properties/completion_tokens_details/properties/audio_tokens/type',
+                                    keyword: 'type',
+                                    params: { type: 'integer' },
+                                    message: 'must be integer',
+                                  },
+                                ];
+                                return false;
+                              }
+                              if (errors === _errs33) {
+                                if (typeof data16 == 'number' && isFinite(data16)) {
+                                  if (data16 < 0 || isNaN(data16)) {
+                                    validate83.errors = [
+                                      {
+                                        instancePath: instancePath + '/completion_tokens_details/audio_tokens',
+                                        schemaPath:
+                                          '#/properties/completion_tokens_details/properties/audio_tokens/minimum',
+                                        keyword: 'minimum',
+                                        params: { comparison: '>=', limit: 0 },
+                                        message: 'must be >= 0',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                }
+                              }
+                              var valid3 = _errs33 === errors;
+                            } else {
+                              var valid3 = true;
+                            }
+                          }
+                        }
+                      } else {
+                        validate83.errors = [
+                          {
+                            instancePath: instancePath + '/completion_tokens_details',
+                            schemaPath: '#/properties/completion_tokens_details/type',
+                            keyword: 'type',
+                            params: { type: 'object' },
+                            message: 'must be object',
+                          },
+                        ];
+                        return false;
+                      }
+                    }
+                    var valid0 = _errs27 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.cost !== undefined) {
+                      let data17 = data.cost;
+                      const _errs35 = errors;
+                      if (errors === _errs35) {
+                        if (typeof data17 == 'number' && isFinite(data17)) {
+                          if (data17 < 0 || isNaN(data17)) {
+                            validate83.errors = [
+                              {
+                                instancePath: instancePath + '/cost',
+                                schemaPath: '#/properties/cost/minimum',
+                                keyword: 'minimum',
+                                params: { comparison: '>=', limit: 0 },
+                                message: 'must be >= 0',
+                              },
+                            ];
+                            return false;
+                          }
+                        } else {
+                          validate83.errors = [
+                            {
+                              instancePath: instancePath + '/cost',
+                              schemaPath: '#/properties/cost/type',
+                              keyword: 'type',
+                              params: { type: 'number' },
+                              message: 'must be number',
+                            },
+                          ];
+                          return false;
+                        }
+                      }
+                      var valid0 = _errs35 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.cost_details !== undefined) {
+                        const _errs37 = errors;
+                        if (
+                          !validate84(data.cost_details, {
+                            instancePath: instancePath + '/cost_details',
+                            parentData: data,
+                            parentDataProperty: 'cost_details',
+                            rootData,
+                            dynamicAnchors,
+                          })
+                        ) {
+                          vErrors = vErrors === null ? validate84.errors : vErrors.concat(validate84.errors);
+                          errors = vErrors.length;
+                        }
+                        var valid0 = _errs37 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.info !== undefined) {
+                          const _errs38 = errors;
+                          if (typeof data.info !== 'string') {
+                            validate83.errors = [
+                              {
+                                instancePath: instancePath + '/info',
+                                schemaPath: '#/properties/info/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid0 = _errs38 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate83.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate83.errors = vErrors;
+  return errors === 0;
+}
+validate83.evaluated = {
+  props: {
+    prompt_tokens: true,
+    completion_tokens: true,
+    total_tokens: true,
+    reasoning_tokens: true,
+    prompt_tokens_details: true,
+    completion_tokens_details: true,
+    cost: true,
+    cost_details: true,
+    info: true,
+  },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+const schema37 = {
+  type: 'object',
+  additionalProperties: false,
+  required: [
+    'request_id',
+    'requested_model',
+    'used_model',
+    'used_provider',
+    'used_region',
+    'underlying_used_model',
+    'log_id',
+    'organization_id',
+    'project_id',
+    'discount',
+    'cached',
+    'routing',
+  ],
+  properties: {
+    request_id: { type: 'string' },
+    requested_model: { type: 'string' },
+    requested_provider: { type: 'string' },
+    used_model: { type: 'string' },
+    used_provider: { type: 'string' },
+    used_region: { type: 'string' },
+    underlying_used_model: { type: 'string' },
+    log_id: { type: 'string' },
+    organization_id: { type: 'string' },
+    project_id: { type: 'string' },
+    discount: { type: 'number' },
+    cached: { type: 'boolean' },
+    routing: { type: 'array', items: { $ref: 'RoutingAttempt' } },
+  },
+  $id: 'CallMetadata',
+};
+const schema38 = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['provider', 'model', 'region', 'error_type', 'succeeded', 'credentialSource', 'logId'],
+  properties: {
+    provider: { type: 'string' },
+    model: { type: 'string' },
+    region: { type: 'string' },
+    status_code: { type: 'integer' },
+    error_type: {
+      type: 'string',
+      enum: [
+        'none',
+        'connection',
+        'timeout',
+        'rate_limited',
+        'credential',
+        'upstream_error',
+        'bad_response',
+        'rejected',
+      ],
+    },
+    succeeded: { type: 'boolean' },
+    apiKeyHash: { type: 'string' },
+    credentialSource: { type: 'string', enum: ['byok', 'service'] },
+    providerKeyId: { type: 'string' },
+    providerKeyLabel: { type: 'string' },
+    logId: { type: 'string' },
+  },
+  $id: 'RoutingAttempt',
+};
+
+function validate88(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="RoutingAttempt" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate88.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.provider === undefined && (missing0 = 'provider')) ||
+        (data.model === undefined && (missing0 = 'model')) ||
+        (data.region === undefined && (missing0 = 'region')) ||
+        (data.error_type === undefined && (missing0 = 'error_type')) ||
+        (data.succeeded === undefined && (missing0 = 'succeeded')) ||
+        (data.credentialSource === undefined && (missing0 = 'credentialSource')) ||
+        (data.logId === undefined && (missing0 = 'logId'))
+      ) {
+        validate88.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!func1.call(schema38.properties, key0)) {
+            validate88.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.provider !== undefined) {
+            const _errs2 = errors;
+            if (typeof data.provider !== 'string') {
+              validate88.errors = [
+                {
+                  instancePath: instancePath + '/provider',
+                  schemaPath: '#/properties/provider/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.model !== undefined) {
+              const _errs4 = errors;
+              if (typeof data.model !== 'string') {
+                validate88.errors = [
+                  {
+                    instancePath: instancePath + '/model',
+                    schemaPath: '#/properties/model/type',
+                    keyword: 'type',
+                    params: { type: 'string' },
+                    message: 'must be string',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.region !== undefined) {
+                const _errs6 = errors;
+                if (typeof data.region !== 'string') {
+                  validate88.errors = [
+                    {
+                      instancePath: instancePath + '/region',
+                      schemaPath: '#/properties/region/type',
+                      keyword: 'type',
+                      params: { type: 'string' },
+                      message: 'must be string',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs6 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.status_code !== undefined) {
+                  let data3 = data.status_code;
+                  const _errs8 = errors;
+                  if (!(typeof data3 == 'number' && !(data3 % 1) && !isNaN(data3) && isFinite(data3))) {
+                    validate88.errors = [
+                      {
+                        instancePath: instancePath + '/status_code',
+                        schemaPath: '#/properties/status_code/type',
+                        keyword: 'type',
+                        params: { type: 'integer' },
+                        message: 'must be integer',
+                      },
+                    ];
+                    return false;
+                  }
+                  var valid0 = _errs8 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.error_type !== undefined) {
+                    let data4 = data.error_type;
+                    const _errs10 = errors;
+                    if (typeof data4 !== 'string') {
+                      validate88.errors = [
+                        {
+                          instancePath: instancePath + '/error_type',
+                          schemaPath: '#/properties/error_type/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                    if (
+                      !(
+                        data4 === 'none' ||
+                        data4 === 'connection' ||
+                        data4 === 'timeout' ||
+                        data4 === 'rate_limited' ||
+                        data4 === 'credential' ||
+                        data4 === 'upstream_error' ||
+                        data4 === 'bad_response' ||
+                        data4 === 'rejected'
+                      )
+                    ) {
+                      validate88.errors = [
+                        {
+                          instancePath: instancePath + '/error_type',
+                          schemaPath: '#/properties/error_type/enum',
+                          keyword: 'enum',
+                          params: { allowedValues: schema38.properties.error_type.enum },
+                          message: 'must be equal to one of the allowed values',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid0 = _errs10 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.succeeded !== undefined) {
+                      const _errs12 = errors;
+                      if (typeof data.succeeded !== 'boolean') {
+                        validate88.errors = [
+                          {
+                            instancePath: instancePath + '/succeeded',
+                            schemaPath: '#/properties/succeeded/type',
+                            keyword: 'type',
+                            params: { type: 'boolean' },
+                            message: 'must be boolean',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid0 = _errs12 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.apiKeyHash !== undefined) {
+                        const _errs14 = errors;
+                        if (typeof data.apiKeyHash !== 'string') {
+                          validate88.errors = [
+                            {
+                              instancePath: instancePath + '/apiKeyHash',
+                              schemaPath: '#/properties/apiKeyHash/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid0 = _errs14 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.credentialSource !== undefined) {
+                          let data7 = data.credentialSource;
+                          const _errs16 = errors;
+                          if (typeof data7 !== 'string') {
+                            validate88.errors = [
+                              {
+                                instancePath: instancePath + '/credentialSource',
+                                schemaPath: '#/properties/credentialSource/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                          if (!(data7 === 'byok' || data7 === 'service')) {
+                            validate88.errors = [
+                              {
+                                instancePath: instancePath + '/credentialSource',
+                                schemaPath: '#/properties/credentialSource/enum',
+                                keyword: 'enum',
+                                params: { allowedValues: schema38.properties.credentialSource.enum },
+                                message: 'must be equal to one of the allowed values',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid0 = _errs16 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                        if (valid0) {
+                          if (data.providerKeyId !== undefined) {
+                            const _errs18 = errors;
+                            if (typeof data.providerKeyId !== 'string') {
+                              validate88.errors = [
+                                {
+                                  instancePath: instancePath + '/providerKeyId',
+                                  schemaPath: '#/properties/providerKeyId/type',
+                                  keyword: 'type',
+                                  params: { type: 'string' },
+                                  message: 'must be string',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid0 = _errs18 === errors;
+                          } else {
+                            var valid0 = true;
+                          }
+                          if (valid0) {
+                            if (data.providerKeyLabel !== undefined) {
+                              const _errs20 = errors;
+                              if (typeof data.providerKeyLabel !== 'string') {
+                                validate88.errors = [
+                                  {
+                                    instancePath: instancePath + '/providerKeyLabel',
+                                    schemaPath: '#/properties/providerKeyLabel/type',
+                                    keyword: 'type',
+                                    params: { type: 'string' },
+                                    message: 'must be string',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid0 = _errs20 === errors;
+                            } else {
+                              var valid0 = true;
+                            }
+                            if (valid0) {
+                              if (data.logId !== undefined) {
+                                const _errs22 = errors;
+                                if (typeof data.logId !== 'string') {
+                                  validate88.errors = [
+                                    {
+                                      instancePath: instancePath + '/logId',
+                                      schemaPath: '#/properties/logId/type',
+                                      keyword: 'type',
+                                      params: { type: 'string' },
+                                      message: 'must be string',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                                var valid0 = _errs22 === errors;
+                              } else {
+                                var valid0 = true;
+                              }
+                            }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate88.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate88.errors = vErrors;
+  return errors === 0;
+}
+validate88.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+function validate87(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="CallMetadata" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate87.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.request_id === undefined && (missing0 = 'request_id')) ||
+        (data.requested_model === undefined && (missing0 = 'requested_model')) ||
+        (data.used_model === undefined && (missing0 = 'used_model')) ||
+        (data.used_provider === undefined && (missing0 = 'used_provider')) ||
+        (data.used_region === undefined && (missing0 = 'used_region')) ||
+        (data.underlying_used_model === undefined && (missing0 = 'underlying_used_model')) ||
+        (data.log_id === undefined && (missing0 = 'log_id')) ||
+        (data.organization_id === undefined && (missing0 = 'organization_id')) ||
+        (data.project_id === undefined && (missing0 = 'project_id')) ||
+        (data.discount === undefined && (missing0 = 'discount')) ||
+        (data.cached === undefined && (missing0 = 'cached')) ||
+        (data.routing === undefined && (missing0 = 'routing'))
+      ) {
+        validate87.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!func1.call(schema37.properties, key0)) {
+            validate87.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.request_id !== undefined) {
+            const _errs2 = errors;
+            if (typeof data.request_id !== 'string') {
+              validate87.errors = [
+                {
+                  instancePath: instancePath + '/request_id',
+                  schemaPath: '#/properties/request_id/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.requested_model !== undefined) {
+              const _errs4 = errors;
+              if (typeof data.requested_model !== 'string') {
+                validate87.errors = [
+                  {
+                    instancePath: instancePath + '/requested_model',
+                    schemaPath: '#/properties/requested_model/type',
+                    keyword: 'type',
+                    params: { type: 'string' },
+                    message: 'must be string',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.requested_provider !== undefined) {
+                const _errs6 = errors;
+                if (typeof data.requested_provider !== 'string') {
+                  validate87.errors = [
+                    {
+                      instancePath: instancePath + '/requested_provider',
+                      schemaPath: '#/properties/requested_provider/type',
+                      keyword: 'type',
+                      params: { type: 'string' },
+                      message: 'must be string',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs6 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.used_model !== undefined) {
+                  const _errs8 = errors;
+                  if (typeof data.used_model !== 'string') {
+                    validate87.errors = [
+                      {
+                        instancePath: instancePath + '/used_model',
+                        schemaPath: '#/properties/used_model/type',
+                        keyword: 'type',
+                        params: { type: 'string' },
+                        message: 'must be string',
+                      },
+                    ];
+                    return false;
+                  }
+                  var valid0 = _errs8 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.used_provider !== undefined) {
+                    const _errs10 = errors;
+                    if (typeof data.used_provider !== 'string') {
+                      validate87.errors = [
+                        {
+                          instancePath: instancePath + '/used_provider',
+                          schemaPath: '#/properties/used_provider/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid0 = _errs10 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.used_region !== undefined) {
+                      const _errs12 = errors;
+                      if (typeof data.used_region !== 'string') {
+                        validate87.errors = [
+                          {
+                            instancePath: instancePath + '/used_region',
+                            schemaPath: '#/properties/used_region/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid0 = _errs12 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.underlying_used_model !== undefined) {
+                        const _errs14 = errors;
+                        if (typeof data.underlying_used_model !== 'string') {
+                          validate87.errors = [
+                            {
+                              instancePath: instancePath + '/underlying_used_model',
+                              schemaPath: '#/properties/underlying_used_model/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid0 = _errs14 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.log_id !== undefined) {
+                          const _errs16 = errors;
+                          if (typeof data.log_id !== 'string') {
+                            validate87.errors = [
+                              {
+                                instancePath: instancePath + '/log_id',
+                                schemaPath: '#/properties/log_id/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid0 = _errs16 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                        if (valid0) {
+                          if (data.organization_id !== undefined) {
+                            const _errs18 = errors;
+                            if (typeof data.organization_id !== 'string') {
+                              validate87.errors = [
+                                {
+                                  instancePath: instancePath + '/organization_id',
+                                  schemaPath: '#/properties/organization_id/type',
+                                  keyword: 'type',
+                                  params: { type: 'string' },
+                                  message: 'must be string',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid0 = _errs18 === errors;
+                          } else {
+                            var valid0 = true;
+                          }
+                          if (valid0) {
+                            if (data.project_id !== undefined) {
+                              const _errs20 = errors;
+                              if (typeof data.project_id !== 'string') {
+                                validate87.errors = [
+                                  {
+                                    instancePath: instancePath + '/project_id',
+                                    schemaPath: '#/properties/project_id/type',
+                                    keyword: 'type',
+                                    params: { type: 'string' },
+                                    message: 'must be string',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid0 = _errs20 === errors;
+                            } else {
+                              var valid0 = true;
+                            }
+                            if (valid0) {
+                              if (data.discount !== undefined) {
+                                let data10 = data.discount;
+                                const _errs22 = errors;
+                                if (!(typeof data10 == 'number' && isFinite(data10))) {
+                                  validate87.errors = [
+                                    {
+                                      instancePath: instancePath + '/discount',
+                                      schemaPath: '#/properties/discount/type',
+                                      keyword: 'type',
+                                      params: { type: 'number' },
+                                      message: 'must be number',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                                var valid0 = _errs22 === errors;
+                              } else {
+                                var valid0 = true;
+                              }
+                              if (valid0) {
+                                if (data.cached !== undefined) {
+                                  const _errs24 = errors;
+                                  if (typeof data.cached !== 'boolean') {
+                                    validate87.errors = [
+                                      {
+                                        instancePath: instancePath + '/cached',
+                                        schemaPath: '#/properties/cached/type',
+                                        keyword: 'type',
+                                        params: { type: 'boolean' },
+                                        message: 'must be boolean',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                  var valid0 = _errs24 === errors;
+                                } else {
+                                  var valid0 = true;
+                                }
+                                if (valid0) {
+                                  if (data.routing !== undefined) {
+                                    let data12 = data.routing;
+                                    const _errs26 = errors;
+                                    if (errors === _errs26) {
+                                      if (Array.isArray(data12)) {
+                                        var valid1 = true;
+                                        const len0 = data12.length;
+                                        for (let i0 = 0; i0 < len0; i0++) {
+                                          const _errs28 = errors;
+                                          if (
+                                            !validate88(data12[i0], {
+                                              instancePath: instancePath + '/routing/' + i0,
+                                              parentData: data12,
+                                              parentDataProperty: i0,
+                                              rootData,
+                                              dynamicAnchors,
+                                            })
+                                          ) {
+                                            vErrors =
+                                              vErrors === null ? validate88.errors : vErrors.concat(validate88.errors);
+                                            errors = vErrors.length;
+                                          }
+                                          var valid1 = _errs28 === errors;
+                                          if (!valid1) {
+                                            break;
+                                          }
+                                        }
+                                      } else {
+                                        validate87.errors = [
+                                          {
+                                            instancePath: instancePath + '/routing',
+                                            schemaPath: '#/properties/routing/type',
+                                            keyword: 'type',
+                                            params: { type: 'array' },
+                                            message: 'must be array',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                    }
+                                    var valid0 = _errs26 === errors;
+                                  } else {
+                                    var valid0 = true;
+                                  }
+                                }
+                              }
+                            }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate87.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate87.errors = vErrors;
+  return errors === 0;
+}
+validate87.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+function validate72(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ChatChunk" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate72.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.id === undefined && (missing0 = 'id')) ||
+        (data.object === undefined && (missing0 = 'object')) ||
+        (data.created === undefined && (missing0 = 'created')) ||
+        (data.model === undefined && (missing0 = 'model')) ||
+        (data.choices === undefined && (missing0 = 'choices'))
+      ) {
+        validate72.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.id !== undefined) {
+          const _errs1 = errors;
+          if (typeof data.id !== 'string') {
+            validate72.errors = [
+              {
+                instancePath: instancePath + '/id',
+                schemaPath: '#/properties/id/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.object !== undefined) {
+            let data1 = data.object;
+            const _errs3 = errors;
+            if (typeof data1 !== 'string') {
+              validate72.errors = [
+                {
+                  instancePath: instancePath + '/object',
+                  schemaPath: '#/properties/object/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            if ('chat.completion.chunk' !== data1) {
+              validate72.errors = [
+                {
+                  instancePath: instancePath + '/object',
+                  schemaPath: '#/properties/object/const',
+                  keyword: 'const',
+                  params: { allowedValue: 'chat.completion.chunk' },
+                  message: 'must be equal to constant',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.created !== undefined) {
+              let data2 = data.created;
+              const _errs5 = errors;
+              if (!(typeof data2 == 'number' && !(data2 % 1) && !isNaN(data2) && isFinite(data2))) {
+                validate72.errors = [
+                  {
+                    instancePath: instancePath + '/created',
+                    schemaPath: '#/properties/created/type',
+                    keyword: 'type',
+                    params: { type: 'integer' },
+                    message: 'must be integer',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs5 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.model !== undefined) {
+                const _errs7 = errors;
+                if (typeof data.model !== 'string') {
+                  validate72.errors = [
+                    {
+                      instancePath: instancePath + '/model',
+                      schemaPath: '#/properties/model/type',
+                      keyword: 'type',
+                      params: { type: 'string' },
+                      message: 'must be string',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs7 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.choices !== undefined) {
+                  let data4 = data.choices;
+                  const _errs9 = errors;
+                  if (errors === _errs9) {
+                    if (Array.isArray(data4)) {
+                      var valid1 = true;
+                      const len0 = data4.length;
+                      for (let i0 = 0; i0 < len0; i0++) {
+                        const _errs11 = errors;
+                        if (
+                          !validate73(data4[i0], {
+                            instancePath: instancePath + '/choices/' + i0,
+                            parentData: data4,
+                            parentDataProperty: i0,
+                            rootData,
+                            dynamicAnchors,
+                          })
+                        ) {
+                          vErrors = vErrors === null ? validate73.errors : vErrors.concat(validate73.errors);
+                          errors = vErrors.length;
+                        }
+                        var valid1 = _errs11 === errors;
+                        if (!valid1) {
+                          break;
+                        }
+                      }
+                    } else {
+                      validate72.errors = [
+                        {
+                          instancePath: instancePath + '/choices',
+                          schemaPath: '#/properties/choices/type',
+                          keyword: 'type',
+                          params: { type: 'array' },
+                          message: 'must be array',
+                        },
+                      ];
+                      return false;
+                    }
+                  }
+                  var valid0 = _errs9 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.usage !== undefined) {
+                    let data6 = data.usage;
+                    const _errs12 = errors;
+                    const _errs13 = errors;
+                    let valid2 = false;
+                    const _errs14 = errors;
+                    if (
+                      !validate83(data6, {
+                        instancePath: instancePath + '/usage',
+                        parentData: data,
+                        parentDataProperty: 'usage',
+                        rootData,
+                        dynamicAnchors,
+                      })
+                    ) {
+                      vErrors = vErrors === null ? validate83.errors : vErrors.concat(validate83.errors);
+                      errors = vErrors.length;
+                    }
+                    var _valid0 = _errs14 === errors;
+                    valid2 = valid2 || _valid0;
+                    if (_valid0) {
+                      var props0 = {};
+                      props0.prompt_tokens = true;
+                      props0.completion_tokens = true;
+                      props0.total_tokens = true;
+                      props0.reasoning_tokens = true;
+                      props0.prompt_tokens_details = true;
+                      props0.completion_tokens_details = true;
+                      props0.cost = true;
+                      props0.cost_details = true;
+                      props0.info = true;
+                    }
+                    const _errs15 = errors;
+                    if (data6 !== null) {
+                      const err0 = {
+                        instancePath: instancePath + '/usage',
+                        schemaPath: '#/properties/usage/anyOf/1/type',
+                        keyword: 'type',
+                        params: { type: 'null' },
+                        message: 'must be null',
+                      };
+                      if (vErrors === null) {
+                        vErrors = [err0];
+                      } else {
+                        vErrors.push(err0);
+                      }
+                      errors++;
+                    }
+                    var _valid0 = _errs15 === errors;
+                    valid2 = valid2 || _valid0;
+                    if (!valid2) {
+                      const err1 = {
+                        instancePath: instancePath + '/usage',
+                        schemaPath: '#/properties/usage/anyOf',
+                        keyword: 'anyOf',
+                        params: {},
+                        message: 'must match a schema in anyOf',
+                      };
+                      if (vErrors === null) {
+                        vErrors = [err1];
+                      } else {
+                        vErrors.push(err1);
+                      }
+                      errors++;
+                      validate72.errors = vErrors;
+                      return false;
+                    } else {
+                      errors = _errs13;
+                      if (vErrors !== null) {
+                        if (_errs13) {
+                          vErrors.length = _errs13;
+                        } else {
+                          vErrors = null;
+                        }
+                      }
+                    }
+                    var valid0 = _errs12 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.metadata !== undefined) {
+                      const _errs17 = errors;
+                      if (
+                        !validate87(data.metadata, {
+                          instancePath: instancePath + '/metadata',
+                          parentData: data,
+                          parentDataProperty: 'metadata',
+                          rootData,
+                          dynamicAnchors,
+                        })
+                      ) {
+                        vErrors = vErrors === null ? validate87.errors : vErrors.concat(validate87.errors);
+                        errors = vErrors.length;
+                      }
+                      var valid0 = _errs17 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.system_fingerprint !== undefined) {
+                        let data8 = data.system_fingerprint;
+                        const _errs18 = errors;
+                        if (typeof data8 !== 'string' && data8 !== null) {
+                          validate72.errors = [
+                            {
+                              instancePath: instancePath + '/system_fingerprint',
+                              schemaPath: '#/properties/system_fingerprint/type',
+                              keyword: 'type',
+                              params: { type: schema29.properties.system_fingerprint.type },
+                              message: 'must be string,null',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid0 = _errs18 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.service_tier !== undefined) {
+                          let data9 = data.service_tier;
+                          const _errs20 = errors;
+                          if (typeof data9 !== 'string' && data9 !== null) {
+                            validate72.errors = [
+                              {
+                                instancePath: instancePath + '/service_tier',
+                                schemaPath: '#/properties/service_tier/type',
+                                keyword: 'type',
+                                params: { type: schema29.properties.service_tier.type },
+                                message: 'must be string,null',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid0 = _errs20 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                        if (valid0) {
+                          if (data.obfuscation !== undefined) {
+                            const _errs22 = errors;
+                            if (typeof data.obfuscation !== 'string') {
+                              validate72.errors = [
+                                {
+                                  instancePath: instancePath + '/obfuscation',
+                                  schemaPath: '#/properties/obfuscation/type',
+                                  keyword: 'type',
+                                  params: { type: 'string' },
+                                  message: 'must be string',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid0 = _errs22 === errors;
+                          } else {
+                            var valid0 = true;
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate72.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate72.errors = vErrors;
+  return errors === 0;
+}
+validate72.evaluated = {
+  props: {
+    id: true,
+    object: true,
+    created: true,
+    model: true,
+    choices: true,
+    usage: true,
+    metadata: true,
+    system_fingerprint: true,
+    service_tier: true,
+    obfuscation: true,
+  },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+export const validateChunkChoice = validate73;
+
+export const validateChunkDelta = validate74;
+
+export const validateChunkToolCall = validate75;
+
+export const validateChatCompletion = validate91;
+const schema39 = {
+  type: 'object',
+  required: ['id', 'object', 'created', 'model', 'choices', 'usage', 'metadata'],
+  properties: {
+    id: { type: 'string' },
+    object: { type: 'string', const: 'chat.completion' },
+    created: { type: 'integer' },
+    model: { type: 'string' },
+    choices: { type: 'array', items: { $ref: 'ChatChoice' } },
+    usage: { $ref: 'ChatUsage' },
+    metadata: { $ref: 'CallMetadata' },
+    system_fingerprint: { type: ['string', 'null'] },
+    service_tier: { type: ['string', 'null'] },
+  },
+  $id: 'ChatCompletion',
+};
+const schema40 = {
+  type: 'object',
+  required: ['index', 'finish_reason', 'message'],
+  properties: {
+    index: { type: 'integer', minimum: 0 },
+    finish_reason: { $ref: 'FinishReason' },
+    message: { $ref: 'CompletionMessage' },
+    logprobs: { type: ['object', 'null'], additionalProperties: true },
+  },
+  $id: 'ChatChoice',
+};
+const schema41 = {
+  type: 'object',
+  required: ['role', 'content'],
+  properties: {
+    role: { type: 'string', const: 'assistant' },
+    content: { type: ['string', 'null'] },
+    reasoning: { type: ['string', 'null'] },
+    tool_calls: { type: 'array', items: { $ref: 'ToolCall' } },
+    images: { type: 'array', items: { $ref: 'CompletionImage' } },
+    refusal: { type: ['string', 'null'] },
+    annotations: { type: 'array', items: { type: 'object', additionalProperties: true } },
+    audio: { type: ['object', 'null'], additionalProperties: true },
+  },
+  $id: 'CompletionMessage',
+};
+const schema42 = {
+  type: 'object',
+  required: ['id', 'type', 'function'],
+  properties: {
+    id: { type: 'string' },
+    type: { type: 'string', const: 'function' },
+    function: {
+      type: 'object',
+      required: ['name', 'arguments'],
+      properties: { name: { type: 'string' }, arguments: { type: 'string' } },
+    },
+    extra_content: { type: 'object', additionalProperties: true },
+  },
+  $id: 'ToolCall',
+};
+
+function validate95(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ToolCall" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate95.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.id === undefined && (missing0 = 'id')) ||
+        (data.type === undefined && (missing0 = 'type')) ||
+        (data.function === undefined && (missing0 = 'function'))
+      ) {
+        validate95.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.id !== undefined) {
+          const _errs1 = errors;
+          if (typeof data.id !== 'string') {
+            validate95.errors = [
+              {
+                instancePath: instancePath + '/id',
+                schemaPath: '#/properties/id/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.type !== undefined) {
+            let data1 = data.type;
+            const _errs3 = errors;
+            if (typeof data1 !== 'string') {
+              validate95.errors = [
+                {
+                  instancePath: instancePath + '/type',
+                  schemaPath: '#/properties/type/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            if ('function' !== data1) {
+              validate95.errors = [
+                {
+                  instancePath: instancePath + '/type',
+                  schemaPath: '#/properties/type/const',
+                  keyword: 'const',
+                  params: { allowedValue: 'function' },
+                  message: 'must be equal to constant',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.function !== undefined) {
+              let data2 = data.function;
+              const _errs5 = errors;
+              if (errors === _errs5) {
+                if (data2 && typeof data2 == 'object' && !Array.isArray(data2)) {
+                  let missing1;
+                  if (
+                    (data2.name === undefined && (missing1 = 'name')) ||
+                    (data2.arguments === undefined && (missing1 = 'arguments'))
+                  ) {
+                    validate95.errors = [
+                      {
+                        instancePath: instancePath + '/function',
+                        schemaPath: '#/properties/function/required',
+                        keyword: 'required',
+                        params: { missingProperty: missing1 },
+                        message: "must have required property '" + missing1 + "'",
+                      },
+                    ];
+                    return false;
+                  } else {
+                    if (data2.name !== undefined) {
+                      const _errs7 = errors;
+                      if (typeof data2.name !== 'string') {
+                        validate95.errors = [
+                          {
+                            instancePath: instancePath + '/function/name',
+                            schemaPath: '#/properties/function/properties/name/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid1 = _errs7 === errors;
+                    } else {
+                      var valid1 = true;
+                    }
+                    if (valid1) {
+                      if (data2.arguments !== undefined) {
+                        const _errs9 = errors;
+                        if (typeof data2.arguments !== 'string') {
+                          validate95.errors = [
+                            {
+                              instancePath: instancePath + '/function/arguments',
+                              schemaPath: '#/properties/function/properties/arguments/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid1 = _errs9 === errors;
+                      } else {
+                        var valid1 = true;
+                      }
+                    }
+                  }
+                } else {
+                  validate95.errors = [
+                    {
+                      instancePath: instancePath + '/function',
+                      schemaPath: '#/properties/function/type',
+                      keyword: 'type',
+                      params: { type: 'object' },
+                      message: 'must be object',
+                    },
+                  ];
+                  return false;
+                }
+              }
+              var valid0 = _errs5 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.extra_content !== undefined) {
+                let data5 = data.extra_content;
+                const _errs11 = errors;
+                if (errors === _errs11) {
+                  if (data5 && typeof data5 == 'object' && !Array.isArray(data5)) {
+                  } else {
+                    validate95.errors = [
+                      {
+                        instancePath: instancePath + '/extra_content',
+                        schemaPath: '#/properties/extra_content/type',
+                        keyword: 'type',
+                        params: { type: 'object' },
+                        message: 'must be object',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+                var valid0 = _errs11 === errors;
+              } else {
+                var valid0 = true;
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate95.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate95.errors = vErrors;
+  return errors === 0;
+}
+validate95.evaluated = {
+  props: { id: true, type: true, function: true, extra_content: true },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+function validate94(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="CompletionMessage" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate94.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if ((data.role === undefined && (missing0 = 'role')) || (data.content === undefined && (missing0 = 'content'))) {
+        validate94.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.role !== undefined) {
+          let data0 = data.role;
+          const _errs1 = errors;
+          if (typeof data0 !== 'string') {
+            validate94.errors = [
+              {
+                instancePath: instancePath + '/role',
+                schemaPath: '#/properties/role/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          if ('assistant' !== data0) {
+            validate94.errors = [
+              {
+                instancePath: instancePath + '/role',
+                schemaPath: '#/properties/role/const',
+                keyword: 'const',
+                params: { allowedValue: 'assistant' },
+                message: 'must be equal to constant',
+              },
+            ];
+            return false;
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.content !== undefined) {
+            let data1 = data.content;
+            const _errs3 = errors;
+            if (typeof data1 !== 'string' && data1 !== null) {
+              validate94.errors = [
+                {
+                  instancePath: instancePath + '/content',
+                  schemaPath: '#/properties/content/type',
+                  keyword: 'type',
+                  params: { type: schema41.properties.content.type },
+                  message: 'must be string,null',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.reasoning !== undefined) {
+              let data2 = data.reasoning;
+              const _errs5 = errors;
+              if (typeof data2 !== 'string' && data2 !== null) {
+                validate94.errors = [
+                  {
+                    instancePath: instancePath + '/reasoning',
+                    schemaPath: '#/properties/reasoning/type',
+                    keyword: 'type',
+                    params: { type: schema41.properties.reasoning.type },
+                    message: 'must be string,null',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs5 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.tool_calls !== undefined) {
+                let data3 = data.tool_calls;
+                const _errs7 = errors;
+                if (errors === _errs7) {
+                  if (Array.isArray(data3)) {
+                    var valid1 = true;
+                    const len0 = data3.length;
+                    for (let i0 = 0; i0 < len0; i0++) {
+                      const _errs9 = errors;
+                      if (
+                        !validate95(data3[i0], {
+                          instancePath: instancePath + '/tool_calls/' + i0,
+                          parentData: data3,
+                          parentDataProperty: i0,
+                          rootData,
+                          dynamicAnchors,
+                        })
+                      ) {
+                        vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+                        errors = vErrors.length;
+                      }
+                      var valid1 = _errs9 === errors;
+                      if (!valid1) {
+                        break;
+                      }
+                    }
+                  } else {
+                    validate94.errors = [
+                      {
+                        instancePath: instancePath + '/tool_calls',
+                        schemaPath: '#/properties/tool_calls/type',
+                        keyword: 'type',
+                        params: { type: 'array' },
+                        message: 'must be array',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+                var valid0 = _errs7 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.images !== undefined) {
+                  let data5 = data.images;
+                  const _errs10 = errors;
+                  if (errors === _errs10) {
+                    if (Array.isArray(data5)) {
+                      var valid2 = true;
+                      const len1 = data5.length;
+                      for (let i1 = 0; i1 < len1; i1++) {
+                        const _errs12 = errors;
+                        if (
+                          !validate77(data5[i1], {
+                            instancePath: instancePath + '/images/' + i1,
+                            parentData: data5,
+                            parentDataProperty: i1,
+                            rootData,
+                            dynamicAnchors,
+                          })
+                        ) {
+                          vErrors = vErrors === null ? validate77.errors : vErrors.concat(validate77.errors);
+                          errors = vErrors.length;
+                        }
+                        var valid2 = _errs12 === errors;
+                        if (!valid2) {
+                          break;
+                        }
+                      }
+                    } else {
+                      validate94.errors = [
+                        {
+                          instancePath: instancePath + '/images',
+                          schemaPath: '#/properties/images/type',
+                          keyword: 'type',
+                          params: { type: 'array' },
+                          message: 'must be array',
+                        },
+                      ];
+                      return false;
+                    }
+                  }
+                  var valid0 = _errs10 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.refusal !== undefined) {
+                    let data7 = data.refusal;
+                    const _errs13 = errors;
+                    if (typeof data7 !== 'string' && data7 !== null) {
+                      validate94.errors = [
+                        {
+                          instancePath: instancePath + '/refusal',
+                          schemaPath: '#/properties/refusal/type',
+                          keyword: 'type',
+                          params: { type: schema41.properties.refusal.type },
+                          message: 'must be string,null',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid0 = _errs13 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.annotations !== undefined) {
+                      let data8 = data.annotations;
+                      const _errs15 = errors;
+                      if (errors === _errs15) {
+                        if (Array.isArray(data8)) {
+                          var valid3 = true;
+                          const len2 = data8.length;
+                          for (let i2 = 0; i2 < len2; i2++) {
+                            let data9 = data8[i2];
+                            const _errs17 = errors;
+                            if (errors === _errs17) {
+                              if (data9 && typeof data9 == 'object' && !Array.isArray(data9)) {
+                              } else {
+                                validate94.errors = [
+                                  {
+                                    instancePath: instancePath + '/annotations/' + i2,
+                                    schemaPath: '#/properties/annotations/items/type',
+                                    keyword: 'type',
+                                    params: { type: 'object' },
+                                    message: 'must be object',
+                                  },
+                                ];
+                                return false;
+                              }
+                            }
+                            var valid3 = _errs17 === errors;
+                            if (!valid3) {
+                              break;
+                            }
+                          }
+                        } else {
+                          validate94.errors = [
+                            {
+                              instancePath: instancePath + '/annotations',
+                              schemaPath: '#/properties/annotations/type',
+                              keyword: 'type',
+                              params: { type: 'array' },
+                              message: 'must be array',
+                            },
+                          ];
+                          return false;
+                        }
+                      }
+                      var valid0 = _errs15 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.audio !== undefined) {
+                        let data10 = data.audio;
+                        const _errs20 = errors;
+                        if (!(data10 && typeof data10 == 'object' && !Array.isArray(data10)) && data10 !== null) {
+                          validate94.errors = [
+                            {
+                              instancePath: instancePath + '/audio',
+                              schemaPath: '#/properties/audio/type',
+                              keyword: 'type',
+                              params: { type: schema41.properties.audio.type },
+                              message: 'must be object,null',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid0 = _errs20 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate94.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate94.errors = vErrors;
+  return errors === 0;
+}
+validate94.evaluated = {
+  props: {
+    role: true,
+    content: true,
+    reasoning: true,
+    tool_calls: true,
+    images: true,
+    refusal: true,
+    annotations: true,
+    audio: true,
+  },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+function validate92(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ChatChoice" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate92.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.index === undefined && (missing0 = 'index')) ||
+        (data.finish_reason === undefined && (missing0 = 'finish_reason')) ||
+        (data.message === undefined && (missing0 = 'message'))
+      ) {
+        validate92.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.index !== undefined) {
+          let data0 = data.index;
+          const _errs1 = errors;
+          if (!(typeof data0 == 'number' && !(data0 % 1) && !isNaN(data0) && isFinite(data0))) {
+            validate92.errors = [
+              {
+                instancePath: instancePath + '/index',
+                schemaPath: '#/properties/index/type',
+                keyword: 'type',
+                params: { type: 'integer' },
+                message: 'must be integer',
+              },
+            ];
+            return false;
+          }
+          if (errors === _errs1) {
+            if (typeof data0 == 'number' && isFinite(data0)) {
+              if (data0 < 0 || isNaN(data0)) {
+                validate92.errors = [
+                  {
+                    instancePath: instancePath + '/index',
+                    schemaPath: '#/properties/index/minimum',
+                    keyword: 'minimum',
+                    params: { comparison: '>=', limit: 0 },
+                    message: 'must be >= 0',
+                  },
+                ];
+                return false;
+              }
+            }
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.finish_reason !== undefined) {
+            const _errs3 = errors;
+            if (
+              !validate80(data.finish_reason, {
+                instancePath: instancePath + '/finish_reason',
+                parentData: data,
+                parentDataProperty: 'finish_reason',
+                rootData,
+                dynamicAnchors,
+              })
+            ) {
+              vErrors = vErrors === null ? validate80.errors : vErrors.concat(validate80.errors);
+              errors = vErrors.length;
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.message !== undefined) {
+              const _errs4 = errors;
+              if (
+                !validate94(data.message, {
+                  instancePath: instancePath + '/message',
+                  parentData: data,
+                  parentDataProperty: 'message',
+                  rootData,
+                  dynamicAnchors,
+                })
+              ) {
+                vErrors = vErrors === null ? validate94.errors : vErrors.concat(validate94.errors);
+                errors = vErrors.length;
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.logprobs !== undefined) {
+                let data3 = data.logprobs;
+                const _errs5 = errors;
+                if (!(data3 && typeof data3 == 'object' && !Array.isArray(data3)) && data3 !== null) {
+                  validate92.errors = [
+                    {
+                      instancePath: instancePath + '/logprobs',
+                      schemaPath: '#/properties/logprobs/type',
+                      keyword: 'type',
+                      params: { type: schema40.properties.logprobs.type },
+                      message: 'must be object,null',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs5 === errors;
+              } else {
+                var valid0 = true;
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate92.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate92.errors = vErrors;
+  return errors === 0;
+}
+validate92.evaluated = {
+  props: { index: true, finish_reason: true, message: true, logprobs: true },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+function validate91(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ChatCompletion" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate91.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.id === undefined && (missing0 = 'id')) ||
+        (data.object === undefined && (missing0 = 'object')) ||
+        (data.created === undefined && (missing0 = 'created')) ||
+        (data.model === undefined && (missing0 = 'model')) ||
+        (data.choices === undefined && (missing0 = 'choices')) ||
+        (data.usage === undefined && (missing0 = 'usage')) ||
+        (data.metadata === undefined && (missing0 = 'metadata'))
+      ) {
+        validate91.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.id !== undefined) {
+          const _errs1 = errors;
+          if (typeof data.id !== 'string') {
+            validate91.errors = [
+              {
+                instancePath: instancePath + '/id',
+                schemaPath: '#/properties/id/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.object !== undefined) {
+            let data1 = data.object;
+            const _errs3 = errors;
+            if (typeof data1 !== 'string') {
+              validate91.errors = [
+                {
+                  instancePath: instancePath + '/object',
+                  schemaPath: '#/properties/object/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            if ('chat.completion' !== data1) {
+              validate91.errors = [
+                {
+                  instancePath: instancePath + '/object',
+                  schemaPath: '#/properties/object/const',
+                  keyword: 'const',
+                  params: { allowedValue: 'chat.completion' },
+                  message: 'must be equal to constant',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.created !== undefined) {
+              let data2 = data.created;
+              const _errs5 = errors;
+              if (!(typeof data2 == 'number' && !(data2 % 1) && !isNaN(data2) && isFinite(data2))) {
+                validate91.errors = [
+                  {
+                    instancePath: instancePath + '/created',
+                    schemaPath: '#/properties/created/type',
+                    keyword: 'type',
+                    params: { type: 'integer' },
+                    message: 'must be integer',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs5 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.model !== undefined) {
+                const _errs7 = errors;
+                if (typeof data.model !== 'string') {
+                  validate91.errors = [
+                    {
+                      instancePath: instancePath + '/model',
+                      schemaPath: '#/properties/model/type',
+                      keyword: 'type',
+                      params: { type: 'string' },
+                      message: 'must be string',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs7 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.choices !== undefined) {
+                  let data4 = data.choices;
+                  const _errs9 = errors;
+                  if (errors === _errs9) {
+                    if (Array.isArray(data4)) {
+                      var valid1 = true;
+                      const len0 = data4.length;
+                      for (let i0 = 0; i0 < len0; i0++) {
+                        const _errs11 = errors;
+                        if (
+                          !validate92(data4[i0], {
+                            instancePath: instancePath + '/choices/' + i0,
+                            parentData: data4,
+                            parentDataProperty: i0,
+                            rootData,
+                            dynamicAnchors,
+                          })
+                        ) {
+                          vErrors = vErrors === null ? validate92.errors : vErrors.concat(validate92.errors);
+                          errors = vErrors.length;
+                        }
+                        var valid1 = _errs11 === errors;
+                        if (!valid1) {
+                          break;
+                        }
+                      }
+                    } else {
+                      validate91.errors = [
+                        {
+                          instancePath: instancePath + '/choices',
+                          schemaPath: '#/properties/choices/type',
+                          keyword: 'type',
+                          params: { type: 'array' },
+                          message: 'must be array',
+                        },
+                      ];
+                      return false;
+                    }
+                  }
+                  var valid0 = _errs9 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.usage !== undefined) {
+                    const _errs12 = errors;
+                    if (
+                      !validate83(data.usage, {
+                        instancePath: instancePath + '/usage',
+                        parentData: data,
+                        parentDataProperty: 'usage',
+                        rootData,
+                        dynamicAnchors,
+                      })
+                    ) {
+                      vErrors = vErrors === null ? validate83.errors : vErrors.concat(validate83.errors);
+                      errors = vErrors.length;
+                    }
+                    var valid0 = _errs12 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.metadata !== undefined) {
+                      const _errs13 = errors;
+                      if (
+                        !validate87(data.metadata, {
+                          instancePath: instancePath + '/metadata',
+                          parentData: data,
+                          parentDataProperty: 'metadata',
+                          rootData,
+                          dynamicAnchors,
+                        })
+                      ) {
+                        vErrors = vErrors === null ? validate87.errors : vErrors.concat(validate87.errors);
+                        errors = vErrors.length;
+                      }
+                      var valid0 = _errs13 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.system_fingerprint !== undefined) {
+                        let data8 = data.system_fingerprint;
+                        const _errs14 = errors;
+                        if (typeof data8 !== 'string' && data8 !== null) {
+                          validate91.errors = [
+                            {
+                              instancePath: instancePath + '/system_fingerprint',
+                              schemaPath: '#/properties/system_fingerprint/type',
+                              keyword: 'type',
+                              params: { type: schema39.properties.system_fingerprint.type },
+                              message: 'must be string,null',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid0 = _errs14 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.service_tier !== undefined) {
+                          let data9 = data.service_tier;
+                          const _errs16 = errors;
+                          if (typeof data9 !== 'string' && data9 !== null) {
+                            validate91.errors = [
+                              {
+                                instancePath: instancePath + '/service_tier',
+                                schemaPath: '#/properties/service_tier/type',
+                                keyword: 'type',
+                                params: { type: schema39.properties.service_tier.type },
+                                message: 'must be string,null',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid0 = _errs16 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate91.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate91.errors = vErrors;
+  return errors === 0;
+}
+validate91.evaluated = {
+  props: {
+    id: true,
+    object: true,
+    created: true,
+    model: true,
+    choices: true,
+    usage: true,
+    metadata: true,
+    system_fingerprint: true,
+    service_tier: true,
+  },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+export const validateChatChoice = validate92;
+
+export const validateFinishReason = validate80;
+
+export const validateCompletionMessage = validate94;
+
+export const validateToolCall = validate95;
+
+export const validateCompletionImage = validate77;
+
+export const validateChatUsage = validate83;
+
+export const validateCostDetails = validate84;
+
+export const validateCallMetadata = validate87;
+
+export const validateRoutingAttempt = validate88;
+
+export const validateChatRequest = validate102;
+const schema43 = {
+  type: 'object',
+  required: ['model', 'messages'],
+  properties: {
+    model: { type: 'string', pattern: '^[A-Za-z0-9._:@/-]{1,512}$' },
+    messages: { type: 'array', minItems: 1, items: { $ref: 'ChatMessage' } },
+    audio: {
+      type: ['object', 'null'],
+      properties: { format: { type: 'string' }, voice: { type: ['string', 'object'], additionalProperties: true } },
+    },
+    frequency_penalty: { type: ['number', 'null'], minimum: -2, maximum: 2 },
+    function_call: { type: ['string', 'object', 'null'], properties: { name: { type: 'string' } } },
+    functions: { type: ['array', 'null'], items: { $ref: 'FunctionDefinition' } },
+    logit_bias: { type: ['object', 'null'], additionalProperties: { type: 'number' } },
+    logprobs: { type: ['boolean', 'null'] },
+    max_completion_tokens: { type: ['integer', 'null'], minimum: 1, maximum: 1000000000 },
+    max_tokens: { type: ['integer', 'null'], minimum: 1, maximum: 1000000000 },
+    metadata: { type: ['object', 'null'], additionalProperties: { type: 'string' } },
+    modalities: { type: ['array', 'null'], items: { type: 'string' } },
+    n: { type: ['integer', 'null'], minimum: 1, maximum: 8 },
+    parallel_tool_calls: { type: ['boolean', 'null'] },
+    prediction: {
+      type: ['object', 'null'],
+      required: ['type', 'content'],
+      properties: { type: { type: 'string' }, content: { type: ['string', 'array'], items: { $ref: 'ContentPart' } } },
+    },
+    presence_penalty: { type: ['number', 'null'], minimum: -2, maximum: 2 },
+    moderation: { type: ['object', 'null'], additionalProperties: true },
+    prompt_cache_options: { type: ['object', 'null'], additionalProperties: true },
+    prompt_cache_key: { type: ['string', 'null'] },
+    prompt_cache_retention: { type: ['string', 'null'] },
+    reasoning_effort: { type: ['string', 'null'] },
+    response_format: { $ref: 'ResponseFormat' },
+    safety_identifier: { type: ['string', 'null'] },
+    seed: { type: ['integer', 'null'] },
+    service_tier: { type: ['string', 'null'] },
+    stop: { type: ['string', 'array', 'null'], items: { type: 'string' } },
+    store: { type: ['boolean', 'null'] },
+    stream: { type: ['boolean', 'null'] },
+    stream_options: {
+      type: ['object', 'null'],
+      properties: { include_usage: { type: ['boolean', 'null'] }, include_obfuscation: { type: ['boolean', 'null'] } },
+    },
+    temperature: { type: ['number', 'null'], minimum: 0, maximum: 2 },
+    tool_choice: { $ref: 'ToolChoice' },
+    tools: { type: ['array', 'null'], items: { $ref: 'ChatTool' } },
+    top_logprobs: { type: ['integer', 'null'], minimum: 0, maximum: 20 },
+    top_p: { type: ['number', 'null'], minimum: 0, maximum: 1 },
+    user: { type: ['string', 'null'] },
+    verbosity: { type: ['string', 'null'] },
+    web_search_options: {
+      type: ['object', 'null'],
+      properties: {
+        search_context_size: { type: ['string', 'null'] },
+        user_location: { type: ['object', 'null'], additionalProperties: true },
+      },
+    },
+  },
+  $id: 'ChatRequest',
+};
+const schema44 = {
+  type: 'object',
+  required: ['role'],
+  properties: {
+    role: { type: 'string', enum: ['developer', 'system', 'user', 'assistant', 'tool', 'function'] },
+    content: { type: ['string', 'array', 'null'], items: { $ref: 'ContentPart' } },
+    name: { type: ['string', 'null'] },
+    tool_calls: { type: ['array', 'null'], items: { $ref: 'MessageToolCall' } },
+    tool_call_id: { type: ['string', 'null'] },
+    function_call: {
+      type: ['object', 'null'],
+      required: ['name', 'arguments'],
+      properties: { name: { type: 'string' }, arguments: { type: 'string' } },
+    },
+    refusal: { type: ['string', 'null'] },
+    reasoning: { type: ['string', 'null'] },
+    audio: { type: ['object', 'null'], properties: { id: { type: 'string' } } },
+  },
+  allOf: [
+    { if: { properties: { role: { const: 'assistant' } } }, else: { required: ['content'] } },
+    {
+      if: { properties: { role: { const: 'tool' } } },
+      then: { required: ['tool_call_id'], properties: { tool_call_id: { type: 'string' } } },
+    },
+  ],
+  $id: 'ChatMessage',
+};
+const schema45 = {
+  type: 'object',
+  required: ['type'],
+  properties: {
+    type: { type: 'string' },
+    text: { type: 'string' },
+    image_url: {
+      type: 'object',
+      required: ['url'],
+      properties: { url: { type: 'string' }, detail: { type: ['string', 'null'] } },
+    },
+    input_audio: {
+      type: 'object',
+      required: ['data'],
+      properties: { data: { type: 'string' }, format: { type: 'string' } },
+    },
+    video_url: { type: 'object', required: ['url'], properties: { url: { type: 'string' } } },
+    file: {
+      type: 'object',
+      properties: {
+        file_data: { type: ['string', 'null'] },
+        file_id: { type: ['string', 'null'] },
+        filename: { type: ['string', 'null'] },
+      },
+    },
+    refusal: { type: 'string' },
+    cache_control: {
+      type: ['object', 'null'],
+      properties: { type: { type: 'string' }, ttl: { type: ['string', 'null'] } },
+    },
+  },
+  allOf: [
+    { if: { properties: { type: { const: 'text' } } }, then: { required: ['text'] } },
+    { if: { properties: { type: { const: 'image_url' } } }, then: { required: ['image_url'] } },
+    { if: { properties: { type: { const: 'input_audio' } } }, then: { required: ['input_audio'] } },
+    { if: { properties: { type: { const: 'file' } } }, then: { required: ['file'] } },
+  ],
+  $id: 'ContentPart',
+};
+
+function validate104(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ContentPart" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate104.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  const _errs1 = errors;
+  const _errs2 = errors;
+  let valid1 = true;
+  const _errs3 = errors;
+  if (data && typeof data == 'object' && !Array.isArray(data)) {
+    if (data.type !== undefined) {
+      if ('text' !== data.type) {
+        const err0 = {};
+        if (vErrors === null) {
+          vErrors = [err0];
+        } else {
+          vErrors.push(err0);
+        }
+        errors++;
+      }
+    }
+  }
+  var _valid0 = _errs3 === errors;
+  errors = _errs2;
+  if (vErrors !== null) {
+    if (_errs2) {
+      vErrors.length = _errs2;
+    } else {
+      vErrors = null;
+    }
+  }
+  if (_valid0) {
+    const _errs5 = errors;
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.text === undefined && (missing0 = 'text')) {
+        validate104.errors = [
+          {
+            instancePath,
+            schemaPath: '#/allOf/0/then/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      }
+    }
+    var _valid0 = _errs5 === errors;
+    valid1 = _valid0;
+  }
+  if (!valid1) {
+    const err1 = {
+      instancePath,
+      schemaPath: '#/allOf/0/if',
+      keyword: 'if',
+      params: { failingKeyword: 'then' },
+      message: 'must match "then" schema',
+    };
+    if (vErrors === null) {
+      vErrors = [err1];
+    } else {
+      vErrors.push(err1);
+    }
+    errors++;
+    validate104.errors = vErrors;
+    return false;
+  }
+  var valid0 = _errs1 === errors;
+  if (valid0) {
+    const _errs6 = errors;
+    const _errs7 = errors;
+    let valid3 = true;
+    const _errs8 = errors;
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      if (data.type !== undefined) {
+        if ('image_url' !== data.type) {
+          const err2 = {};
+          if (vErrors === null) {
+            vErrors = [err2];
+          } else {
+            vErrors.push(err2);
+          }
+          errors++;
+        }
+      }
+    }
+    var _valid1 = _errs8 === errors;
+    errors = _errs7;
+    if (vErrors !== null) {
+      if (_errs7) {
+        vErrors.length = _errs7;
+      } else {
+        vErrors = null;
+      }
+    }
+    if (_valid1) {
+      const _errs10 = errors;
+      if (data && typeof data == 'object' && !Array.isArray(data)) {
+        let missing1;
+        if (data.image_url === undefined && (missing1 = 'image_url')) {
+          validate104.errors = [
+            {
+              instancePath,
+              schemaPath: '#/allOf/1/then/required',
+              keyword: 'required',
+              params: { missingProperty: missing1 },
+              message: "must have required property '" + missing1 + "'",
+            },
+          ];
+          return false;
+        }
+      }
+      var _valid1 = _errs10 === errors;
+      valid3 = _valid1;
+    }
+    if (!valid3) {
+      const err3 = {
+        instancePath,
+        schemaPath: '#/allOf/1/if',
+        keyword: 'if',
+        params: { failingKeyword: 'then' },
+        message: 'must match "then" schema',
+      };
+      if (vErrors === null) {
+        vErrors = [err3];
+      } else {
+        vErrors.push(err3);
+      }
+      errors++;
+      validate104.errors = vErrors;
+      return false;
+    }
+    var valid0 = _errs6 === errors;
+    if (valid0) {
+      const _errs11 = errors;
+      const _errs12 = errors;
+      let valid5 = true;
+      const _errs13 = errors;
+      if (data && typeof data == 'object' && !Array.isArray(data)) {
+        if (data.type !== undefined) {
+          if ('input_audio' !== data.type) {
+            const err4 = {};
+            if (vErrors === null) {
+              vErrors = [err4];
+            } else {
+              vErrors.push(err4);
+            }
+            errors++;
+          }
+        }
+      }
+      var _valid2 = _errs13 === errors;
+      errors = _errs12;
+      if (vErrors !== null) {
+        if (_errs12) {
+          vErrors.length = _errs12;
+        } else {
+          vErrors = null;
+        }
+      }
+      if (_valid2) {
+        const _errs15 = errors;
+        if (data && typeof data == 'object' && !Array.isArray(data)) {
+          let missing2;
+          if (data.input_audio === undefined && (missing2 = 'input_audio')) {
+            validate104.errors = [
+              {
+                instancePath,
+                schemaPath: '#/allOf/2/then/required',
+                keyword: 'required',
+                params: { missingProperty: missing2 },
+                message: "must have required property '" + missing2 + "'",
+              },
+            ];
+            return false;
+          }
+        }
+        var _valid2 = _errs15 === errors;
+        valid5 = _valid2;
+      }
+      if (!valid5) {
+        const err5 = {
+          instancePath,
+          schemaPath: '#/allOf/2/if',
+          keyword: 'if',
+          params: { failingKeyword: 'then' },
+          message: 'must match "then" schema',
+        };
+        if (vErrors === null) {
+          vErrors = [err5];
+        } else {
+          vErrors.push(err5);
+        }
+        errors++;
+        validate104.errors = vErrors;
+        return false;
+      }
+      var valid0 = _errs11 === errors;
+      if (valid0) {
+        const _errs16 = errors;
+        const _errs17 = errors;
+        let valid7 = true;
+        const _errs18 = errors;
+        if (data && typeof data == 'object' && !Array.isArray(data)) {
+          if (data.type !== undefined) {
+            if ('file' !== data.type) {
+              const err6 = {};
+              if (vErrors === null) {
+                vErrors = [err6];
+              } else {
+                vErrors.push(err6);
+              }
+              errors++;
+            }
+          }
+        }
+        var _valid3 = _errs18 === errors;
+        errors = _errs17;
+        if (vErrors !== null) {
+          if (_errs17) {
+            vErrors.length = _errs17;
+          } else {
+            vErrors = null;
+          }
+        }
+        if (_valid3) {
+          const _errs20 = errors;
+          if (data && typeof data == 'object' && !Array.isArray(data)) {
+            let missing3;
+            if (data.file === undefined && (missing3 = 'file')) {
+              validate104.errors = [
+                {
+                  instancePath,
+                  schemaPath: '#/allOf/3/then/required',
+                  keyword: 'required',
+                  params: { missingProperty: missing3 },
+                  message: "must have required property '" + missing3 + "'",
+                },
+              ];
+              return false;
+            }
+          }
+          var _valid3 = _errs20 === errors;
+          valid7 = _valid3;
+        }
+        if (!valid7) {
+          const err7 = {
+            instancePath,
+            schemaPath: '#/allOf/3/if',
+            keyword: 'if',
+            params: { failingKeyword: 'then' },
+            message: 'must match "then" schema',
+          };
+          if (vErrors === null) {
+            vErrors = [err7];
+          } else {
+            vErrors.push(err7);
+          }
+          errors++;
+          validate104.errors = vErrors;
+          return false;
+        }
+        var valid0 = _errs16 === errors;
+      }
+    }
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing4;
+      if (data.type === undefined && (missing4 = 'type')) {
+        validate104.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing4 },
+            message: "must have required property '" + missing4 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.type !== undefined) {
+          const _errs21 = errors;
+          if (typeof data.type !== 'string') {
+            validate104.errors = [
+              {
+                instancePath: instancePath + '/type',
+                schemaPath: '#/properties/type/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          var valid9 = _errs21 === errors;
+        } else {
+          var valid9 = true;
+        }
+        if (valid9) {
+          if (data.text !== undefined) {
+            const _errs23 = errors;
+            if (typeof data.text !== 'string') {
+              validate104.errors = [
+                {
+                  instancePath: instancePath + '/text',
+                  schemaPath: '#/properties/text/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            var valid9 = _errs23 === errors;
+          } else {
+            var valid9 = true;
+          }
+          if (valid9) {
+            if (data.image_url !== undefined) {
+              let data6 = data.image_url;
+              const _errs25 = errors;
+              if (errors === _errs25) {
+                if (data6 && typeof data6 == 'object' && !Array.isArray(data6)) {
+                  let missing5;
+                  if (data6.url === undefined && (missing5 = 'url')) {
+                    validate104.errors = [
+                      {
+                        instancePath: instancePath + '/image_url',
+                        schemaPath: '#/properties/image_url/required',
+                        keyword: 'required',
+                        params: { missingProperty: missing5 },
+                        message: "must have required property '" + missing5 + "'",
+                      },
+                    ];
+                    return false;
+                  } else {
+                    if (data6.url !== undefined) {
+                      const _errs27 = errors;
+                      if (typeof data6.url !== 'string') {
+                        validate104.errors = [
+                          {
+                            instancePath: instancePath + '/image_url/url',
+                            schemaPath: '#/properties/image_url/properties/url/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid10 = _errs27 === errors;
+                    } else {
+                      var valid10 = true;
+                    }
+                    if (valid10) {
+                      if (data6.detail !== undefined) {
+                        let data8 = data6.detail;
+                        const _errs29 = errors;
+                        if (typeof data8 !== 'string' && data8 !== null) {
+                          validate104.errors = [
+                            {
+                              instancePath: instancePath + '/image_url/detail',
+                              schemaPath: '#/properties/image_url/properties/detail/type',
+                              keyword: 'type',
+                              params: { type: schema45.properties.image_url.properties.detail.type },
+                              message: 'must be string,null',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid10 = _errs29 === errors;
+                      } else {
+                        var valid10 = true;
+                      }
+                    }
+                  }
+                } else {
+                  validate104.errors = [
+                    {
+                      instancePath: instancePath + '/image_url',
+                      schemaPath: '#/properties/image_url/type',
+                      keyword: 'type',
+                      params: { type: 'object' },
+                      message: 'must be object',
+                    },
+                  ];
+                  return false;
+                }
+              }
+              var valid9 = _errs25 === errors;
+            } else {
+              var valid9 = true;
+            }
+            if (valid9) {
+              if (data.input_audio !== undefined) {
+                let data9 = data.input_audio;
+                const _errs31 = errors;
+                if (errors === _errs31) {
+                  if (data9 && typeof data9 == 'object' && !Array.isArray(data9)) {
+                    let missing6;
+                    if (data9.data === undefined && (missing6 = 'data')) {
+                      validate104.errors = [
+                        {
+                          instancePath: instancePath + '/input_audio',
+                          schemaPath: '#/properties/input_audio/required',
+                          keyword: 'required',
+                          params: { missingProperty: missing6 },
+                          message: "must have required property '" + missing6 + "'",
+                        },
+                      ];
+                      return false;
+                    } else {
+                      if (data9.data !== undefined) {
+                        const _errs33 = errors;
+                        if (typeof data9.data !== 'string') {
+                          validate104.errors = [
+                            {
+                              instancePath: instancePath + '/input_audio/data',
+                              schemaPath: '#/properties/input_audio/properties/data/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid11 = _errs33 === errors;
+                      } else {
+                        var valid11 = true;
+                      }
+                      if (valid11) {
+                        if (data9.format !== undefined) {
+                          const _errs35 = errors;
+                          if (typeof data9.format !== 'string') {
+                            validate104.errors = [
+                              {
+                                instancePath: instancePath + '/input_audio/format',
+                                schemaPath: '#/properties/input_audio/properties/format/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid11 = _errs35 === errors;
+                        } else {
+                          var valid11 = true;
+                        }
+                      }
+                    }
+                  } else {
+                    validate104.errors = [
+                      {
+                        instancePath: instancePath + '/input_audio',
+                        schemaPath: '#/properties/input_audio/type',
+                        keyword: 'type',
+                        params: { type: 'object' },
+                        message: 'must be object',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+                var valid9 = _errs31 === errors;
+              } else {
+                var valid9 = true;
+              }
+              if (valid9) {
+                if (data.video_url !== undefined) {
+                  let data12 = data.video_url;
+                  const _errs37 = errors;
+                  if (errors === _errs37) {
+                    if (data12 && typeof data12 == 'object' && !Array.isArray(data12)) {
+                      let missing7;
+                      if (data12.url === undefined && (missing7 = 'url')) {
+                        validate104.errors = [
+                          {
+                            instancePath: instancePath + '/video_url',
+                            schemaPath: '#/properties/video_url/required',
+                            keyword: 'required',
+                            params: { missingProperty: missing7 },
+                            message: "must have required property '" + missing7 + "'",
+                          },
+                        ];
+                        return false;
+                      } else {
+                        if (data12.url !== undefined) {
+                          if (typeof data12.url !== 'string') {
+                            validate104.errors = [
+                              {
+                                instancePath: instancePath + '/video_url/url',
+                                schemaPath: '#/properties/video_url/properties/url/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                        }
+                      }
+                    } else {
+                      validate104.errors = [
+                        {
+                          instancePath: instancePath + '/video_url',
+                          schemaPath: '#/properties/video_url/type',
+                          keyword: 'type',
+                          params: { type: 'object' },
+                          message: 'must be object',
+                        },
+                      ];
+                      return false;
+                    }
+                  }
+                  var valid9 = _errs37 === errors;
+                } else {
+                  var valid9 = true;
+                }
+                if (valid9) {
+                  if (data.file !== undefined) {
+                    let data14 = data.file;
+                    const _errs41 = errors;
+                    if (errors === _errs41) {
+                      if (data14 && typeof data14 == 'object' && !Array.isArray(data14)) {
+                        if (data14.file_data !== undefined) {
+                          let data15 = data14.file_data;
+                          const _errs43 = errors;
+                          if (typeof data15 !== 'string' && data15 !== null) {
+                            validate104.errors = [
+                              {
+                                instancePath: instancePath + '/file/file_data',
+                                schemaPath: '#/properties/file/properties/file_data/type',
+                                keyword: 'type',
+                                params: { type: schema45.properties.file.properties.file_data.type },
+                                message: 'must be string,null',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid13 = _errs43 === errors;
+                        } else {
+                          var valid13 = true;
+                        }
+                        if (valid13) {
+                          if (data14.file_id !== undefined) {
+                            let data16 = data14.file_id;
+                            const _errs45 = errors;
+                            if (typeof data16 !== 'string' && data16 !== null) {
+                              validate104.errors = [
+                                {
+                                  instancePath: instancePath + '/file/file_id',
+                                  schemaPath: '#/properties/file/properties/file_id/type',
+                                  keyword: 'type',
+                                  params: { type: schema45.properties.file.properties.file_id.type },
+                                  message: 'must be string,null',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid13 = _errs45 === errors;
+                          } else {
+                            var valid13 = true;
+                          }
+                          if (valid13) {
+                            if (data14.filename !== undefined) {
+                              let data17 = data14.filename;
+                              const _errs47 = errors;
+                              if (typeof data17 !== 'string' && data17 !== null) {
+                                validate104.errors = [
+                                  {
+                                    instancePath: instancePath + '/file/filename',
+                                    schemaPath: '#/properties/file/properties/filename/type',
+                                    keyword: 'type',
+                                    params: { type: schema45.properties.file.properties.filename.type },
+                                    message: 'must be string,null',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid13 = _errs47 === errors;
+                            } else {
+                              var valid13 = true;
+                            }
+                          }
+                        }
+                      } else {
+                        validate104.errors = [
+                          {
+                            instancePath: instancePath + '/file',
+                            schemaPath: '#/properties/file/type',
+                            keyword: 'type',
+                            params: { type: 'object' },
+                            message: 'must be object',
+                          },
+                        ];
+                        return false;
+                      }
+                    }
+                    var valid9 = _errs41 === errors;
+                  } else {
+                    var valid9 = true;
+                  }
+                  if (valid9) {
+                    if (data.refusal !== undefined) {
+                      const _errs49 = errors;
+                      if (typeof data.refusal !== 'string') {
+                        validate104.errors = [
+                          {
+                            instancePath: instancePath + '/refusal',
+                            schemaPath: '#/properties/refusal/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid9 = _errs49 === errors;
+                    } else {
+                      var valid9 = true;
+                    }
+                    if (valid9) {
+                      if (data.cache_control !== undefined) {
+                        let data19 = data.cache_control;
+                        const _errs51 = errors;
+                        if (!(data19 && typeof data19 == 'object' && !Array.isArray(data19)) && data19 !== null) {
+                          validate104.errors = [
+                            {
+                              instancePath: instancePath + '/cache_control',
+                              schemaPath: '#/properties/cache_control/type',
+                              keyword: 'type',
+                              params: { type: schema45.properties.cache_control.type },
+                              message: 'must be object,null',
+                            },
+                          ];
+                          return false;
+                        }
+                        if (errors === _errs51) {
+                          if (data19 && typeof data19 == 'object' && !Array.isArray(data19)) {
+                            if (data19.type !== undefined) {
+                              const _errs53 = errors;
+                              if (typeof data19.type !== 'string') {
+                                validate104.errors = [
+                                  {
+                                    instancePath: instancePath + '/cache_control/type',
+                                    schemaPath: '#/properties/cache_control/properties/type/type',
+                                    keyword: 'type',
+                                    params: { type: 'string' },
+                                    message: 'must be string',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid14 = _errs53 === errors;
+                            } else {
+                              var valid14 = true;
+                            }
+                            if (valid14) {
+                              if (data19.ttl !== undefined) {
+                                let data21 = data19.ttl;
+                                const _errs55 = errors;
+                                if (typeof data21 !== 'string' && data21 !== null) {
+                                  validate104.errors = [
+                                    {
+                                      instancePath: instancePath + '/cache_control/ttl',
+                                      schemaPath: '#/properties/cache_control/properties/ttl/type',
+                                      keyword: 'type',
+                                      params: { type: schema45.properties.cache_control.properties.ttl.type },
+                                      message: 'must be string,null',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                                var valid14 = _errs55 === errors;
+                              } else {
+                                var valid14 = true;
+                              }
+                            }
+                          }
+                        }
+                        var valid9 = _errs51 === errors;
+                      } else {
+                        var valid9 = true;
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate104.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate104.errors = vErrors;
+  return errors === 0;
+}
+validate104.evaluated = {
+  props: {
+    type: true,
+    text: true,
+    image_url: true,
+    input_audio: true,
+    video_url: true,
+    file: true,
+    refusal: true,
+    cache_control: true,
+  },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+const schema46 = {
+  type: 'object',
+  required: ['id', 'type'],
+  properties: {
+    id: { type: 'string' },
+    type: { type: 'string', enum: ['function', 'custom'] },
+    function: {
+      type: 'object',
+      required: ['name', 'arguments'],
+      properties: { name: { type: 'string' }, arguments: { type: 'string' } },
+    },
+    custom: {
+      type: 'object',
+      required: ['name', 'input'],
+      properties: { name: { type: 'string' }, input: { type: 'string' } },
+    },
+    extra_content: { type: ['object', 'null'], additionalProperties: true },
+  },
+  if: { properties: { type: { const: 'function' } } },
+  then: { required: ['function'] },
+  else: { required: ['custom'] },
+  $id: 'MessageToolCall',
+};
+
+function validate106(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="MessageToolCall" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate106.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  const _errs1 = errors;
+  let valid0 = true;
+  const _errs2 = errors;
+  if (data && typeof data == 'object' && !Array.isArray(data)) {
+    if (data.type !== undefined) {
+      if ('function' !== data.type) {
+        const err0 = {};
+        if (vErrors === null) {
+          vErrors = [err0];
+        } else {
+          vErrors.push(err0);
+        }
+        errors++;
+      }
+    }
+  }
+  var _valid0 = _errs2 === errors;
+  errors = _errs1;
+  if (vErrors !== null) {
+    if (_errs1) {
+      vErrors.length = _errs1;
+    } else {
+      vErrors = null;
+    }
+  }
+  let ifClause0;
+  if (_valid0) {
+    const _errs4 = errors;
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.function === undefined && (missing0 = 'function')) {
+        validate106.errors = [
+          {
+            instancePath,
+            schemaPath: '#/then/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      }
+    }
+    var _valid0 = _errs4 === errors;
+    valid0 = _valid0;
+    ifClause0 = 'then';
+  } else {
+    const _errs5 = errors;
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing1;
+      if (data.custom === undefined && (missing1 = 'custom')) {
+        validate106.errors = [
+          {
+            instancePath,
+            schemaPath: '#/else/required',
+            keyword: 'required',
+            params: { missingProperty: missing1 },
+            message: "must have required property '" + missing1 + "'",
+          },
+        ];
+        return false;
+      }
+    }
+    var _valid0 = _errs5 === errors;
+    valid0 = _valid0;
+    ifClause0 = 'else';
+  }
+  if (!valid0) {
+    const err1 = {
+      instancePath,
+      schemaPath: '#/if',
+      keyword: 'if',
+      params: { failingKeyword: ifClause0 },
+      message: 'must match "' + ifClause0 + '" schema',
+    };
+    if (vErrors === null) {
+      vErrors = [err1];
+    } else {
+      vErrors.push(err1);
+    }
+    errors++;
+    validate106.errors = vErrors;
+    return false;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing2;
+      if ((data.id === undefined && (missing2 = 'id')) || (data.type === undefined && (missing2 = 'type'))) {
+        validate106.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing2 },
+            message: "must have required property '" + missing2 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.id !== undefined) {
+          const _errs6 = errors;
+          if (typeof data.id !== 'string') {
+            validate106.errors = [
+              {
+                instancePath: instancePath + '/id',
+                schemaPath: '#/properties/id/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          var valid2 = _errs6 === errors;
+        } else {
+          var valid2 = true;
+        }
+        if (valid2) {
+          if (data.type !== undefined) {
+            let data2 = data.type;
+            const _errs8 = errors;
+            if (typeof data2 !== 'string') {
+              validate106.errors = [
+                {
+                  instancePath: instancePath + '/type',
+                  schemaPath: '#/properties/type/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            if (!(data2 === 'function' || data2 === 'custom')) {
+              validate106.errors = [
+                {
+                  instancePath: instancePath + '/type',
+                  schemaPath: '#/properties/type/enum',
+                  keyword: 'enum',
+                  params: { allowedValues: schema46.properties.type.enum },
+                  message: 'must be equal to one of the allowed values',
+                },
+              ];
+              return false;
+            }
+            var valid2 = _errs8 === errors;
+          } else {
+            var valid2 = true;
+          }
+          if (valid2) {
+            if (data.function !== undefined) {
+              let data3 = data.function;
+              const _errs10 = errors;
+              if (errors === _errs10) {
+                if (data3 && typeof data3 == 'object' && !Array.isArray(data3)) {
+                  let missing3;
+                  if (
+                    (data3.name === undefined && (missing3 = 'name')) ||
+                    (data3.arguments === undefined && (missing3 = 'arguments'))
+                  ) {
+                    validate106.errors = [
+                      {
+                        instancePath: instancePath + '/function',
+                        schemaPath: '#/properties/function/required',
+                        keyword: 'required',
+                        params: { missingProperty: missing3 },
+                        message: "must have required property '" + missing3 + "'",
+                      },
+                    ];
+                    return false;
+                  } else {
+                    if (data3.name !== undefined) {
+                      const _errs12 = errors;
+                      if (typeof data3.name !== 'string') {
+                        validate106.errors = [
+                          {
+                            instancePath: instancePath + '/function/name',
+                            schemaPath: '#/properties/function/properties/name/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid3 = _errs12 === errors;
+                    } else {
+                      var valid3 = true;
+                    }
+                    if (valid3) {
+                      if (data3.arguments !== undefined) {
+                        const _errs14 = errors;
+                        if (typeof data3.arguments !== 'string') {
+                          validate106.errors = [
+                            {
+                              instancePath: instancePath + '/function/arguments',
+                              schemaPath: '#/properties/function/properties/arguments/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid3 = _errs14 === errors;
+                      } else {
+                        var valid3 = true;
+                      }
+                    }
+                  }
+                } else {
+                  validate106.errors = [
+                    {
+                      instancePath: instancePath + '/function',
+                      schemaPath: '#/properties/function/type',
+                      keyword: 'type',
+                      params: { type: 'object' },
+                      message: 'must be object',
+                    },
+                  ];
+                  return false;
+                }
+              }
+              var valid2 = _errs10 === errors;
+            } else {
+              var valid2 = true;
+            }
+            if (valid2) {
+              if (data.custom !== undefined) {
+                let data6 = data.custom;
+                const _errs16 = errors;
+                if (errors === _errs16) {
+                  if (data6 && typeof data6 == 'object' && !Array.isArray(data6)) {
+                    let missing4;
+                    if (
+                      (data6.name === undefined && (missing4 = 'name')) ||
+                      (data6.input === undefined && (missing4 = 'input'))
+                    ) {
+                      validate106.errors = [
+                        {
+                          instancePath: instancePath + '/custom',
+                          schemaPath: '#/properties/custom/required',
+                          keyword: 'required',
+                          params: { missingProperty: missing4 },
+                          message: "must have required property '" + missing4 + "'",
+                        },
+                      ];
+                      return false;
+                    } else {
+                      if (data6.name !== undefined) {
+                        const _errs18 = errors;
+                        if (typeof data6.name !== 'string') {
+                          validate106.errors = [
+                            {
+                              instancePath: instancePath + '/custom/name',
+                              schemaPath: '#/properties/custom/properties/name/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid4 = _errs18 === errors;
+                      } else {
+                        var valid4 = true;
+                      }
+                      if (valid4) {
+                        if (data6.input !== undefined) {
+                          const _errs20 = errors;
+                          if (typeof data6.input !== 'string') {
+                            validate106.errors = [
+                              {
+                                instancePath: instancePath + '/custom/input',
+                                schemaPath: '#/properties/custom/properties/input/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid4 = _errs20 === errors;
+                        } else {
+                          var valid4 = true;
+                        }
+                      }
+                    }
+                  } else {
+                    validate106.errors = [
+                      {
+                        instancePath: instancePath + '/custom',
+                        schemaPath: '#/properties/custom/type',
+                        keyword: 'type',
+                        params: { type: 'object' },
+                        message: 'must be object',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+                var valid2 = _errs16 === errors;
+              } else {
+                var valid2 = true;
+              }
+              if (valid2) {
+                if (data.extra_content !== undefined) {
+                  let data9 = data.extra_content;
+                  const _errs22 = errors;
+                  if (!(data9 && typeof data9 == 'object' && !Array.isArray(data9)) && data9 !== null) {
+                    validate106.errors = [
+                      {
+                        instancePath: instancePath + '/extra_content',
+                        schemaPath: '#/properties/extra_content/type',
+                        keyword: 'type',
+                        params: { type: schema46.properties.extra_content.type },
+                        message: 'must be object,null',
+                      },
+                    ];
+                    return false;
+                  }
+                  var valid2 = _errs22 === errors;
+                } else {
+                  var valid2 = true;
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate106.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate106.errors = vErrors;
+  return errors === 0;
+}
+validate106.evaluated = {
+  props: { id: true, type: true, function: true, custom: true, extra_content: true },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+function validate103(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ChatMessage" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate103.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  const _errs1 = errors;
+  const _errs2 = errors;
+  let valid1 = true;
+  const _errs3 = errors;
+  if (data && typeof data == 'object' && !Array.isArray(data)) {
+    if (data.role !== undefined) {
+      if ('assistant' !== data.role) {
+        const err0 = {};
+        if (vErrors === null) {
+          vErrors = [err0];
+        } else {
+          vErrors.push(err0);
+        }
+        errors++;
+      }
+    }
+  }
+  var _valid0 = _errs3 === errors;
+  errors = _errs2;
+  if (vErrors !== null) {
+    if (_errs2) {
+      vErrors.length = _errs2;
+    } else {
+      vErrors = null;
+    }
+  }
+  if (!_valid0) {
+    const _errs5 = errors;
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.content === undefined && (missing0 = 'content')) {
+        validate103.errors = [
+          {
+            instancePath,
+            schemaPath: '#/allOf/0/else/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      }
+    }
+    var _valid0 = _errs5 === errors;
+    valid1 = _valid0;
+  }
+  if (!valid1) {
+    const err1 = {
+      instancePath,
+      schemaPath: '#/allOf/0/if',
+      keyword: 'if',
+      params: { failingKeyword: 'else' },
+      message: 'must match "else" schema',
+    };
+    if (vErrors === null) {
+      vErrors = [err1];
+    } else {
+      vErrors.push(err1);
+    }
+    errors++;
+    validate103.errors = vErrors;
+    return false;
+  }
+  var valid0 = _errs1 === errors;
+  if (valid0) {
+    const _errs6 = errors;
+    const _errs7 = errors;
+    let valid3 = true;
+    const _errs8 = errors;
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      if (data.role !== undefined) {
+        if ('tool' !== data.role) {
+          const err2 = {};
+          if (vErrors === null) {
+            vErrors = [err2];
+          } else {
+            vErrors.push(err2);
+          }
+          errors++;
+        }
+      }
+    }
+    var _valid1 = _errs8 === errors;
+    errors = _errs7;
+    if (vErrors !== null) {
+      if (_errs7) {
+        vErrors.length = _errs7;
+      } else {
+        vErrors = null;
+      }
+    }
+    if (_valid1) {
+      const _errs10 = errors;
+      if (data && typeof data == 'object' && !Array.isArray(data)) {
+        let missing1;
+        if (data.tool_call_id === undefined && (missing1 = 'tool_call_id')) {
+          validate103.errors = [
+            {
+              instancePath,
+              schemaPath: '#/allOf/1/then/required',
+              keyword: 'required',
+              params: { missingProperty: missing1 },
+              message: "must have required property '" + missing1 + "'",
+            },
+          ];
+          return false;
+        } else {
+          if (data.tool_call_id !== undefined) {
+            if (typeof data.tool_call_id !== 'string') {
+              validate103.errors = [
+                {
+                  instancePath: instancePath + '/tool_call_id',
+                  schemaPath: '#/allOf/1/then/properties/tool_call_id/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+          }
+        }
+      }
+      var _valid1 = _errs10 === errors;
+      valid3 = _valid1;
+      if (valid3) {
+        var props0 = {};
+        props0.tool_call_id = true;
+        props0.role = true;
+      }
+    }
+    if (!valid3) {
+      const err3 = {
+        instancePath,
+        schemaPath: '#/allOf/1/if',
+        keyword: 'if',
+        params: { failingKeyword: 'then' },
+        message: 'must match "then" schema',
+      };
+      if (vErrors === null) {
+        vErrors = [err3];
+      } else {
+        vErrors.push(err3);
+      }
+      errors++;
+      validate103.errors = vErrors;
+      return false;
+    }
+    var valid0 = _errs6 === errors;
+    if (valid0) {
+      if (props0 !== true) {
+        props0 = props0 || {};
+        props0.role = true;
+      }
+    }
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing2;
+      if (data.role === undefined && (missing2 = 'role')) {
+        validate103.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing2 },
+            message: "must have required property '" + missing2 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (props0 !== true) {
+          props0 = props0 || {};
+          props0.role = true;
+          props0.content = true;
+          props0.name = true;
+          props0.tool_calls = true;
+          props0.tool_call_id = true;
+          props0.function_call = true;
+          props0.refusal = true;
+          props0.reasoning = true;
+          props0.audio = true;
+        }
+        if (data.role !== undefined) {
+          let data3 = data.role;
+          const _errs13 = errors;
+          if (typeof data3 !== 'string') {
+            validate103.errors = [
+              {
+                instancePath: instancePath + '/role',
+                schemaPath: '#/properties/role/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          if (
+            !(
+              data3 === 'developer' ||
+              data3 === 'system' ||
+              data3 === 'user' ||
+              data3 === 'assistant' ||
+              data3 === 'tool' ||
+              data3 === 'function'
+            )
+          ) {
+            validate103.errors = [
+              {
+                instancePath: instancePath + '/role',
+                schemaPath: '#/properties/role/enum',
+                keyword: 'enum',
+                params: { allowedValues: schema44.properties.role.enum },
+                message: 'must be equal to one of the allowed values',
+              },
+            ];
+            return false;
+          }
+          var valid6 = _errs13 === errors;
+        } else {
+          var valid6 = true;
+        }
+        if (valid6) {
+          if (data.content !== undefined) {
+            let data4 = data.content;
+            const _errs15 = errors;
+            if (typeof data4 !== 'string' && !Array.isArray(data4) && data4 !== null) {
+              validate103.errors = [
+                {
+                  instancePath: instancePath + '/content',
+                  schemaPath: '#/properties/content/type',
+                  keyword: 'type',
+                  params: { type: schema44.properties.content.type },
+                  message: 'must be string,array,null',
+                },
+              ];
+              return false;
+            }
+            if (errors === _errs15) {
+              if (Array.isArray(data4)) {
+                var valid7 = true;
+                const len0 = data4.length;
+                for (let i0 = 0; i0 < len0; i0++) {
+                  const _errs17 = errors;
+                  if (
+                    !validate104(data4[i0], {
+                      instancePath: instancePath + '/content/' + i0,
+                      parentData: data4,
+                      parentDataProperty: i0,
+                      rootData,
+                      dynamicAnchors,
+                    })
+                  ) {
+                    vErrors = vErrors === null ? validate104.errors : vErrors.concat(validate104.errors);
+                    errors = vErrors.length;
+                  }
+                  var valid7 = _errs17 === errors;
+                  if (!valid7) {
+                    break;
+                  }
+                }
+              }
+            }
+            var valid6 = _errs15 === errors;
+          } else {
+            var valid6 = true;
+          }
+          if (valid6) {
+            if (data.name !== undefined) {
+              let data6 = data.name;
+              const _errs18 = errors;
+              if (typeof data6 !== 'string' && data6 !== null) {
+                validate103.errors = [
+                  {
+                    instancePath: instancePath + '/name',
+                    schemaPath: '#/properties/name/type',
+                    keyword: 'type',
+                    params: { type: schema44.properties.name.type },
+                    message: 'must be string,null',
+                  },
+                ];
+                return false;
+              }
+              var valid6 = _errs18 === errors;
+            } else {
+              var valid6 = true;
+            }
+            if (valid6) {
+              if (data.tool_calls !== undefined) {
+                let data7 = data.tool_calls;
+                const _errs20 = errors;
+                if (!Array.isArray(data7) && data7 !== null) {
+                  validate103.errors = [
+                    {
+                      instancePath: instancePath + '/tool_calls',
+                      schemaPath: '#/properties/tool_calls/type',
+                      keyword: 'type',
+                      params: { type: schema44.properties.tool_calls.type },
+                      message: 'must be array,null',
+                    },
+                  ];
+                  return false;
+                }
+                if (errors === _errs20) {
+                  if (Array.isArray(data7)) {
+                    var valid8 = true;
+                    const len1 = data7.length;
+                    for (let i1 = 0; i1 < len1; i1++) {
+                      const _errs22 = errors;
+                      if (
+                        !validate106(data7[i1], {
+                          instancePath: instancePath + '/tool_calls/' + i1,
+                          parentData: data7,
+                          parentDataProperty: i1,
+                          rootData,
+                          dynamicAnchors,
+                        })
+                      ) {
+                        vErrors = vErrors === null ? validate106.errors : vErrors.concat(validate106.errors);
+                        errors = vErrors.length;
+                      }
+                      var valid8 = _errs22 === errors;
+                      if (!valid8) {
+                        break;
+                      }
+                    }
+                  }
+                }
+                var valid6 = _errs20 === errors;
+              } else {
+                var valid6 = true;
+              }
+              if (valid6) {
+                if (data.tool_call_id !== undefined) {
+                  let data9 = data.tool_call_id;
+                  const _errs23 = errors;
+                  if (typeof data9 !== 'string' && data9 !== null) {
+                    validate103.errors = [
+                      {
+                        instancePath: instancePath + '/tool_call_id',
+                        schemaPath: '#/properties/tool_call_id/type',
+                        keyword: 'type',
+                        params: { type: schema44.properties.tool_call_id.type },
+                        message: 'must be string,null',
+                      },
+                    ];
+                    return false;
+                  }
+                  var valid6 = _errs23 === errors;
+                } else {
+                  var valid6 = true;
+                }
+                if (valid6) {
+                  if (data.function_call !== undefined) {
+                    let data10 = data.function_call;
+                    const _errs25 = errors;
+                    if (!(data10 && typeof data10 == 'object' && !Array.isArray(data10)) && data10 !== null) {
+                      validate103.errors = [
+                        {
+                          instancePath: instancePath + '/function_call',
+                          schemaPath: '#/properties/function_call/type',
+                          keyword: 'type',
+                          params: { type: schema44.properties.function_call.type },
+                          message: 'must be object,null',
+                        },
+                      ];
+                      return false;
+                    }
+                    if (errors === _errs25) {
+                      if (data10 && typeof data10 == 'object' && !Array.isArray(data10)) {
+                        let missing3;
+                        if (
+                          (data10.name === undefined && (missing3 = 'name')) ||
+                          (data10.arguments === undefined && (missing3 = 'arguments'))
+                        ) {
+                          validate103.errors = [
+                            {
+                              instancePath: instancePath + '/function_call',
+                              schemaPath: '#/properties/function_call/required',
+                              keyword: 'required',
+                              params: { missingProperty: missing3 },
+                              message: "must have required property '" + missing3 + "'",
+                            },
+                          ];
+                          return false;
+                        } else {
+                          if (data10.name !== undefined) {
+                            const _errs27 = errors;
+                            if (typeof data10.name !== 'string') {
+                              validate103.errors = [
+                                {
+                                  instancePath: instancePath + '/function_call/name',
+                                  schemaPath: '#/properties/function_call/properties/name/type',
+                                  keyword: 'type',
+                                  params: { type: 'string' },
+                                  message: 'must be string',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid9 = _errs27 === errors;
+                          } else {
+                            var valid9 = true;
+                          }
+                          if (valid9) {
+                            if (data10.arguments !== undefined) {
+                              const _errs29 = errors;
+                              if (typeof data10.arguments !== 'string') {
+                                validate103.errors = [
+                                  {
+                                    instancePath: instancePath + '/function_call/arguments',
+                                    schemaPath: '#/properties/function_call/properties/arguments/type',
+                                    keyword: 'type',
+                                    params: { type: 'string' },
+                                    message: 'must be string',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid9 = _errs29 === errors;
+                            } else {
+                              var valid9 = true;
+                            }
+                          }
+                        }
+                      }
+                    }
+                    var valid6 = _errs25 === errors;
+                  } else {
+                    var valid6 = true;
+                  }
+                  if (valid6) {
+                    if (data.refusal !== undefined) {
+                      let data13 = data.refusal;
+                      const _errs31 = errors;
+                      if (typeof data13 !== 'string' && data13 !== null) {
+                        validate103.errors = [
+                          {
+                            instancePath: instancePath + '/refusal',
+                            schemaPath: '#/properties/refusal/type',
+                            keyword: 'type',
+                            params: { type: schema44.properties.refusal.type },
+                            message: 'must be string,null',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid6 = _errs31 === errors;
+                    } else {
+                      var valid6 = true;
+                    }
+                    if (valid6) {
+                      if (data.reasoning !== undefined) {
+                        let data14 = data.reasoning;
+                        const _errs33 = errors;
+                        if (typeof data14 !== 'string' && data14 !== null) {
+                          validate103.errors = [
+                            {
+                              instancePath: instancePath + '/reasoning',
+                              schemaPath: '#/properties/reasoning/type',
+                              keyword: 'type',
+                              params: { type: schema44.properties.reasoning.type },
+                              message: 'must be string,null',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid6 = _errs33 === errors;
+                      } else {
+                        var valid6 = true;
+                      }
+                      if (valid6) {
+                        if (data.audio !== undefined) {
+                          let data15 = data.audio;
+                          const _errs35 = errors;
+                          if (!(data15 && typeof data15 == 'object' && !Array.isArray(data15)) && data15 !== null) {
+                            validate103.errors = [
+                              {
+                                instancePath: instancePath + '/audio',
+                                schemaPath: '#/properties/audio/type',
+                                keyword: 'type',
+                                params: { type: schema44.properties.audio.type },
+                                message: 'must be object,null',
+                              },
+                            ];
+                            return false;
+                          }
+                          if (errors === _errs35) {
+                            if (data15 && typeof data15 == 'object' && !Array.isArray(data15)) {
+                              if (data15.id !== undefined) {
+                                if (typeof data15.id !== 'string') {
+                                  validate103.errors = [
+                                    {
+                                      instancePath: instancePath + '/audio/id',
+                                      schemaPath: '#/properties/audio/properties/id/type',
+                                      keyword: 'type',
+                                      params: { type: 'string' },
+                                      message: 'must be string',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                              }
+                            }
+                          }
+                          var valid6 = _errs35 === errors;
+                        } else {
+                          var valid6 = true;
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate103.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate103.errors = vErrors;
+  evaluated0.props = props0;
+  return errors === 0;
+}
+validate103.evaluated = { dynamicProps: true, dynamicItems: false };
+
+const schema47 = {
+  type: 'object',
+  required: ['name'],
+  properties: {
+    name: { type: 'string' },
+    description: { type: ['string', 'null'] },
+    parameters: { type: ['object', 'null'], additionalProperties: true },
+    strict: { type: ['boolean', 'null'] },
+  },
+  $id: 'FunctionDefinition',
+};
+
+function validate109(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="FunctionDefinition" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate109.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.name === undefined && (missing0 = 'name')) {
+        validate109.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.name !== undefined) {
+          const _errs1 = errors;
+          if (typeof data.name !== 'string') {
+            validate109.errors = [
+              {
+                instancePath: instancePath + '/name',
+                schemaPath: '#/properties/name/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.description !== undefined) {
+            let data1 = data.description;
+            const _errs3 = errors;
+            if (typeof data1 !== 'string' && data1 !== null) {
+              validate109.errors = [
+                {
+                  instancePath: instancePath + '/description',
+                  schemaPath: '#/properties/description/type',
+                  keyword: 'type',
+                  params: { type: schema47.properties.description.type },
+                  message: 'must be string,null',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.parameters !== undefined) {
+              let data2 = data.parameters;
+              const _errs5 = errors;
+              if (!(data2 && typeof data2 == 'object' && !Array.isArray(data2)) && data2 !== null) {
+                validate109.errors = [
+                  {
+                    instancePath: instancePath + '/parameters',
+                    schemaPath: '#/properties/parameters/type',
+                    keyword: 'type',
+                    params: { type: schema47.properties.parameters.type },
+                    message: 'must be object,null',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs5 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.strict !== undefined) {
+                let data3 = data.strict;
+                const _errs8 = errors;
+                if (typeof data3 !== 'boolean' && data3 !== null) {
+                  validate109.errors = [
+                    {
+                      instancePath: instancePath + '/strict',
+                      schemaPath: '#/properties/strict/type',
+                      keyword: 'type',
+                      params: { type: schema47.properties.strict.type },
+                      message: 'must be boolean,null',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs8 === errors;
+              } else {
+                var valid0 = true;
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate109.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate109.errors = vErrors;
+  return errors === 0;
+}
+validate109.evaluated = {
+  props: { name: true, description: true, parameters: true, strict: true },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+const schema48 = {
+  type: ['object', 'null'],
+  required: ['type'],
+  properties: {
+    type: { type: 'string' },
+    json_schema: {
+      type: 'object',
+      required: ['name'],
+      properties: {
+        name: { type: 'string' },
+        description: { type: ['string', 'null'] },
+        schema: { type: ['object', 'null'], additionalProperties: true },
+        strict: { type: ['boolean', 'null'] },
+      },
+    },
+  },
+  if: { type: 'object', properties: { type: { const: 'json_schema' } } },
+  then: { required: ['json_schema'] },
+  $id: 'ResponseFormat',
+};
+
+function validate112(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ResponseFormat" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate112.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (!(data && typeof data == 'object' && !Array.isArray(data)) && data !== null) {
+    validate112.errors = [
+      {
+        instancePath,
+        schemaPath: '#/type',
+        keyword: 'type',
+        params: { type: schema48.type },
+        message: 'must be object,null',
+      },
+    ];
+    return false;
+  }
+  const _errs1 = errors;
+  let valid0 = true;
+  const _errs2 = errors;
+  if (errors === _errs2) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      if (data.type !== undefined) {
+        if ('json_schema' !== data.type) {
+          const err0 = {};
+          if (vErrors === null) {
+            vErrors = [err0];
+          } else {
+            vErrors.push(err0);
+          }
+          errors++;
+        }
+      }
+    } else {
+      const err1 = {};
+      if (vErrors === null) {
+        vErrors = [err1];
+      } else {
+        vErrors.push(err1);
+      }
+      errors++;
+    }
+  }
+  var _valid0 = _errs2 === errors;
+  errors = _errs1;
+  if (vErrors !== null) {
+    if (_errs1) {
+      vErrors.length = _errs1;
+    } else {
+      vErrors = null;
+    }
+  }
+  if (_valid0) {
+    const _errs5 = errors;
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.json_schema === undefined && (missing0 = 'json_schema')) {
+        validate112.errors = [
+          {
+            instancePath,
+            schemaPath: '#/then/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      }
+    }
+    var _valid0 = _errs5 === errors;
+    valid0 = _valid0;
+  }
+  if (!valid0) {
+    const err2 = {
+      instancePath,
+      schemaPath: '#/if',
+      keyword: 'if',
+      params: { failingKeyword: 'then' },
+      message: 'must match "then" schema',
+    };
+    if (vErrors === null) {
+      vErrors = [err2];
+    } else {
+      vErrors.push(err2);
+    }
+    errors++;
+    validate112.errors = vErrors;
+    return false;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing1;
+      if (data.type === undefined && (missing1 = 'type')) {
+        validate112.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing1 },
+            message: "must have required property '" + missing1 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.type !== undefined) {
+          const _errs6 = errors;
+          if (typeof data.type !== 'string') {
+            validate112.errors = [
+              {
+                instancePath: instancePath + '/type',
+                schemaPath: '#/properties/type/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          var valid2 = _errs6 === errors;
+        } else {
+          var valid2 = true;
+        }
+        if (valid2) {
+          if (data.json_schema !== undefined) {
+            let data2 = data.json_schema;
+            const _errs8 = errors;
+            if (errors === _errs8) {
+              if (data2 && typeof data2 == 'object' && !Array.isArray(data2)) {
+                let missing2;
+                if (data2.name === undefined && (missing2 = 'name')) {
+                  validate112.errors = [
+                    {
+                      instancePath: instancePath + '/json_schema',
+                      schemaPath: '#/properties/json_schema/required',
+                      keyword: 'required',
+                      params: { missingProperty: missing2 },
+                      message: "must have required property '" + missing2 + "'",
+                    },
+                  ];
+                  return false;
+                } else {
+                  if (data2.name !== undefined) {
+                    const _errs10 = errors;
+                    if (typeof data2.name !== 'string') {
+                      validate112.errors = [
+                        {
+                          instancePath: instancePath + '/json_schema/name',
+                          schemaPath: '#/properties/json_schema/properties/name/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid3 = _errs10 === errors;
+                  } else {
+                    var valid3 = true;
+                  }
+                  if (valid3) {
+                    if (data2.description !== undefined) {
+                      let data4 = data2.description;
+                      const _errs12 = errors;
+                      if (typeof data4 !== 'string' && data4 !== null) {
+                        validate112.errors = [
+                          {
+                            instancePath: instancePath + '/json_schema/description',
+                            schemaPath: '#/properties/json_schema/properties/description/type',
+                            keyword: 'type',
+                            params: { type: schema48.properties.json_schema.properties.description.type },
+                            message: 'must be string,null',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid3 = _errs12 === errors;
+                    } else {
+                      var valid3 = true;
+                    }
+                    if (valid3) {
+                      if (data2.schema !== undefined) {
+                        let data5 = data2.schema;
+                        const _errs14 = errors;
+                        if (!(data5 && typeof data5 == 'object' && !Array.isArray(data5)) && data5 !== null) {
+                          validate112.errors = [
+                            {
+                              instancePath: instancePath + '/json_schema/schema',
+                              schemaPath: '#/properties/json_schema/properties/schema/type',
+                              keyword: 'type',
+                              params: { type: schema48.properties.json_schema.properties.schema.type },
+                              message: 'must be object,null',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid3 = _errs14 === errors;
+                      } else {
+                        var valid3 = true;
+                      }
+                      if (valid3) {
+                        if (data2.strict !== undefined) {
+                          let data6 = data2.strict;
+                          const _errs17 = errors;
+                          if (typeof data6 !== 'boolean' && data6 !== null) {
+                            validate112.errors = [
+                              {
+                                instancePath: instancePath + '/json_schema/strict',
+                                schemaPath: '#/properties/json_schema/properties/strict/type',
+                                keyword: 'type',
+                                params: { type: schema48.properties.json_schema.properties.strict.type },
+                                message: 'must be boolean,null',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid3 = _errs17 === errors;
+                        } else {
+                          var valid3 = true;
+                        }
+                      }
+                    }
+                  }
+                }
+              } else {
+                validate112.errors = [
+                  {
+                    instancePath: instancePath + '/json_schema',
+                    schemaPath: '#/properties/json_schema/type',
+                    keyword: 'type',
+                    params: { type: 'object' },
+                    message: 'must be object',
+                  },
+                ];
+                return false;
+              }
+            }
+            var valid2 = _errs8 === errors;
+          } else {
+            var valid2 = true;
+          }
+        }
+      }
+    }
+  }
+  validate112.errors = vErrors;
+  return errors === 0;
+}
+validate112.evaluated = { props: { type: true, json_schema: true }, dynamicProps: false, dynamicItems: false };
+
+const schema49 = {
+  type: ['string', 'object', 'null'],
+  required: ['type'],
+  properties: {
+    type: { type: 'string' },
+    function: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
+    custom: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
+    allowed_tools: { type: 'object', additionalProperties: true },
+  },
+  $id: 'ToolChoice',
+};
+
+function validate114(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ToolChoice" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate114.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (typeof data !== 'string' && !(data && typeof data == 'object' && !Array.isArray(data)) && data !== null) {
+    validate114.errors = [
+      {
+        instancePath,
+        schemaPath: '#/type',
+        keyword: 'type',
+        params: { type: schema49.type },
+        message: 'must be string,object,null',
+      },
+    ];
+    return false;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.type === undefined && (missing0 = 'type')) {
+        validate114.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.type !== undefined) {
+          const _errs1 = errors;
+          if (typeof data.type !== 'string') {
+            validate114.errors = [
+              {
+                instancePath: instancePath + '/type',
+                schemaPath: '#/properties/type/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.function !== undefined) {
+            let data1 = data.function;
+            const _errs3 = errors;
+            if (errors === _errs3) {
+              if (data1 && typeof data1 == 'object' && !Array.isArray(data1)) {
+                let missing1;
+                if (data1.name === undefined && (missing1 = 'name')) {
+                  validate114.errors = [
+                    {
+                      instancePath: instancePath + '/function',
+                      schemaPath: '#/properties/function/required',
+                      keyword: 'required',
+                      params: { missingProperty: missing1 },
+                      message: "must have required property '" + missing1 + "'",
+                    },
+                  ];
+                  return false;
+                } else {
+                  if (data1.name !== undefined) {
+                    if (typeof data1.name !== 'string') {
+                      validate114.errors = [
+                        {
+                          instancePath: instancePath + '/function/name',
+                          schemaPath: '#/properties/function/properties/name/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                  }
+                }
+              } else {
+                validate114.errors = [
+                  {
+                    instancePath: instancePath + '/function',
+                    schemaPath: '#/properties/function/type',
+                    keyword: 'type',
+                    params: { type: 'object' },
+                    message: 'must be object',
+                  },
+                ];
+                return false;
+              }
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.custom !== undefined) {
+              let data3 = data.custom;
+              const _errs7 = errors;
+              if (errors === _errs7) {
+                if (data3 && typeof data3 == 'object' && !Array.isArray(data3)) {
+                  let missing2;
+                  if (data3.name === undefined && (missing2 = 'name')) {
+                    validate114.errors = [
+                      {
+                        instancePath: instancePath + '/custom',
+                        schemaPath: '#/properties/custom/required',
+                        keyword: 'required',
+                        params: { missingProperty: missing2 },
+                        message: "must have required property '" + missing2 + "'",
+                      },
+                    ];
+                    return false;
+                  } else {
+                    if (data3.name !== undefined) {
+                      if (typeof data3.name !== 'string') {
+                        validate114.errors = [
+                          {
+                            instancePath: instancePath + '/custom/name',
+                            schemaPath: '#/properties/custom/properties/name/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                    }
+                  }
+                } else {
+                  validate114.errors = [
+                    {
+                      instancePath: instancePath + '/custom',
+                      schemaPath: '#/properties/custom/type',
+                      keyword: 'type',
+                      params: { type: 'object' },
+                      message: 'must be object',
+                    },
+                  ];
+                  return false;
+                }
+              }
+              var valid0 = _errs7 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.allowed_tools !== undefined) {
+                let data5 = data.allowed_tools;
+                const _errs11 = errors;
+                if (errors === _errs11) {
+                  if (data5 && typeof data5 == 'object' && !Array.isArray(data5)) {
+                  } else {
+                    validate114.errors = [
+                      {
+                        instancePath: instancePath + '/allowed_tools',
+                        schemaPath: '#/properties/allowed_tools/type',
+                        keyword: 'type',
+                        params: { type: 'object' },
+                        message: 'must be object',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+                var valid0 = _errs11 === errors;
+              } else {
+                var valid0 = true;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  validate114.errors = vErrors;
+  return errors === 0;
+}
+validate114.evaluated = {
+  props: { type: true, function: true, custom: true, allowed_tools: true },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+const schema50 = {
+  type: 'object',
+  required: ['type'],
+  properties: {
+    type: { type: 'string' },
+    function: { $ref: 'FunctionDefinition' },
+    custom: {
+      type: 'object',
+      required: ['name'],
+      properties: {
+        name: { type: 'string' },
+        description: { type: ['string', 'null'] },
+        format: { type: ['object', 'null'], additionalProperties: true },
+      },
+    },
+  },
+  if: { properties: { type: { const: 'function' } } },
+  then: { required: ['function'] },
+  $id: 'ChatTool',
+};
+
+function validate116(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ChatTool" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate116.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  const _errs1 = errors;
+  let valid0 = true;
+  const _errs2 = errors;
+  if (data && typeof data == 'object' && !Array.isArray(data)) {
+    if (data.type !== undefined) {
+      if ('function' !== data.type) {
+        const err0 = {};
+        if (vErrors === null) {
+          vErrors = [err0];
+        } else {
+          vErrors.push(err0);
+        }
+        errors++;
+      }
+    }
+  }
+  var _valid0 = _errs2 === errors;
+  errors = _errs1;
+  if (vErrors !== null) {
+    if (_errs1) {
+      vErrors.length = _errs1;
+    } else {
+      vErrors = null;
+    }
+  }
+  if (_valid0) {
+    const _errs4 = errors;
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.function === undefined && (missing0 = 'function')) {
+        validate116.errors = [
+          {
+            instancePath,
+            schemaPath: '#/then/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      }
+    }
+    var _valid0 = _errs4 === errors;
+    valid0 = _valid0;
+  }
+  if (!valid0) {
+    const err1 = {
+      instancePath,
+      schemaPath: '#/if',
+      keyword: 'if',
+      params: { failingKeyword: 'then' },
+      message: 'must match "then" schema',
+    };
+    if (vErrors === null) {
+      vErrors = [err1];
+    } else {
+      vErrors.push(err1);
+    }
+    errors++;
+    validate116.errors = vErrors;
+    return false;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing1;
+      if (data.type === undefined && (missing1 = 'type')) {
+        validate116.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing1 },
+            message: "must have required property '" + missing1 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.type !== undefined) {
+          const _errs5 = errors;
+          if (typeof data.type !== 'string') {
+            validate116.errors = [
+              {
+                instancePath: instancePath + '/type',
+                schemaPath: '#/properties/type/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          var valid2 = _errs5 === errors;
+        } else {
+          var valid2 = true;
+        }
+        if (valid2) {
+          if (data.function !== undefined) {
+            const _errs7 = errors;
+            if (
+              !validate109(data.function, {
+                instancePath: instancePath + '/function',
+                parentData: data,
+                parentDataProperty: 'function',
+                rootData,
+                dynamicAnchors,
+              })
+            ) {
+              vErrors = vErrors === null ? validate109.errors : vErrors.concat(validate109.errors);
+              errors = vErrors.length;
+            }
+            var valid2 = _errs7 === errors;
+          } else {
+            var valid2 = true;
+          }
+          if (valid2) {
+            if (data.custom !== undefined) {
+              let data3 = data.custom;
+              const _errs8 = errors;
+              if (errors === _errs8) {
+                if (data3 && typeof data3 == 'object' && !Array.isArray(data3)) {
+                  let missing2;
+                  if (data3.name === undefined && (missing2 = 'name')) {
+                    validate116.errors = [
+                      {
+                        instancePath: instancePath + '/custom',
+                        schemaPath: '#/properties/custom/required',
+                        keyword: 'required',
+                        params: { missingProperty: missing2 },
+                        message: "must have required property '" + missing2 + "'",
+                      },
+                    ];
+                    return false;
+                  } else {
+                    if (data3.name !== undefined) {
+                      const _errs10 = errors;
+                      if (typeof data3.name !== 'string') {
+                        validate116.errors = [
+                          {
+                            instancePath: instancePath + '/custom/name',
+                            schemaPath: '#/properties/custom/properties/name/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid3 = _errs10 === errors;
+                    } else {
+                      var valid3 = true;
+                    }
+                    if (valid3) {
+                      if (data3.description !== undefined) {
+                        let data5 = data3.description;
+                        const _errs12 = errors;
+                        if (typeof data5 !== 'string' && data5 !== null) {
+                          validate116.errors = [
+                            {
+                              instancePath: instancePath + '/custom/description',
+                              schemaPath: '#/properties/custom/properties/description/type',
+                              keyword: 'type',
+                              params: { type: schema50.properties.custom.properties.description.type },
+                              message: 'must be string,null',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid3 = _errs12 === errors;
+                      } else {
+                        var valid3 = true;
+                      }
+                      if (valid3) {
+                        if (data3.format !== undefined) {
+                          let data6 = data3.format;
+                          const _errs14 = errors;
+                          if (!(data6 && typeof data6 == 'object' && !Array.isArray(data6)) && data6 !== null) {
+                            validate116.errors = [
+                              {
+                                instancePath: instancePath + '/custom/format',
+                                schemaPath: '#/properties/custom/properties/format/type',
+                                keyword: 'type',
+                                params: { type: schema50.properties.custom.properties.format.type },
+                                message: 'must be object,null',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid3 = _errs14 === errors;
+                        } else {
+                          var valid3 = true;
+                        }
+                      }
+                    }
+                  }
+                } else {
+                  validate116.errors = [
+                    {
+                      instancePath: instancePath + '/custom',
+                      schemaPath: '#/properties/custom/type',
+                      keyword: 'type',
+                      params: { type: 'object' },
+                      message: 'must be object',
+                    },
+                  ];
+                  return false;
+                }
+              }
+              var valid2 = _errs8 === errors;
+            } else {
+              var valid2 = true;
+            }
+          }
+        }
+      }
+    } else {
+      validate116.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate116.errors = vErrors;
+  return errors === 0;
+}
+validate116.evaluated = {
+  props: { type: true, function: true, custom: true },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+function validate102(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ChatRequest" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate102.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.model === undefined && (missing0 = 'model')) ||
+        (data.messages === undefined && (missing0 = 'messages'))
+      ) {
+        validate102.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.model !== undefined) {
+          let data0 = data.model;
+          const _errs1 = errors;
+          if (errors === _errs1) {
+            if (typeof data0 === 'string') {
+              if (!pattern4.test(data0)) {
+                validate102.errors = [
+                  {
+                    instancePath: instancePath + '/model',
+                    schemaPath: '#/properties/model/pattern',
+                    keyword: 'pattern',
+                    params: { pattern: '^[A-Za-z0-9._:@/-]{1,512}$' },
+                    message: 'must match pattern "' + '^[A-Za-z0-9._:@/-]{1,512}$' + '"',
+                  },
+                ];
+                return false;
+              }
+            } else {
+              validate102.errors = [
+                {
+                  instancePath: instancePath + '/model',
+                  schemaPath: '#/properties/model/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.messages !== undefined) {
+            let data1 = data.messages;
+            const _errs3 = errors;
+            if (errors === _errs3) {
+              if (Array.isArray(data1)) {
+                if (data1.length < 1) {
+                  validate102.errors = [
+                    {
+                      instancePath: instancePath + '/messages',
+                      schemaPath: '#/properties/messages/minItems',
+                      keyword: 'minItems',
+                      params: { limit: 1 },
+                      message: 'must NOT have fewer than 1 items',
+                    },
+                  ];
+                  return false;
+                } else {
+                  var valid1 = true;
+                  const len0 = data1.length;
+                  for (let i0 = 0; i0 < len0; i0++) {
+                    const _errs5 = errors;
+                    if (
+                      !validate103(data1[i0], {
+                        instancePath: instancePath + '/messages/' + i0,
+                        parentData: data1,
+                        parentDataProperty: i0,
+                        rootData,
+                        dynamicAnchors,
+                      })
+                    ) {
+                      vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+                      errors = vErrors.length;
+                    }
+                    var valid1 = _errs5 === errors;
+                    if (!valid1) {
+                      break;
+                    }
+                  }
+                }
+              } else {
+                validate102.errors = [
+                  {
+                    instancePath: instancePath + '/messages',
+                    schemaPath: '#/properties/messages/type',
+                    keyword: 'type',
+                    params: { type: 'array' },
+                    message: 'must be array',
+                  },
+                ];
+                return false;
+              }
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.audio !== undefined) {
+              let data3 = data.audio;
+              const _errs6 = errors;
+              if (!(data3 && typeof data3 == 'object' && !Array.isArray(data3)) && data3 !== null) {
+                validate102.errors = [
+                  {
+                    instancePath: instancePath + '/audio',
+                    schemaPath: '#/properties/audio/type',
+                    keyword: 'type',
+                    params: { type: schema43.properties.audio.type },
+                    message: 'must be object,null',
+                  },
+                ];
+                return false;
+              }
+              if (errors === _errs6) {
+                if (data3 && typeof data3 == 'object' && !Array.isArray(data3)) {
+                  if (data3.format !== undefined) {
+                    const _errs8 = errors;
+                    if (typeof data3.format !== 'string') {
+                      validate102.errors = [
+                        {
+                          instancePath: instancePath + '/audio/format',
+                          schemaPath: '#/properties/audio/properties/format/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid2 = _errs8 === errors;
+                  } else {
+                    var valid2 = true;
+                  }
+                  if (valid2) {
+                    if (data3.voice !== undefined) {
+                      let data5 = data3.voice;
+                      const _errs10 = errors;
+                      if (typeof data5 !== 'string' && !(data5 && typeof data5 == 'object' && !Array.isArray(data5))) {
+                        validate102.errors = [
+                          {
+                            instancePath: instancePath + '/audio/voice',
+                            schemaPath: '#/properties/audio/properties/voice/type',
+                            keyword: 'type',
+                            params: { type: schema43.properties.audio.properties.voice.type },
+                            message: 'must be string,object',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid2 = _errs10 === errors;
+                    } else {
+                      var valid2 = true;
+                    }
+                  }
+                }
+              }
+              var valid0 = _errs6 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.frequency_penalty !== undefined) {
+                let data6 = data.frequency_penalty;
+                const _errs13 = errors;
+                if (!(typeof data6 == 'number' && isFinite(data6)) && data6 !== null) {
+                  validate102.errors = [
+                    {
+                      instancePath: instancePath + '/frequency_penalty',
+                      schemaPath: '#/properties/frequency_penalty/type',
+                      keyword: 'type',
+                      params: { type: schema43.properties.frequency_penalty.type },
+                      message: 'must be number,null',
+                    },
+                  ];
+                  return false;
+                }
+                if (errors === _errs13) {
+                  if (typeof data6 == 'number' && isFinite(data6)) {
+                    if (data6 > 2 || isNaN(data6)) {
+                      validate102.errors = [
+                        {
+                          instancePath: instancePath + '/frequency_penalty',
+                          schemaPath: '#/properties/frequency_penalty/maximum',
+                          keyword: 'maximum',
+                          params: { comparison: '<=', limit: 2 },
+                          message: 'must be <= 2',
+                        },
+                      ];
+                      return false;
+                    } else {
+                      if (data6 < -2 || isNaN(data6)) {
+                        validate102.errors = [
+                          {
+                            instancePath: instancePath + '/frequency_penalty',
+                            schemaPath: '#/properties/frequency_penalty/minimum',
+                            keyword: 'minimum',
+                            params: { comparison: '>=', limit: -2 },
+                            message: 'must be >= -2',
+                          },
+                        ];
+                        return false;
+                      }
+                    }
+                  }
+                }
+                var valid0 = _errs13 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.function_call !== undefined) {
+                  let data7 = data.function_call;
+                  const _errs15 = errors;
+                  if (
+                    typeof data7 !== 'string' &&
+                    !(data7 && typeof data7 == 'object' && !Array.isArray(data7)) &&
+                    data7 !== null
+                  ) {
+                    validate102.errors = [
+                      {
+                        instancePath: instancePath + '/function_call',
+                        schemaPath: '#/properties/function_call/type',
+                        keyword: 'type',
+                        params: { type: schema43.properties.function_call.type },
+                        message: 'must be string,object,null',
+                      },
+                    ];
+                    return false;
+                  }
+                  if (errors === _errs15) {
+                    if (data7 && typeof data7 == 'object' && !Array.isArray(data7)) {
+                      if (data7.name !== undefined) {
+                        if (typeof data7.name !== 'string') {
+                          validate102.errors = [
+                            {
+                              instancePath: instancePath + '/function_call/name',
+                              schemaPath: '#/properties/function_call/properties/name/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                      }
+                    }
+                  }
+                  var valid0 = _errs15 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.functions !== undefined) {
+                    let data9 = data.functions;
+                    const _errs19 = errors;
+                    if (!Array.isArray(data9) && data9 !== null) {
+                      validate102.errors = [
+                        {
+                          instancePath: instancePath + '/functions',
+                          schemaPath: '#/properties/functions/type',
+                          keyword: 'type',
+                          params: { type: schema43.properties.functions.type },
+                          message: 'must be array,null',
+                        },
+                      ];
+                      return false;
+                    }
+                    if (errors === _errs19) {
+                      if (Array.isArray(data9)) {
+                        var valid4 = true;
+                        const len1 = data9.length;
+                        for (let i1 = 0; i1 < len1; i1++) {
+                          const _errs21 = errors;
+                          if (
+                            !validate109(data9[i1], {
+                              instancePath: instancePath + '/functions/' + i1,
+                              parentData: data9,
+                              parentDataProperty: i1,
+                              rootData,
+                              dynamicAnchors,
+                            })
+                          ) {
+                            vErrors = vErrors === null ? validate109.errors : vErrors.concat(validate109.errors);
+                            errors = vErrors.length;
+                          }
+                          var valid4 = _errs21 === errors;
+                          if (!valid4) {
+                            break;
+                          }
+                        }
+                      }
+                    }
+                    var valid0 = _errs19 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.logit_bias !== undefined) {
+                      let data11 = data.logit_bias;
+                      const _errs22 = errors;
+                      if (!(data11 && typeof data11 == 'object' && !Array.isArray(data11)) && data11 !== null) {
+                        validate102.errors = [
+                          {
+                            instancePath: instancePath + '/logit_bias',
+                            schemaPath: '#/properties/logit_bias/type',
+                            keyword: 'type',
+                            params: { type: schema43.properties.logit_bias.type },
+                            message: 'must be object,null',
+                          },
+                        ];
+                        return false;
+                      }
+                      if (errors === _errs22) {
+                        if (data11 && typeof data11 == 'object' && !Array.isArray(data11)) {
+                          for (const key0 in data11) {
+                            let data12 = data11[key0];
+                            const _errs25 = errors;
+                            if (!(typeof data12 == 'number' && isFinite(data12))) {
+                              validate102.errors = [
+                                {
+                                  instancePath:
+                                    instancePath + '/logit_bias/' + key0.replace(/~/g, '~0').replace(/\//g, '~1'),
+                                  schemaPath: '#/properties/logit_bias/additionalProperties/type',
+                                  keyword: 'type',
+                                  params: { type: 'number' },
+                                  message: 'must be number',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid5 = _errs25 === errors;
+                            if (!valid5) {
+                              break;
+                            }
+                          }
+                        }
+                      }
+                      var valid0 = _errs22 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.logprobs !== undefined) {
+                        let data13 = data.logprobs;
+                        const _errs27 = errors;
+                        if (typeof data13 !== 'boolean' && data13 !== null) {
+                          validate102.errors = [
+                            {
+                              instancePath: instancePath + '/logprobs',
+                              schemaPath: '#/properties/logprobs/type',
+                              keyword: 'type',
+                              params: { type: schema43.properties.logprobs.type },
+                              message: 'must be boolean,null',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid0 = _errs27 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.max_completion_tokens !== undefined) {
+                          let data14 = data.max_completion_tokens;
+                          const _errs29 = errors;
+                          if (
+                            !(typeof data14 == 'number' && !(data14 % 1) && !isNaN(data14) && isFinite(data14)) &&
+                            data14 !== null
+                          ) {
+                            validate102.errors = [
+                              {
+                                instancePath: instancePath + '/max_completion_tokens',
+                                schemaPath: '#/properties/max_completion_tokens/type',
+                                keyword: 'type',
+                                params: { type: schema43.properties.max_completion_tokens.type },
+                                message: 'must be integer,null',
+                              },
+                            ];
+                            return false;
+                          }
+                          if (errors === _errs29) {
+                            if (typeof data14 == 'number' && isFinite(data14)) {
+                              if (data14 > 1000000000 || isNaN(data14)) {
+                                validate102.errors = [
+                                  {
+                                    instancePath: instancePath + '/max_completion_tokens',
+                                    schemaPath: '#/properties/max_completion_tokens/maximum',
+                                    keyword: 'maximum',
+                                    params: { comparison: '<=', limit: 1000000000 },
+                                    message: 'must be <= 1000000000',
+                                  },
+                                ];
+                                return false;
+                              } else {
+                                if (data14 < 1 || isNaN(data14)) {
+                                  validate102.errors = [
+                                    {
+                                      instancePath: instancePath + '/max_completion_tokens',
+                                      schemaPath: '#/properties/max_completion_tokens/minimum',
+                                      keyword: 'minimum',
+                                      params: { comparison: '>=', limit: 1 },
+                                      message: 'must be >= 1',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                              }
+                            }
+                          }
+                          var valid0 = _errs29 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                        if (valid0) {
+                          if (data.max_tokens !== undefined) {
+                            let data15 = data.max_tokens;
+                            const _errs31 = errors;
+                            if (
+                              !(typeof data15 == 'number' && !(data15 % 1) && !isNaN(data15) && isFinite(data15)) &&
+                              data15 !== null
+                            ) {
+                              validate102.errors = [
+                                {
+                                  instancePath: instancePath + '/max_tokens',
+                                  schemaPath: '#/properties/max_tokens/type',
+                                  keyword: 'type',
+                                  params: { type: schema43.properties.max_tokens.type },
+                                  message: 'must be integer,null',
+                                },
+                              ];
+                              return false;
+                            }
+                            if (errors === _errs31) {
+                              if (typeof data15 == 'number' && isFinite(data15)) {
+                                if (data15 > 1000000000 || isNaN(data15)) {
+                                  validate102.errors = [
+                                    {
+                                      instancePath: instancePath + '/max_tokens',
+                                      schemaPath: '#/properties/max_tokens/maximum',
+                                      keyword: 'maximum',
+                                      params: { comparison: '<=', limit: 1000000000 },
+                                      message: 'must be <= 1000000000',
+                                    },
+                                  ];
+                                  return false;
+                                } else {
+                                  if (data15 < 1 || isNaN(data15)) {
+                                    validate102.errors = [
+                                      {
+                                        instancePath: instancePath + '/max_tokens',
+                                        schemaPath: '#/properties/max_tokens/minimum',
+                                        keyword: 'minimum',
+                                        params: { comparison: '>=', limit: 1 },
+                                        message: 'must be >= 1',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                }
+                              }
+                            }
+                            var valid0 = _errs31 === errors;
+                          } else {
+                            var valid0 = true;
+                          }
+                          if (valid0) {
+                            if (data.metadata !== undefined) {
+                              let data16 = data.metadata;
+                              const _errs33 = errors;
+                              if (!(data16 && typeof data16 == 'object' && !Array.isArray(data16)) && data16 !== null) {
+                                validate102.errors = [
+                                  {
+                                    instancePath: instancePath + '/metadata',
+                                    schemaPath: '#/properties/metadata/type',
+                                    keyword: 'type',
+                                    params: { type: schema43.properties.metadata.type },
+                                    message: 'must be object,null',
+                                  },
+                                ];
+                                return false;
+                              }
+                              if (errors === _errs33) {
+                                if (data16 && typeof data16 == 'object' && !Array.isArray(data16)) {
+                                  for (const key1 in data16) {
+                                    const _errs36 = errors;
+                                    if (typeof data16[key1] !== 'string') {
+                                      validate102.errors = [
+                                        {
+                                          instancePath:
+                                            instancePath + '/metadata/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
+                                          schemaPath: '#/properties/metadata/additionalProperties/type',
+                                          keyword: 'type',
+                                          params: { type: 'string' },
+                                          message: 'must be string',
+                                        },
+                                      ];
+                                      return false;
+                                    }
+                                    var valid6 = _errs36 === errors;
+                                    if (!valid6) {
+                                      break;
+                                    }
+                                  }
+                                }
+                              }
+                              var valid0 = _errs33 === errors;
+                            } else {
+                              var valid0 = true;
+                            }
+                            if (valid0) {
+                              if (data.modalities !== undefined) {
+                                let data18 = data.modalities;
+                                const _errs38 = errors;
+                                if (!Array.isArray(data18) && data18 !== null) {
+                                  validate102.errors = [
+                                    {
+                                      instancePath: instancePath + '/modalities',
+                                      schemaPath: '#/properties/modalities/type',
+                                      keyword: 'type',
+                                      params: { type: schema43.properties.modalities.type },
+                                      message: 'must be array,null',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                                if (errors === _errs38) {
+                                  if (Array.isArray(data18)) {
+                                    var valid7 = true;
+                                    const len2 = data18.length;
+                                    for (let i2 = 0; i2 < len2; i2++) {
+                                      const _errs40 = errors;
+                                      if (typeof data18[i2] !== 'string') {
+                                        validate102.errors = [
+                                          {
+                                            instancePath: instancePath + '/modalities/' + i2,
+                                            schemaPath: '#/properties/modalities/items/type',
+                                            keyword: 'type',
+                                            params: { type: 'string' },
+                                            message: 'must be string',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                      var valid7 = _errs40 === errors;
+                                      if (!valid7) {
+                                        break;
+                                      }
+                                    }
+                                  }
+                                }
+                                var valid0 = _errs38 === errors;
+                              } else {
+                                var valid0 = true;
+                              }
+                              if (valid0) {
+                                if (data.n !== undefined) {
+                                  let data20 = data.n;
+                                  const _errs42 = errors;
+                                  if (
+                                    !(
+                                      typeof data20 == 'number' &&
+                                      !(data20 % 1) &&
+                                      !isNaN(data20) &&
+                                      isFinite(data20)
+                                    ) &&
+                                    data20 !== null
+                                  ) {
+                                    validate102.errors = [
+                                      {
+                                        instancePath: instancePath + '/n',
+                                        schemaPath: '#/properties/n/type',
+                                        keyword: 'type',
+                                        params: { type: schema43.properties.n.type },
+                                        message: 'must be integer,null',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                  if (errors === _errs42) {
+                                    if (typeof data20 == 'number' && isFinite(data20)) {
+                                      if (data20 > 8 || isNaN(data20)) {
+                                        validate102.errors = [
+                                          {
+                                            instancePath: instancePath + '/n',
+                                            schemaPath: '#/properties/n/maximum',
+                                            keyword: 'maximum',
+                                            params: { comparison: '<=', limit: 8 },
+                                            message: 'must be <= 8',
+                                          },
+                                        ];
+                                        return false;
+                                      } else {
+                                        if (data20 < 1 || isNaN(data20)) {
+                                          validate102.errors = [
+                                            {
+                                              instancePath: instancePath + '/n',
+                                              schemaPath: '#/properties/n/minimum',
+                                              keyword: 'minimum',
+                                              params: { comparison: '>=', limit: 1 },
+                                              message: 'must be >= 1',
+                                            },
+                                          ];
+                                          return false;
+                                        }
+                                      }
+                                    }
+                                  }
+                                  var valid0 = _errs42 === errors;
+                                } else {
+                                  var valid0 = true;
+                                }
+                                if (valid0) {
+                                  if (data.parallel_tool_calls !== undefined) {
+                                    let data21 = data.parallel_tool_calls;
+                                    const _errs44 = errors;
+                                    if (typeof data21 !== 'boolean' && data21 !== null) {
+                                      validate102.errors = [
+                                        {
+                                          instancePath: instancePath + '/parallel_tool_calls',
+                                          schemaPath: '#/properties/parallel_tool_calls/type',
+                                          keyword: 'type',
+                                          params: { type: schema43.properties.parallel_tool_calls.type },
+                                          message: 'must be boolean,null',
+                                        },
+                                      ];
+                                      return false;
+                                    }
+                                    var valid0 = _errs44 === errors;
+                                  } else {
+                                    var valid0 = true;
+                                  }
+                                  if (valid0) {
+                                    if (data.prediction !== undefined) {
+                                      let data22 = data.prediction;
+                                      const _errs46 = errors;
+                                      if (
+                                        !(data22 && typeof data22 == 'object' && !Array.isArray(data22)) &&
+                                        data22 !== null
+                                      ) {
+                                        validate102.errors = [
+                                          {
+                                            instancePath: instancePath + '/prediction',
+                                            schemaPath: '#/properties/prediction/type',
+                                            keyword: 'type',
+                                            params: { type: schema43.properties.prediction.type },
+                                            message: 'must be object,null',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                      if (errors === _errs46) {
+                                        if (data22 && typeof data22 == 'object' && !Array.isArray(data22)) {
+                                          let missing1;
+                                          if (
+                                            (data22.type === undefined && (missing1 = 'type')) ||
+                                            (data22.content === undefined && (missing1 = 'content'))
+                                          ) {
+                                            validate102.errors = [
+                                              {
+                                                instancePath: instancePath + '/prediction',
+                                                schemaPath: '#/properties/prediction/required',
+                                                keyword: 'required',
+                                                params: { missingProperty: missing1 },
+                                                message: "must have required property '" + missing1 + "'",
+                                              },
+                                            ];
+                                            return false;
+                                          } else {
+                                            if (data22.type !== undefined) {
+                                              const _errs48 = errors;
+                                              if (typeof data22.type !== 'string') {
+                                                validate102.errors = [
+                                                  {
+                                                    instancePath: instancePath + '/prediction/type',
+                                                    schemaPath: '#/properties/prediction/properties/type/type',
+                                                    keyword: 'type',
+                                                    params: { type: 'string' },
+                                                    message: 'must be string',
+                                                  },
+                                                ];
+                                                return false;
+                                              }
+                                              var valid8 = _errs48 === errors;
+                                            } else {
+                                              var valid8 = true;
+                                            }
+                                            if (valid8) {
+                                              if (data22.content !== undefined) {
+                                                let data24 = data22.content;
+                                                const _errs50 = errors;
+                                                if (typeof data24 !== 'string' && !Array.isArray(data24)) {
+                                                  validate102.errors = [
+                                                    {
+                                                      instancePath: instancePath + '/prediction/content',
+                                                      schemaPath: '#/properties/prediction/properties/content/type',
+                                                      keyword: 'type',
+                                                      params: {
+                                                        type: schema43.properties.prediction.properties.content.type,
+                                                      },
+                                                      message: 'must be string,array',
+                                                    },
+                                                  ];
+                                                  return false;
+                                                }
+                                                if (errors === _errs50) {
+                                                  if (Array.isArray(data24)) {
+                                                    var valid9 = true;
+                                                    const len3 = data24.length;
+                                                    for (let i3 = 0; i3 < len3; i3++) {
+                                                      const _errs52 = errors;
+                                                      if (
+                                                        !validate104(data24[i3], {
+                                                          instancePath: instancePath + '/prediction/content/' + i3,
+                                                          parentData: data24,
+                                                          parentDataProperty: i3,
+                                                          rootData,
+                                                          dynamicAnchors,
+                                                        })
+                                                      ) {
+                                                        vErrors =
+                                                          vErrors === null
+                                                            ? validate104.errors
+                                                            : vErrors.concat(validate104.errors);
+                                                        errors = vErrors.length;
+                                                      }
+                                                      var valid9 = _errs52 === errors;
+                                                      if (!valid9) {
+                                                        break;
+                                                      }
+                                                    }
+                                                  }
+                                                }
+                                                var valid8 = _errs50 === errors;
+                                              } else {
+                                                var valid8 = true;
+                                              }
+                                            }
+                                          }
+                                        }
+                                      }
+                                      var valid0 = _errs46 === errors;
+                                    } else {
+                                      var valid0 = true;
+                                    }
+                                    if (valid0) {
+                                      if (data.presence_penalty !== undefined) {
+                                        let data26 = data.presence_penalty;
+                                        const _errs53 = errors;
+                                        if (!(typeof data26 == 'number' && isFinite(data26)) && data26 !== null) {
+                                          validate102.errors = [
+                                            {
+                                              instancePath: instancePath + '/presence_penalty',
+                                              schemaPath: '#/properties/presence_penalty/type',
+                                              keyword: 'type',
+                                              params: { type: schema43.properties.presence_penalty.type },
+                                              message: 'must be number,null',
+                                            },
+                                          ];
+                                          return false;
+                                        }
+                                        if (errors === _errs53) {
+                                          if (typeof data26 == 'number' && isFinite(data26)) {
+                                            if (data26 > 2 || isNaN(data26)) {
+                                              validate102.errors = [
+                                                {
+                                                  instancePath: instancePath + '/presence_penalty',
+                                                  schemaPath: '#/properties/presence_penalty/maximum',
+                                                  keyword: 'maximum',
+                                                  params: { comparison: '<=', limit: 2 },
+                                                  message: 'must be <= 2',
+                                                },
+                                              ];
+                                              return false;
+                                            } else {
+                                              if (data26 < -2 || isNaN(data26)) {
+                                                validate102.errors = [
+                                                  {
+                                                    instancePath: instancePath + '/presence_penalty',
+                                                    schemaPath: '#/properties/presence_penalty/minimum',
+                                                    keyword: 'minimum',
+                                                    params: { comparison: '>=', limit: -2 },
+                                                    message: 'must be >= -2',
+                                                  },
+                                                ];
+                                                return false;
+                                              }
+                                            }
+                                          }
+                                        }
+                                        var valid0 = _errs53 === errors;
+                                      } else {
+                                        var valid0 = true;
+                                      }
+                                      if (valid0) {
+                                        if (data.moderation !== undefined) {
+                                          let data27 = data.moderation;
+                                          const _errs55 = errors;
+                                          if (
+                                            !(data27 && typeof data27 == 'object' && !Array.isArray(data27)) &&
+                                            data27 !== null
+                                          ) {
+                                            validate102.errors = [
+                                              {
+                                                instancePath: instancePath + '/moderation',
+                                                schemaPath: '#/properties/moderation/type',
+                                                keyword: 'type',
+                                                params: { type: schema43.properties.moderation.type },
+                                                message: 'must be object,null',
+                                              },
+                                            ];
+                                            return false;
+                                          }
+                                          var valid0 = _errs55 === errors;
+                                        } else {
+                                          var valid0 = true;
+                                        }
+                                        if (valid0) {
+                                          if (data.prompt_cache_options !== undefined) {
+                                            let data28 = data.prompt_cache_options;
+                                            const _errs58 = errors;
+                                            if (
+                                              !(data28 && typeof data28 == 'object' && !Array.isArray(data28)) &&
+                                              data28 !== null
+                                            ) {
+                                              validate102.errors = [
+                                                {
+                                                  instancePath: instancePath + '/prompt_cache_options',
+                                                  schemaPath: '#/properties/prompt_cache_options/type',
+                                                  keyword: 'type',
+                                                  params: { type: schema43.properties.prompt_cache_options.type },
+                                                  message: 'must be object,null',
+                                                },
+                                              ];
+                                              return false;
+                                            }
+                                            var valid0 = _errs58 === errors;
+                                          } else {
+                                            var valid0 = true;
+                                          }
+                                          if (valid0) {
+                                            if (data.prompt_cache_key !== undefined) {
+                                              let data29 = data.prompt_cache_key;
+                                              const _errs61 = errors;
+                                              if (typeof data29 !== 'string' && data29 !== null) {
+                                                validate102.errors = [
+                                                  {
+                                                    instancePath: instancePath + '/prompt_cache_key',
+                                                    schemaPath: '#/properties/prompt_cache_key/type',
+                                                    keyword: 'type',
+                                                    params: { type: schema43.properties.prompt_cache_key.type },
+                                                    message: 'must be string,null',
+                                                  },
+                                                ];
+                                                return false;
+                                              }
+                                              var valid0 = _errs61 === errors;
+                                            } else {
+                                              var valid0 = true;
+                                            }
+                                            if (valid0) {
+                                              if (data.prompt_cache_retention !== undefined) {
+                                                let data30 = data.prompt_cache_retention;
+                                                const _errs63 = errors;
+                                                if (typeof data30 !== 'string' && data30 !== null) {
+                                                  validate102.errors = [
+                                                    {
+                                                      instancePath: instancePath + '/prompt_cache_retention',
+                                                      schemaPath: '#/properties/prompt_cache_retention/type',
+                                                      keyword: 'type',
+                                                      params: { type: schema43.properties.prompt_cache_retention.type },
+                                                      message: 'must be string,null',
+                                                    },
+                                                  ];
+                                                  return false;
+                                                }
+                                                var valid0 = _errs63 === errors;
+                                              } else {
+                                                var valid0 = true;
+                                              }
+                                              if (valid0) {
+                                                if (data.reasoning_effort !== undefined) {
+                                                  let data31 = data.reasoning_effort;
+                                                  const _errs65 = errors;
+                                                  if (typeof data31 !== 'string' && data31 !== null) {
+                                                    validate102.errors = [
+                                                      {
+                                                        instancePath: instancePath + '/reasoning_effort',
+                                                        schemaPath: '#/properties/reasoning_effort/type',
+                                                        keyword: 'type',
+                                                        params: { type: schema43.properties.reasoning_effort.type },
+                                                        message: 'must be string,null',
+                                                      },
+                                                    ];
+                                                    return false;
+                                                  }
+                                                  var valid0 = _errs65 === errors;
+                                                } else {
+                                                  var valid0 = true;
+                                                }
+                                                if (valid0) {
+                                                  if (data.response_format !== undefined) {
+                                                    const _errs67 = errors;
+                                                    if (
+                                                      !validate112(data.response_format, {
+                                                        instancePath: instancePath + '/response_format',
+                                                        parentData: data,
+                                                        parentDataProperty: 'response_format',
+                                                        rootData,
+                                                        dynamicAnchors,
+                                                      })
+                                                    ) {
+                                                      vErrors =
+                                                        vErrors === null
+                                                          ? validate112.errors
+                                                          : vErrors.concat(validate112.errors);
+                                                      errors = vErrors.length;
+                                                    }
+                                                    var valid0 = _errs67 === errors;
+                                                  } else {
+                                                    var valid0 = true;
+                                                  }
+                                                  if (valid0) {
+                                                    if (data.safety_identifier !== undefined) {
+                                                      let data33 = data.safety_identifier;
+                                                      const _errs68 = errors;
+                                                      if (typeof data33 !== 'string' && data33 !== null) {
+                                                        validate102.errors = [
+                                                          {
+                                                            instancePath: instancePath + '/safety_identifier',
+                                                            schemaPath: '#/properties/safety_identifier/type',
+                                                            keyword: 'type',
+                                                            params: {
+                                                              type: schema43.properties.safety_identifier.type,
+                                                            },
+                                                            message: 'must be string,null',
+                                                          },
+                                                        ];
+                                                        return false;
+                                                      }
+                                                      var valid0 = _errs68 === errors;
+                                                    } else {
+                                                      var valid0 = true;
+                                                    }
+                                                    if (valid0) {
+                                                      if (data.seed !== undefined) {
+                                                        let data34 = data.seed;
+                                                        const _errs70 = errors;
+                                                        if (
+                                                          !(
+                                                            typeof data34 == 'number' &&
+                                                            !(data34 % 1) &&
+                                                            !isNaN(data34) &&
+                                                            isFinite(data34)
+                                                          ) &&
+                                                          data34 !== null
+                                                        ) {
+                                                          validate102.errors = [
+                                                            {
+                                                              instancePath: instancePath + '/seed',
+                                                              schemaPath: '#/properties/seed/type',
+                                                              keyword: 'type',
+                                                              params: { type: schema43.properties.seed.type },
+                                                              message: 'must be integer,null',
+                                                            },
+                                                          ];
+                                                          return false;
+                                                        }
+                                                        var valid0 = _errs70 === errors;
+                                                      } else {
+                                                        var valid0 = true;
+                                                      }
+                                                      if (valid0) {
+                                                        if (data.service_tier !== undefined) {
+                                                          let data35 = data.service_tier;
+                                                          const _errs72 = errors;
+                                                          if (typeof data35 !== 'string' && data35 !== null) {
+                                                            validate102.errors = [
+                                                              {
+                                                                instancePath: instancePath + '/service_tier',
+                                                                schemaPath: '#/properties/service_tier/type',
+                                                                keyword: 'type',
+                                                                params: { type: schema43.properties.service_tier.type },
+                                                                message: 'must be string,null',
+                                                              },
+                                                            ];
+                                                            return false;
+                                                          }
+                                                          var valid0 = _errs72 === errors;
+                                                        } else {
+                                                          var valid0 = true;
+                                                        }
+                                                        if (valid0) {
+                                                          if (data.stop !== undefined) {
+                                                            let data36 = data.stop;
+                                                            const _errs74 = errors;
+                                                            if (
+                                                              typeof data36 !== 'string' &&
+                                                              !Array.isArray(data36) &&
+                                                              data36 !== null
+                                                            ) {
+                                                              validate102.errors = [
+                                                                {
+                                                                  instancePath: instancePath + '/stop',
+                                                                  schemaPath: '#/properties/stop/type',
+                                                                  keyword: 'type',
+                                                                  params: { type: schema43.properties.stop.type },
+                                                                  message: 'must be string,array,null',
+                                                                },
+                                                              ];
+                                                              return false;
+                                                            }
+                                                            if (errors === _errs74) {
+                                                              if (Array.isArray(data36)) {
+                                                                var valid10 = true;
+                                                                const len4 = data36.length;
+                                                                for (let i4 = 0; i4 < len4; i4++) {
+                                                                  const _errs76 = errors;
+                                                                  if (typeof data36[i4] !== 'string') {
+                                                                    validate102.errors = [
+                                                                      {
+                                                                        instancePath: instancePath + '/stop/' + i4,
+                                                                        schemaPath: '#/properties/stop/items/type',
+                                                                        keyword: 'type',
+                                                                        params: { type: 'string' },
+                                                                        message: 'must be string',
+                                                                      },
+                                                                    ];
+                                                                    return false;
+                                                                  }
+                                                                  var valid10 = _errs76 === errors;
+                                                                  if (!valid10) {
+                                                                    break;
+                                                                  }
+                                                                }
+                                                              }
+                                                            }
+                                                            var valid0 = _errs74 === errors;
+                                                          } else {
+                                                            var valid0 = true;
+                                                          }
+                                                          if (valid0) {
+                                                            if (data.store !== undefined) {
+                                                              let data38 = data.store;
+                                                              const _errs78 = errors;
+                                                              if (typeof data38 !== 'boolean' && data38 !== null) {
+                                                                validate102.errors = [
+                                                                  {
+                                                                    instancePath: instancePath + '/store',
+                                                                    schemaPath: '#/properties/store/type',
+                                                                    keyword: 'type',
+                                                                    params: { type: schema43.properties.store.type },
+                                                                    message: 'must be boolean,null',
+                                                                  },
+                                                                ];
+                                                                return false;
+                                                              }
+                                                              var valid0 = _errs78 === errors;
+                                                            } else {
+                                                              var valid0 = true;
+                                                            }
+                                                            if (valid0) {
+                                                              if (data.stream !== undefined) {
+                                                                let data39 = data.stream;
+                                                                const _errs80 = errors;
+                                                                if (typeof data39 !== 'boolean' && data39 !== null) {
+                                                                  validate102.errors = [
+                                                                    {
+                                                                      instancePath: instancePath + '/stream',
+                                                                      schemaPath: '#/properties/stream/type',
+                                                                      keyword: 'type',
+                                                                      params: { type: schema43.properties.stream.type },
+                                                                      message: 'must be boolean,null',
+                                                                    },
+                                                                  ];
+                                                                  return false;
+                                                                }
+                                                                var valid0 = _errs80 === errors;
+                                                              } else {
+                                                                var valid0 = true;
+                                                              }
+                                                              if (valid0) {
+                                                                if (data.stream_options !== undefined) {
+                                                                  let data40 = data.stream_options;
+                                                                  const _errs82 = errors;
+                                                                  if (
+                                                                    !(
+                                                                      data40 &&
+                                                                      typeof data40 == 'object' &&
+                                                                      !Array.isArray(data40)
+                                                                    ) &&
+                                                                    data40 !== null
+                                                                  ) {
+                                                                    validate102.errors = [
+                                                                      {
+                                                                        instancePath: instancePath + '/stream_options',
+                                                                        schemaPath: '#/properties/stream_options/type',
+                                                                        keyword: 'type',
+                                                                        params: {
+                                                                          type: schema43.properties.stream_options.type,
+                                                                        },
+                                                                        message: 'must be object,null',
+                                                                      },
+                                                                    ];
+                                                                    return false;
+                                                                  }
+                                                                  if (errors === _errs82) {
+                                                                    if (
+                                                                      data40 &&
+                                                                      typeof data40 == 'object' &&
+                                                                      !Array.isArray(data40)
+                                                                    ) {
+                                                                      if (data40.include_usage !== undefined) {
+                                                                        let data41 = data40.include_usage;
+                                                                        const _errs84 = errors;
+                                                                        if (
+                                                                          typeof data41 !== 'boolean' &&
+                                                                          data41 !== null
+                                                                        ) {
+                                                                          validate102.errors = [
+                                                                            {
+                                                                              instancePath:
+                                                                                instancePath +
+                                                                                '/stream_options/include_usage',
+                                                                              schemaPath:
+                                                                                '#/properties/stream_options/properties/include_usage/type',
+                                                                              keyword: 'type',
+                                                                              params: {
+                                                                                type: schema43.properties.stream_options
+                                                                                  .properties.include_usage.type,
+                                                                              },
+                                                                              message: 'must be boolean,null',
+                                                                            },
+                                                                          ];
+                                                                          return false;
+                                                                        }
+                                                                        var valid11 = _errs84 === errors;
+                                                                      } else {
+                                                                        var valid11 = true;
+                                                                      }
+                                                                      if (valid11) {
+                                                                        if (data40.include_obfuscation !== undefined) {
+                                                                          let data42 = data40.include_obfuscation;
+                                                                          const _errs86 = errors;
+                                                                          if (
+                                                                            typeof data42 !== 'boolean' &&
+                                                                            data42 !== null
+                                                                          ) {
+                                                                            validate102.errors = [
+                                                                              {
+                                                                                instancePath:
+                                                                                  instancePath +
+                                                                                  '/stream_options/include_obfuscation',
+                                                                                schemaPath:
+                                                                                  '#/properties/stream_options/properties/include_obfuscation/type',
+                                                                                keyword: 'type',
+                                                                                params: {
+                                                                                  type: schema43.properties
+                                                                                    .stream_options.properties
+                                                                                    .include_obfuscation.type,
+                                                                                },
+                                                                                message: 'must be boolean,null',
+                                                                              },
+                                                                            ];
+                                                                            return false;
+                                                                          }
+                                                                          var valid11 = _errs86 === errors;
+                                                                        } else {
+                                                                          var valid11 = true;
+                                                                        }
+                                                                      }
+                                                                    }
+                                                                  }
+                                                                  var valid0 = _errs82 === errors;
+                                                                } else {
+                                                                  var valid0 = true;
+                                                                }
+                                                                if (valid0) {
+                                                                  if (data.temperature !== undefined) {
+                                                                    let data43 = data.temperature;
+                                                                    const _errs88 = errors;
+                                                                    if (
+                                                                      !(
+                                                                        typeof data43 == 'number' && isFinite(data43)
+                                                                      ) &&
+                                                                      data43 !== null
+                                                                    ) {
+                                                                      validate102.errors = [
+                                                                        {
+                                                                          instancePath: instancePath + '/temperature',
+                                                                          schemaPath: '#/properties/temperature/type',
+                                                                          keyword: 'type',
+                                                                          params: {
+                                                                            type: schema43.properties.temperature.type,
+                                                                          },
+                                                                          message: 'must be number,null',
+                                                                        },
+                                                                      ];
+                                                                      return false;
+                                                                    }
+                                                                    if (errors === _errs88) {
+                                                                      if (
+                                                                        typeof data43 == 'number' &&
+                                                                        isFinite(data43)
+                                                                      ) {
+                                                                        if (data43 > 2 || isNaN(data43)) {
+                                                                          validate102.errors = [
+                                                                            {
+                                                                              instancePath:
+                                                                                instancePath + '/temperature',
+                                                                              schemaPath:
+                                                                                '#/properties/temperature/maximum',
+                                                                              keyword: 'maximum',
+                                                                              params: { comparison: '<=', limit: 2 },
+                                                                              message: 'must be <= 2',
+                                                                            },
+                                                                          ];
+                                                                          return false;
+                                                                        } else {
+                                                                          if (data43 < 0 || isNaN(data43)) {
+                                                                            validate102.errors = [
+                                                                              {
+                                                                                instancePath:
+                                                                                  instancePath + '/temperature',
+                                                                                schemaPath:
+                                                                                  '#/properties/temperature/minimum',
+                                                                                keyword: 'minimum',
+                                                                                params: { comparison: '>=', limit: 0 },
+                                                                                message: 'must be >= 0',
+                                                                              },
+                                                                            ];
+                                                                            return false;
+                                                                          }
+                                                                        }
+                                                                      }
+                                                                    }
+                                                                    var valid0 = _errs88 === errors;
+                                                                  } else {
+                                                                    var valid0 = true;
+                                                                  }
+                                                                  if (valid0) {
+                                                                    if (data.tool_choice !== undefined) {
+                                                                      const _errs90 = errors;
+                                                                      if (
+                                                                        !validate114(data.tool_choice, {
+                                                                          instancePath: instancePath + '/tool_choice',
+                                                                          parentData: data,
+                                                                          parentDataProperty: 'tool_choice',
+                                                                          rootData,
+                                                                          dynamicAnchors,
+                                                                        })
+                                                                      ) {
+                                                                        vErrors =
+                                                                          vErrors === null
+                                                                            ? validate114.errors
+                                                                            : vErrors.concat(validate114.errors);
+                                                                        errors = vErrors.length;
+                                                                      }
+                                                                      var valid0 = _errs90 === errors;
+                                                                    } else {
+                                                                      var valid0 = true;
+                                                                    }
+                                                                    if (valid0) {
+                                                                      if (data.tools !== undefined) {
+                                                                        let data45 = data.tools;
+                                                                        const _errs91 = errors;
+                                                                        if (!Array.isArray(data45) && data45 !== null) {
+                                                                          validate102.errors = [
+                                                                            {
+                                                                              instancePath: instancePath + '/tools',
+                                                                              schemaPath: '#/properties/tools/type',
+                                                                              keyword: 'type',
+                                                                              params: {
+                                                                                type: schema43.properties.tools.type,
+                                                                              },
+                                                                              message: 'must be array,null',
+                                                                            },
+                                                                          ];
+                                                                          return false;
+                                                                        }
+                                                                        if (errors === _errs91) {
+                                                                          if (Array.isArray(data45)) {
+                                                                            var valid12 = true;
+                                                                            const len5 = data45.length;
+                                                                            for (let i5 = 0; i5 < len5; i5++) {
+                                                                              const _errs93 = errors;
+                                                                              if (
+                                                                                !validate116(data45[i5], {
+                                                                                  instancePath:
+                                                                                    instancePath + '/tools/' + i5,
+                                                                                  parentData: data45,
+                                                                                  parentDataProperty: i5,
+                                                                                  rootData,
+                                                                                  dynamicAnchors,
+                                                                                })
+                                                                              ) {
+                                                                                vErrors =
+                                                                                  vErrors === null
+                                                                                    ? validate116.errors
+                                                                                    : vErrors.concat(
+                                                                                        validate116.errors,
+                                                                                      );
+                                                                                errors = vErrors.length;
+                                                                              }
+                                                                              var valid12 = _errs93 === errors;
+                                                                              if (!valid12) {
+                                                                                break;
+                                                                              }
+                                                                            }
+                                                                          }
+                                                                        }
+                                                                        var valid0 = _errs91 === errors;
+                                                                      } else {
+                                                                        var valid0 = true;
+                                                                      }
+                                                                      if (valid0) {
+                                                                        if (data.top_logprobs !== undefined) {
+                                                                          let data47 = data.top_logprobs;
+                                                                          const _errs94 = errors;
+                                                                          if (
+                                                                            !(
+                                                                              typeof data47 == 'number' &&
+                                                                              !(data47 % 1) &&
+                                                                              !isNaN(data47) &&
+                                                                              isFinite(data47)
+                                                                            ) &&
+                                                                            data47 !== null
+                                                                          ) {
+                                                                            validate102.errors = [
+                                                                              {
+                                                                                instancePath:
+                                                                                  instancePath + '/top_logprobs',
+                                                                                schemaPath:
+                                                                                  '#/properties/top_logprobs/type',
+                                                                                keyword: 'type',
+                                                                                params: {
+                                                                                  type: schema43.properties.top_logprobs
+                                                                                    .type,
+                                                                                },
+                                                                                message: 'must be integer,null',
+                                                                              },
+                                                                            ];
+                                                                            return false;
+                                                                          }
+                                                                          if (errors === _errs94) {
+                                                                            if (
+                                                                              typeof data47 == 'number' &&
+                                                                              isFinite(data47)
+                                                                            ) {
+                                                                              if (data47 > 20 || isNaN(data47)) {
+                                                                                validate102.errors = [
+                                                                                  {
+                                                                                    instancePath:
+                                                                                      instancePath + '/top_logprobs',
+                                                                                    schemaPath:
+                                                                                      '#/properties/top_logprobs/maximum',
+                                                                                    keyword: 'maximum',
+                                                                                    params: {
+                                                                                      comparison: '<=',
+                                                                                      limit: 20,
+                                                                                    },
+                                                                                    message: 'must be <= 20',
+                                                                                  },
+                                                                                ];
+                                                                                return false;
+                                                                              } else {
+                                                                                if (data47 < 0 || isNaN(data47)) {
+                                                                                  validate102.errors = [
+                                                                                    {
+                                                                                      instancePath:
+                                                                                        instancePath + '/top_logprobs',
+                                                                                      schemaPath:
+                                                                                        '#/properties/top_logprobs/minimum',
+                                                                                      keyword: 'minimum',
+                                                                                      params: {
+                                                                                        comparison: '>=',
+                                                                                        limit: 0,
+                                                                                      },
+                                                                                      message: 'must be >= 0',
+                                                                                    },
+                                                                                  ];
+                                                                                  return false;
+                                                                                }
+                                                                              }
+                                                                            }
+                                                                          }
+                                                                          var valid0 = _errs94 === errors;
+                                                                        } else {
+                                                                          var valid0 = true;
+                                                                        }
+                                                                        if (valid0) {
+                                                                          if (data.top_p !== undefined) {
+                                                                            let data48 = data.top_p;
+                                                                            const _errs96 = errors;
+                                                                            if (
+                                                                              !(
+                                                                                typeof data48 == 'number' &&
+                                                                                isFinite(data48)
+                                                                              ) &&
+                                                                              data48 !== null
+                                                                            ) {
+                                                                              validate102.errors = [
+                                                                                {
+                                                                                  instancePath: instancePath + '/top_p',
+                                                                                  schemaPath: '#/properties/top_p/type',
+                                                                                  keyword: 'type',
+                                                                                  params: {
+                                                                                    type: schema43.properties.top_p
+                                                                                      .type,
+                                                                                  },
+                                                                                  message: 'must be number,null',
+                                                                                },
+                                                                              ];
+                                                                              return false;
+                                                                            }
+                                                                            if (errors === _errs96) {
+                                                                              if (
+                                                                                typeof data48 == 'number' &&
+                                                                                isFinite(data48)
+                                                                              ) {
+                                                                                if (data48 > 1 || isNaN(data48)) {
+                                                                                  validate102.errors = [
+                                                                                    {
+                                                                                      instancePath:
+                                                                                        instancePath + '/top_p',
+                                                                                      schemaPath:
+                                                                                        '#/properties/top_p/maximum',
+                                                                                      keyword: 'maximum',
+                                                                                      params: {
+                                                                                        comparison: '<=',
+                                                                                        limit: 1,
+                                                                                      },
+                                                                                      message: 'must be <= 1',
+                                                                                    },
+                                                                                  ];
+                                                                                  return false;
+                                                                                } else {
+                                                                                  if (data48 < 0 || isNaN(data48)) {
+                                                                                    validate102.errors = [
+                                                                                      {
+                                                                                        instancePath:
+                                                                                          instancePath + '/top_p',
+                                                                                        schemaPath:
+                                                                                          '#/properties/top_p/minimum',
+                                                                                        keyword: 'minimum',
+                                                                                        params: {
+                                                                                          comparison: '>=',
+                                                                                          limit: 0,
+                                                                                        },
+                                                                                        message: 'must be >= 0',
+                                                                                      },
+                                                                                    ];
+                                                                                    return false;
+                                                                                  }
+                                                                                }
+                                                                              }
+                                                                            }
+                                                                            var valid0 = _errs96 === errors;
+                                                                          } else {
+                                                                            var valid0 = true;
+                                                                          }
+                                                                          if (valid0) {
+                                                                            if (data.user !== undefined) {
+                                                                              let data49 = data.user;
+                                                                              const _errs98 = errors;
+                                                                              if (
+                                                                                typeof data49 !== 'string' &&
+                                                                                data49 !== null
+                                                                              ) {
+                                                                                validate102.errors = [
+                                                                                  {
+                                                                                    instancePath:
+                                                                                      instancePath + '/user',
+                                                                                    schemaPath:
+                                                                                      '#/properties/user/type',
+                                                                                    keyword: 'type',
+                                                                                    params: {
+                                                                                      type: schema43.properties.user
+                                                                                        .type,
+                                                                                    },
+                                                                                    message: 'must be string,null',
+                                                                                  },
+                                                                                ];
+                                                                                return false;
+                                                                              }
+                                                                              var valid0 = _errs98 === errors;
+                                                                            } else {
+                                                                              var valid0 = true;
+                                                                            }
+                                                                            if (valid0) {
+                                                                              if (data.verbosity !== undefined) {
+                                                                                let data50 = data.verbosity;
+                                                                                const _errs100 = errors;
+                                                                                if (
+                                                                                  typeof data50 !== 'string' &&
+                                                                                  data50 !== null
+                                                                                ) {
+                                                                                  validate102.errors = [
+                                                                                    {
+                                                                                      instancePath:
+                                                                                        instancePath + '/verbosity',
+                                                                                      schemaPath:
+                                                                                        '#/properties/verbosity/type',
+                                                                                      keyword: 'type',
+                                                                                      params: {
+                                                                                        type: schema43.properties
+                                                                                          .verbosity.type,
+                                                                                      },
+                                                                                      message: 'must be string,null',
+                                                                                    },
+                                                                                  ];
+                                                                                  return false;
+                                                                                }
+                                                                                var valid0 = _errs100 === errors;
+                                                                              } else {
+                                                                                var valid0 = true;
+                                                                              }
+                                                                              if (valid0) {
+                                                                                if (
+                                                                                  data.web_search_options !== undefined
+                                                                                ) {
+                                                                                  let data51 = data.web_search_options;
+                                                                                  const _errs102 = errors;
+                                                                                  if (
+                                                                                    !(
+                                                                                      data51 &&
+                                                                                      typeof data51 == 'object' &&
+                                                                                      !Array.isArray(data51)
+                                                                                    ) &&
+                                                                                    data51 !== null
+                                                                                  ) {
+                                                                                    validate102.errors = [
+                                                                                      {
+                                                                                        instancePath:
+                                                                                          instancePath +
+                                                                                          '/web_search_options',
+                                                                                        schemaPath:
+                                                                                          '#/properties/web_search_options/type',
+                                                                                        keyword: 'type',
+                                                                                        params: {
+                                                                                          type: schema43.properties
+                                                                                            .web_search_options.type,
+                                                                                        },
+                                                                                        message: 'must be object,null',
+                                                                                      },
+                                                                                    ];
+                                                                                    return false;
+                                                                                  }
+                                                                                  if (errors === _errs102) {
+                                                                                    if (
+                                                                                      data51 &&
+                                                                                      typeof data51 == 'object' &&
+                                                                                      !Array.isArray(data51)
+                                                                                    ) {
+                                                                                      if (
+                                                                                        data51.search_context_size !==
+                                                                                        undefined
+                                                                                      ) {
+                                                                                        let data52 =
+                                                                                          data51.search_context_size;
+                                                                                        const _errs104 = errors;
+                                                                                        if (
+                                                                                          typeof data52 !== 'string' &&
+                                                                                          data52 !== null
+                                                                                        ) {
+                                                                                          validate102.errors = [
+                                                                                            {
+                                                                                              instancePath:
+                                                                                                instancePath +
+                                                                                                '/web_search_options/search_context_size',
+                                                                                              schemaPath:
+                                                                                                '#/properties/web_search_options/properties/search_context_size/type',
+                                                                                              keyword: 'type',
+                                                                                              params: {
+                                                                                                type: schema43
+                                                                                                  .properties
+                                                                                                  .web_search_options
+                                                                                                  .properties
+                                                                                                  .search_context_size
+                                                                                                  .type,
+                                                                                              },
+                                                                                              message:
+                                                                                                'must be string,null',
+                                                                                            },
+                                                                                          ];
+                                                                                          return false;
+                                                                                        }
+                                                                                        var valid13 =
+                                                                                          _errs104 === errors;
+                                                                                      } else {
+                                                                                        var valid13 = true;
+                                                                                      }
+                                                                                      if (valid13) {
+                                                                                        if (
+                                                                                          data51.user_location !==
+                                                                                          undefined
+                                                                                        ) {
+                                                                                          let data53 =
+                                                                                            data51.user_location;
+                                                                                          const _errs106 = errors;
+                                                                                          if (
+                                                                                            !(
+                                                                                              data53 &&
+                                                                                              typeof data53 ==
+                                                                                                'object' &&
+                                                                                              !Array.isArray(data53)
+                                                                                            ) &&
+                                                                                            data53 !== null
+                                                                                          ) {
+                                                                                            validate102.errors = [
+                                                                                              {
+                                                                                                instancePath:
+                                                                                                  instancePath +
+                                                                                                  '/web_search_options/user_location',
+                                                                                                schemaPath:
+                                                                                                  '#/properties/web_search_options/properties/user_location/type',
+                                                                                                keyword: 'type',
+                                                                                                params: {
+                                                                                                  type: schema43
+                                                                                                    .properties
+                                                                                                    .web_search_options
+                                                                                                    .properties
+                                                                                                    .user_location.type,
+                                                                                                },
+                                                                                                message:
+                                                                                                  'must be object,null',
+                                                                                              },
+                                                                                            ];
+                                                                                            return false;
+                                                                                          }
+                                                                                          var valid13 =
+                                                                                            _errs106 === errors;
+                                                                                        } else {
+                                                                                          var valid13 = true;
+                                                                                        }
+                                                                                      }
+                                                                                    }
+                                                                                  }
+                                                                                  var valid0 = _errs102 === errors;
+                                                                                } else {
+                                                                                  var valid0 = true;
+                                                                                }
+                                                                              }
+                                                                            }
+                                                                          }
+                                                                        }
+                                                                      }
+                                                                    }
+                                                                  }
+                                                                }
+                                                              }
+                                                            }
+                                                          }
+                                                        }
+                                                      }
+                                                    }
+                                                  }
+                                                }
+                                              }
+                                            }
+                                          }
+                                        }
+                                      }
+                                    }
+                                  }
+                                }
+                              }
+                            }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate102.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate102.errors = vErrors;
+  return errors === 0;
+}
+validate102.evaluated = {
+  props: {
+    model: true,
+    messages: true,
+    audio: true,
+    frequency_penalty: true,
+    function_call: true,
+    functions: true,
+    logit_bias: true,
+    logprobs: true,
+    max_completion_tokens: true,
+    max_tokens: true,
+    metadata: true,
+    modalities: true,
+    n: true,
+    parallel_tool_calls: true,
+    prediction: true,
+    presence_penalty: true,
+    moderation: true,
+    prompt_cache_options: true,
+    prompt_cache_key: true,
+    prompt_cache_retention: true,
+    reasoning_effort: true,
+    response_format: true,
+    safety_identifier: true,
+    seed: true,
+    service_tier: true,
+    stop: true,
+    store: true,
+    stream: true,
+    stream_options: true,
+    temperature: true,
+    tool_choice: true,
+    tools: true,
+    top_logprobs: true,
+    top_p: true,
+    user: true,
+    verbosity: true,
+    web_search_options: true,
+  },
+  dynamicProps: false,
+  dynamicItems: false,
+};
+
+export const validateChatMessage = validate103;
+
+export const validateContentPart = validate104;
+
+export const validateMessageToolCall = validate106;
+
+export const validateFunctionDefinition = validate109;
+
+export const validateChatTool = validate116;
+
+export const validateToolChoice = validate114;
+
+export const validateResponseFormat = validate112;
+
+export const validateErrorEnvelope = validate119;
+const schema51 = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['error'],
+  properties: {
+    error: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['message', 'type', 'param', 'code'],
+      properties: {
+        message: { type: 'string' },
+        type: { type: 'string', enum: ['invalid_request_error', 'rate_limit_error', 'api_error'] },
+        param: { type: ['string', 'null'] },
+        code: { type: 'string' },
+      },
+    },
+  },
+  $id: 'ErrorEnvelope',
+};
+
+function validate119(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ErrorEnvelope" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate119.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.error === undefined && (missing0 = 'error')) {
+        validate119.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!(key0 === 'error')) {
+            validate119.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.error !== undefined) {
+            let data0 = data.error;
+            const _errs2 = errors;
+            if (errors === _errs2) {
+              if (data0 && typeof data0 == 'object' && !Array.isArray(data0)) {
+                let missing1;
+                if (
+                  (data0.message === undefined && (missing1 = 'message')) ||
+                  (data0.type === undefined && (missing1 = 'type')) ||
+                  (data0.param === undefined && (missing1 = 'param')) ||
+                  (data0.code === undefined && (missing1 = 'code'))
+                ) {
+                  validate119.errors = [
+                    {
+                      instancePath: instancePath + '/error',
+                      schemaPath: '#/properties/error/required',
+                      keyword: 'required',
+                      params: { missingProperty: missing1 },
+                      message: "must have required property '" + missing1 + "'",
+                    },
+                  ];
+                  return false;
+                } else {
+                  const _errs4 = errors;
+                  for (const key1 in data0) {
+                    if (!(key1 === 'message' || key1 === 'type' || key1 === 'param' || key1 === 'code')) {
+                      validate119.errors = [
+                        {
+                          instancePath: instancePath + '/error',
+                          schemaPath: '#/properties/error/additionalProperties',
+                          keyword: 'additionalProperties',
+                          params: { additionalProperty: key1 },
+                          message: 'must NOT have additional properties',
+                        },
+                      ];
+                      return false;
+                      break;
+                    }
+                  }
+                  if (_errs4 === errors) {
+                    if (data0.message !== undefined) {
+                      const _errs5 = errors;
+                      if (typeof data0.message !== 'string') {
+                        validate119.errors = [
+                          {
+                            instancePath: instancePath + '/error/message',
+                            schemaPath: '#/properties/error/properties/message/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid1 = _errs5 === errors;
+                    } else {
+                      var valid1 = true;
+                    }
+                    if (valid1) {
+                      if (data0.type !== undefined) {
+                        let data2 = data0.type;
+                        const _errs7 = errors;
+                        if (typeof data2 !== 'string') {
+                          validate119.errors = [
+                            {
+                              instancePath: instancePath + '/error/type',
+                              schemaPath: '#/properties/error/properties/type/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                        if (
+                          !(data2 === 'invalid_request_error' || data2 === 'rate_limit_error' || data2 === 'api_error')
+                        ) {
+                          validate119.errors = [
+                            {
+                              instancePath: instancePath + '/error/type',
+                              schemaPath: '#/properties/error/properties/type/enum',
+                              keyword: 'enum',
+                              params: { allowedValues: schema51.properties.error.properties.type.enum },
+                              message: 'must be equal to one of the allowed values',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid1 = _errs7 === errors;
+                      } else {
+                        var valid1 = true;
+                      }
+                      if (valid1) {
+                        if (data0.param !== undefined) {
+                          let data3 = data0.param;
+                          const _errs9 = errors;
+                          if (typeof data3 !== 'string' && data3 !== null) {
+                            validate119.errors = [
+                              {
+                                instancePath: instancePath + '/error/param',
+                                schemaPath: '#/properties/error/properties/param/type',
+                                keyword: 'type',
+                                params: { type: schema51.properties.error.properties.param.type },
+                                message: 'must be string,null',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid1 = _errs9 === errors;
+                        } else {
+                          var valid1 = true;
+                        }
+                        if (valid1) {
+                          if (data0.code !== undefined) {
+                            const _errs11 = errors;
+                            if (typeof data0.code !== 'string') {
+                              validate119.errors = [
+                                {
+                                  instancePath: instancePath + '/error/code',
+                                  schemaPath: '#/properties/error/properties/code/type',
+                                  keyword: 'type',
+                                  params: { type: 'string' },
+                                  message: 'must be string',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid1 = _errs11 === errors;
+                          } else {
+                            var valid1 = true;
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              } else {
+                validate119.errors = [
+                  {
+                    instancePath: instancePath + '/error',
+                    schemaPath: '#/properties/error/type',
+                    keyword: 'type',
+                    params: { type: 'object' },
+                    message: 'must be object',
+                  },
+                ];
+                return false;
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate119.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate119.errors = vErrors;
+  return errors === 0;
+}
+validate119.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateModelList = validate120;
+const schema52 = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['object', 'data'],
+  properties: { object: { type: 'string', const: 'list' }, data: { type: 'array', items: { $ref: 'Model' } } },
+  $id: 'ModelList',
+};
+const schema53 = {
+  type: 'object',
+  additionalProperties: false,
+  required: [
+    'id',
+    'object',
+    'owned_by',
+    'name',
+    'created',
+    'architecture',
+    'providers',
+    'pricing',
+    'json_output',
+    'structured_outputs',
+    'free',
+    'stability',
+  ],
+  properties: {
+    id: { type: 'string' },
+    object: { type: 'string', const: 'model' },
+    owned_by: { type: 'string' },
+    name: { type: 'string' },
+    display_name: { type: 'string' },
+    aliases: { type: 'array', items: { type: 'string' } },
+    created: { type: 'integer', minimum: 0 },
+    description: { type: 'string' },
+    family: { type: 'string' },
+    architecture: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['input_modalities', 'output_modalities'],
+      properties: {
+        input_modalities: { type: 'array', items: { type: 'string' } },
+        output_modalities: { type: 'array', items: { type: 'string' } },
+        tokenizer: { type: 'string' },
+      },
+    },
+    top_provider: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['is_moderated'],
+      properties: { is_moderated: { type: 'boolean' } },
+    },
+    providers: { type: 'array', items: { $ref: 'ModelMapping' } },
+    pricing: { $ref: 'ModelPricing' },
+    context_length: { type: 'integer' },
+    max_output: { type: 'integer' },
+    per_request_limits: { type: 'object', additionalProperties: { type: 'string' } },
+    supported_parameters: { type: 'array', items: { type: 'string' } },
+    json_output: { type: 'boolean' },
+    structured_outputs: { type: 'boolean' },
+    free: { type: 'boolean' },
+    deprecated_at: { type: 'string' },
+    deactivated_at: { type: 'string' },
+    stability: { $ref: 'Stability' },
+  },
+  $id: 'Model',
+};
+const schema54 = {
+  type: 'object',
+  additionalProperties: false,
+  required: [
+    'providerId',
+    'externalId',
+    'pricing',
+    'streaming',
+    'vision',
+    'tools',
+    'parallelToolCalls',
+    'reasoning',
+    'stability',
+  ],
+  properties: {
+    providerId: { type: 'string' },
+    externalId: { type: 'string' },
+    supportedVideoSizes: { type: 'array', items: { type: 'string' } },
+    supportsVideoAudio: { type: 'boolean' },
+    supportsVideoWithoutAudio: { type: 'boolean' },
+    pricing: { $ref: 'ModelPricing' },
+    streaming: { type: 'boolean' },
+    vision: { type: 'boolean' },
+    realtime: { type: 'boolean' },
+    cancellation: { type: 'boolean' },
+    tools: { type: 'boolean' },
+    parallelToolCalls: { type: 'boolean' },
+    reasoning: { type: 'boolean' },
+    reasoning_efforts: {
+      type: 'array',
+      items: { type: 'string', enum: ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] },
+    },
+    min_cacheable_tokens: { type: 'integer' },
+    max_output: { type: 'integer' },
+    stability: { $ref: 'Stability' },
+  },
+  $id: 'ModelMapping',
+};
+const schema55 = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    prompt: { type: 'string' },
+    completion: { type: 'string' },
+    image: { type: 'string' },
+    input_audio: { type: 'string' },
+    input_audio_cache_read: { type: 'string' },
+    output_audio: { type: 'string' },
+    per_second: { type: 'object', additionalProperties: { type: 'string' } },
+    per_image: { type: 'object', additionalProperties: { type: 'string' } },
+    request: { type: 'string' },
+    input_cache_read: { type: 'string' },
+    input_cache_write: { type: 'string' },
+    input_cache_write_1h: { type: 'string' },
+    ocr_page: { type: 'string' },
+    input_audio_hour: { type: 'string' },
+    web_search: { type: 'string' },
+    internal_reasoning: { type: 'string' },
+  },
+  $id: 'ModelPricing',
+};
+
+function validate123(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ModelPricing" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate123.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      const _errs1 = errors;
+      for (const key0 in data) {
+        if (!func1.call(schema55.properties, key0)) {
+          validate123.errors = [
+            {
+              instancePath,
+              schemaPath: '#/additionalProperties',
+              keyword: 'additionalProperties',
+              params: { additionalProperty: key0 },
+              message: 'must NOT have additional properties',
+            },
+          ];
+          return false;
+          break;
+        }
+      }
+      if (_errs1 === errors) {
+        if (data.prompt !== undefined) {
+          const _errs2 = errors;
+          if (typeof data.prompt !== 'string') {
+            validate123.errors = [
+              {
+                instancePath: instancePath + '/prompt',
+                schemaPath: '#/properties/prompt/type',
+                keyword: 'type',
+                params: { type: 'string' },
+                message: 'must be string',
+              },
+            ];
+            return false;
+          }
+          var valid0 = _errs2 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.completion !== undefined) {
+            const _errs4 = errors;
+            if (typeof data.completion !== 'string') {
+              validate123.errors = [
+                {
+                  instancePath: instancePath + '/completion',
+                  schemaPath: '#/properties/completion/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs4 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.image !== undefined) {
+              const _errs6 = errors;
+              if (typeof data.image !== 'string') {
+                validate123.errors = [
+                  {
+                    instancePath: instancePath + '/image',
+                    schemaPath: '#/properties/image/type',
+                    keyword: 'type',
+                    params: { type: 'string' },
+                    message: 'must be string',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs6 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.input_audio !== undefined) {
+                const _errs8 = errors;
+                if (typeof data.input_audio !== 'string') {
+                  validate123.errors = [
+                    {
+                      instancePath: instancePath + '/input_audio',
+                      schemaPath: '#/properties/input_audio/type',
+                      keyword: 'type',
+                      params: { type: 'string' },
+                      message: 'must be string',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs8 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.input_audio_cache_read !== undefined) {
+                  const _errs10 = errors;
+                  if (typeof data.input_audio_cache_read !== 'string') {
+                    validate123.errors = [
+                      {
+                        instancePath: instancePath + '/input_audio_cache_read',
+                        schemaPath: '#/properties/input_audio_cache_read/type',
+                        keyword: 'type',
+                        params: { type: 'string' },
+                        message: 'must be string',
+                      },
+                    ];
+                    return false;
+                  }
+                  var valid0 = _errs10 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.output_audio !== undefined) {
+                    const _errs12 = errors;
+                    if (typeof data.output_audio !== 'string') {
+                      validate123.errors = [
+                        {
+                          instancePath: instancePath + '/output_audio',
+                          schemaPath: '#/properties/output_audio/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid0 = _errs12 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.per_second !== undefined) {
+                      let data6 = data.per_second;
+                      const _errs14 = errors;
+                      if (errors === _errs14) {
+                        if (data6 && typeof data6 == 'object' && !Array.isArray(data6)) {
+                          for (const key1 in data6) {
+                            const _errs17 = errors;
+                            if (typeof data6[key1] !== 'string') {
+                              validate123.errors = [
+                                {
+                                  instancePath:
+                                    instancePath + '/per_second/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
+                                  schemaPath: '#/properties/per_second/additionalProperties/type',
+                                  keyword: 'type',
+                                  params: { type: 'string' },
+                                  message: 'must be string',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid1 = _errs17 === errors;
+                            if (!valid1) {
+                              break;
+                            }
+                          }
+                        } else {
+                          validate123.errors = [
+                            {
+                              instancePath: instancePath + '/per_second',
+                              schemaPath: '#/properties/per_second/type',
+                              keyword: 'type',
+                              params: { type: 'object' },
+                              message: 'must be object',
+                            },
+                          ];
+                          return false;
+                        }
+                      }
+                      var valid0 = _errs14 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.per_image !== undefined) {
+                        let data8 = data.per_image;
+                        const _errs19 = errors;
+                        if (errors === _errs19) {
+                          if (data8 && typeof data8 == 'object' && !Array.isArray(data8)) {
+                            for (const key2 in data8) {
+                              const _errs22 = errors;
+                              if (typeof data8[key2] !== 'string') {
+                                validate123.errors = [
+                                  {
+                                    instancePath:
+                                      instancePath + '/per_image/' + key2.replace(/~/g, '~0').replace(/\//g, '~1'),
+                                    schemaPath: '#/properties/per_image/additionalProperties/type',
+                                    keyword: 'type',
+                                    params: { type: 'string' },
+                                    message: 'must be string',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid2 = _errs22 === errors;
+                              if (!valid2) {
+                                break;
+                              }
+                            }
+                          } else {
+                            validate123.errors = [
+                              {
+                                instancePath: instancePath + '/per_image',
+                                schemaPath: '#/properties/per_image/type',
+                                keyword: 'type',
+                                params: { type: 'object' },
+                                message: 'must be object',
+                              },
+                            ];
+                            return false;
+                          }
+                        }
+                        var valid0 = _errs19 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.request !== undefined) {
+                          const _errs24 = errors;
+                          if (typeof data.request !== 'string') {
+                            validate123.errors = [
+                              {
+                                instancePath: instancePath + '/request',
+                                schemaPath: '#/properties/request/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid0 = _errs24 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                        if (valid0) {
+                          if (data.input_cache_read !== undefined) {
+                            const _errs26 = errors;
+                            if (typeof data.input_cache_read !== 'string') {
+                              validate123.errors = [
+                                {
+                                  instancePath: instancePath + '/input_cache_read',
+                                  schemaPath: '#/properties/input_cache_read/type',
+                                  keyword: 'type',
+                                  params: { type: 'string' },
+                                  message: 'must be string',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid0 = _errs26 === errors;
+                          } else {
+                            var valid0 = true;
+                          }
+                          if (valid0) {
+                            if (data.input_cache_write !== undefined) {
+                              const _errs28 = errors;
+                              if (typeof data.input_cache_write !== 'string') {
+                                validate123.errors = [
+                                  {
+                                    instancePath: instancePath + '/input_cache_write',
+                                    schemaPath: '#/properties/input_cache_write/type',
+                                    keyword: 'type',
+                                    params: { type: 'string' },
+                                    message: 'must be string',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid0 = _errs28 === errors;
+                            } else {
+                              var valid0 = true;
+                            }
+                            if (valid0) {
+                              if (data.input_cache_write_1h !== undefined) {
+                                const _errs30 = errors;
+                                if (typeof data.input_cache_write_1h !== 'string') {
+                                  validate123.errors = [
+                                    {
+                                      instancePath: instancePath + '/input_cache_write_1h',
+                                      schemaPath: '#/properties/input_cache_write_1h/type',
+                                      keyword: 'type',
+                                      params: { type: 'string' },
+                                      message: 'must be string',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                                var valid0 = _errs30 === errors;
+                              } else {
+                                var valid0 = true;
+                              }
+                              if (valid0) {
+                                if (data.ocr_page !== undefined) {
+                                  const _errs32 = errors;
+                                  if (typeof data.ocr_page !== 'string') {
+                                    validate123.errors = [
+                                      {
+                                        instancePath: instancePath + '/ocr_page',
+                                        schemaPath: '#/properties/ocr_page/type',
+                                        keyword: 'type',
+                                        params: { type: 'string' },
+                                        message: 'must be string',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                  var valid0 = _errs32 === errors;
+                                } else {
+                                  var valid0 = true;
+                                }
+                                if (valid0) {
+                                  if (data.input_audio_hour !== undefined) {
+                                    const _errs34 = errors;
+                                    if (typeof data.input_audio_hour !== 'string') {
+                                      validate123.errors = [
+                                        {
+                                          instancePath: instancePath + '/input_audio_hour',
+                                          schemaPath: '#/properties/input_audio_hour/type',
+                                          keyword: 'type',
+                                          params: { type: 'string' },
+                                          message: 'must be string',
+                                        },
+                                      ];
+                                      return false;
+                                    }
+                                    var valid0 = _errs34 === errors;
+                                  } else {
+                                    var valid0 = true;
+                                  }
+                                  if (valid0) {
+                                    if (data.web_search !== undefined) {
+                                      const _errs36 = errors;
+                                      if (typeof data.web_search !== 'string') {
+                                        validate123.errors = [
+                                          {
+                                            instancePath: instancePath + '/web_search',
+                                            schemaPath: '#/properties/web_search/type',
+                                            keyword: 'type',
+                                            params: { type: 'string' },
+                                            message: 'must be string',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                      var valid0 = _errs36 === errors;
+                                    } else {
+                                      var valid0 = true;
+                                    }
+                                    if (valid0) {
+                                      if (data.internal_reasoning !== undefined) {
+                                        const _errs38 = errors;
+                                        if (typeof data.internal_reasoning !== 'string') {
+                                          validate123.errors = [
+                                            {
+                                              instancePath: instancePath + '/internal_reasoning',
+                                              schemaPath: '#/properties/internal_reasoning/type',
+                                              keyword: 'type',
+                                              params: { type: 'string' },
+                                              message: 'must be string',
+                                            },
+                                          ];
+                                          return false;
+                                        }
+                                        var valid0 = _errs38 === errors;
+                                      } else {
+                                        var valid0 = true;
+                                      }
+                                    }
+                                  }
+                                }
+                              }
+                            }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate123.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate123.errors = vErrors;
+  return errors === 0;
+}
+validate123.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+const schema56 = { type: 'string', enum: ['stable', 'beta', 'unstable', 'experimental'], $id: 'Stability' };
+
+function validate125(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="Stability" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate125.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (typeof data !== 'string') {
+    validate125.errors = [
+      { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
+    ];
+    return false;
+  }
+  if (!(data === 'stable' || data === 'beta' || data === 'unstable' || data === 'experimental')) {
+    validate125.errors = [
+      {
+        instancePath,
+        schemaPath: '#/enum',
+        keyword: 'enum',
+        params: { allowedValues: schema56.enum },
+        message: 'must be equal to one of the allowed values',
+      },
+    ];
+    return false;
+  }
+  validate125.errors = vErrors;
+  return errors === 0;
+}
+validate125.evaluated = { dynamicProps: false, dynamicItems: false };
+
+function validate122(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ModelMapping" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate122.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.providerId === undefined && (missing0 = 'providerId')) ||
+        (data.externalId === undefined && (missing0 = 'externalId')) ||
+        (data.pricing === undefined && (missing0 = 'pricing')) ||
+        (data.streaming === undefined && (missing0 = 'streaming')) ||
+        (data.vision === undefined && (missing0 = 'vision')) ||
+        (data.tools === undefined && (missing0 = 'tools')) ||
+        (data.parallelToolCalls === undefined && (missing0 = 'parallelToolCalls')) ||
+        (data.reasoning === undefined && (missing0 = 'reasoning')) ||
+        (data.stability === undefined && (missing0 = 'stability'))
+      ) {
+        validate122.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!func1.call(schema54.properties, key0)) {
+            validate122.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.providerId !== undefined) {
+            const _errs2 = errors;
+            if (typeof data.providerId !== 'string') {
+              validate122.errors = [
+                {
+                  instancePath: instancePath + '/providerId',
+                  schemaPath: '#/properties/providerId/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.externalId !== undefined) {
+              const _errs4 = errors;
+              if (typeof data.externalId !== 'string') {
+                validate122.errors = [
+                  {
+                    instancePath: instancePath + '/externalId',
+                    schemaPath: '#/properties/externalId/type',
+                    keyword: 'type',
+                    params: { type: 'string' },
+                    message: 'must be string',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.supportedVideoSizes !== undefined) {
+                let data2 = data.supportedVideoSizes;
+                const _errs6 = errors;
+                if (errors === _errs6) {
+                  if (Array.isArray(data2)) {
+                    var valid1 = true;
+                    const len0 = data2.length;
+                    for (let i0 = 0; i0 < len0; i0++) {
+                      const _errs8 = errors;
+                      if (typeof data2[i0] !== 'string') {
+                        validate122.errors = [
+                          {
+                            instancePath: instancePath + '/supportedVideoSizes/' + i0,
+                            schemaPath: '#/properties/supportedVideoSizes/items/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid1 = _errs8 === errors;
+                      if (!valid1) {
+                        break;
+                      }
+                    }
+                  } else {
+                    validate122.errors = [
+                      {
+                        instancePath: instancePath + '/supportedVideoSizes',
+                        schemaPath: '#/properties/supportedVideoSizes/type',
+                        keyword: 'type',
+                        params: { type: 'array' },
+                        message: 'must be array',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+                var valid0 = _errs6 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.supportsVideoAudio !== undefined) {
+                  const _errs10 = errors;
+                  if (typeof data.supportsVideoAudio !== 'boolean') {
+                    validate122.errors = [
+                      {
+                        instancePath: instancePath + '/supportsVideoAudio',
+                        schemaPath: '#/properties/supportsVideoAudio/type',
+                        keyword: 'type',
+                        params: { type: 'boolean' },
+                        message: 'must be boolean',
+                      },
+                    ];
+                    return false;
+                  }
+                  var valid0 = _errs10 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.supportsVideoWithoutAudio !== undefined) {
+                    const _errs12 = errors;
+                    if (typeof data.supportsVideoWithoutAudio !== 'boolean') {
+                      validate122.errors = [
+                        {
+                          instancePath: instancePath + '/supportsVideoWithoutAudio',
+                          schemaPath: '#/properties/supportsVideoWithoutAudio/type',
+                          keyword: 'type',
+                          params: { type: 'boolean' },
+                          message: 'must be boolean',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid0 = _errs12 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.pricing !== undefined) {
+                      const _errs14 = errors;
+                      if (
+                        !validate123(data.pricing, {
+                          instancePath: instancePath + '/pricing',
+                          parentData: data,
+                          parentDataProperty: 'pricing',
+                          rootData,
+                          dynamicAnchors,
+                        })
+                      ) {
+                        vErrors = vErrors === null ? validate123.errors : vErrors.concat(validate123.errors);
+                        errors = vErrors.length;
+                      }
+                      var valid0 = _errs14 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.streaming !== undefined) {
+                        const _errs15 = errors;
+                        if (typeof data.streaming !== 'boolean') {
+                          validate122.errors = [
+                            {
+                              instancePath: instancePath + '/streaming',
+                              schemaPath: '#/properties/streaming/type',
+                              keyword: 'type',
+                              params: { type: 'boolean' },
+                              message: 'must be boolean',
+                            },
+                          ];
+                          return false;
+                        }
+                        var valid0 = _errs15 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.vision !== undefined) {
+                          const _errs17 = errors;
+                          if (typeof data.vision !== 'boolean') {
+                            validate122.errors = [
+                              {
+                                instancePath: instancePath + '/vision',
+                                schemaPath: '#/properties/vision/type',
+                                keyword: 'type',
+                                params: { type: 'boolean' },
+                                message: 'must be boolean',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid0 = _errs17 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                        if (valid0) {
+                          if (data.realtime !== undefined) {
+                            const _errs19 = errors;
+                            if (typeof data.realtime !== 'boolean') {
+                              validate122.errors = [
+                                {
+                                  instancePath: instancePath + '/realtime',
+                                  schemaPath: '#/properties/realtime/type',
+                                  keyword: 'type',
+                                  params: { type: 'boolean' },
+                                  message: 'must be boolean',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid0 = _errs19 === errors;
+                          } else {
+                            var valid0 = true;
+                          }
+                          if (valid0) {
+                            if (data.cancellation !== undefined) {
+                              const _errs21 = errors;
+                              if (typeof data.cancellation !== 'boolean') {
+                                validate122.errors = [
+                                  {
+                                    instancePath: instancePath + '/cancellation',
+                                    schemaPath: '#/properties/cancellation/type',
+                                    keyword: 'type',
+                                    params: { type: 'boolean' },
+                                    message: 'must be boolean',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid0 = _errs21 === errors;
+                            } else {
+                              var valid0 = true;
+                            }
+                            if (valid0) {
+                              if (data.tools !== undefined) {
+                                const _errs23 = errors;
+                                if (typeof data.tools !== 'boolean') {
+                                  validate122.errors = [
+                                    {
+                                      instancePath: instancePath + '/tools',
+                                      schemaPath: '#/properties/tools/type',
+                                      keyword: 'type',
+                                      params: { type: 'boolean' },
+                                      message: 'must be boolean',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                                var valid0 = _errs23 === errors;
+                              } else {
+                                var valid0 = true;
+                              }
+                              if (valid0) {
+                                if (data.parallelToolCalls !== undefined) {
+                                  const _errs25 = errors;
+                                  if (typeof data.parallelToolCalls !== 'boolean') {
+                                    validate122.errors = [
+                                      {
+                                        instancePath: instancePath + '/parallelToolCalls',
+                                        schemaPath: '#/properties/parallelToolCalls/type',
+                                        keyword: 'type',
+                                        params: { type: 'boolean' },
+                                        message: 'must be boolean',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                  var valid0 = _errs25 === errors;
+                                } else {
+                                  var valid0 = true;
+                                }
+                                if (valid0) {
+                                  if (data.reasoning !== undefined) {
+                                    const _errs27 = errors;
+                                    if (typeof data.reasoning !== 'boolean') {
+                                      validate122.errors = [
+                                        {
+                                          instancePath: instancePath + '/reasoning',
+                                          schemaPath: '#/properties/reasoning/type',
+                                          keyword: 'type',
+                                          params: { type: 'boolean' },
+                                          message: 'must be boolean',
+                                        },
+                                      ];
+                                      return false;
+                                    }
+                                    var valid0 = _errs27 === errors;
+                                  } else {
+                                    var valid0 = true;
+                                  }
+                                  if (valid0) {
+                                    if (data.reasoning_efforts !== undefined) {
+                                      let data14 = data.reasoning_efforts;
+                                      const _errs29 = errors;
+                                      if (errors === _errs29) {
+                                        if (Array.isArray(data14)) {
+                                          var valid2 = true;
+                                          const len1 = data14.length;
+                                          for (let i1 = 0; i1 < len1; i1++) {
+                                            let data15 = data14[i1];
+                                            const _errs31 = errors;
+                                            if (typeof data15 !== 'string') {
+                                              validate122.errors = [
+                                                {
+                                                  instancePath: instancePath + '/reasoning_efforts/' + i1,
+                                                  schemaPath: '#/properties/reasoning_efforts/items/type',
+                                                  keyword: 'type',
+                                                  params: { type: 'string' },
+                                                  message: 'must be string',
+                                                },
+                                              ];
+                                              return false;
+                                            }
+                                            if (
+                                              !(
+                                                data15 === 'none' ||
+                                                data15 === 'minimal' ||
+                                                data15 === 'low' ||
+                                                data15 === 'medium' ||
+                                                data15 === 'high' ||
+                                                data15 === 'xhigh' ||
+                                                data15 === 'max'
+                                              )
+                                            ) {
+                                              validate122.errors = [
+                                                {
+                                                  instancePath: instancePath + '/reasoning_efforts/' + i1,
+                                                  schemaPath: '#/properties/reasoning_efforts/items/enum',
+                                                  keyword: 'enum',
+                                                  params: {
+                                                    allowedValues: schema54.properties.reasoning_efforts.items.enum,
+                                                  },
+                                                  message: 'must be equal to one of the allowed values',
+                                                },
+                                              ];
+                                              return false;
+                                            }
+                                            var valid2 = _errs31 === errors;
+                                            if (!valid2) {
+                                              break;
+                                            }
+                                          }
+                                        } else {
+                                          validate122.errors = [
+                                            {
+                                              instancePath: instancePath + '/reasoning_efforts',
+                                              schemaPath: '#/properties/reasoning_efforts/type',
+                                              keyword: 'type',
+                                              params: { type: 'array' },
+                                              message: 'must be array',
+                                            },
+                                          ];
+                                          return false;
+                                        }
+                                      }
+                                      var valid0 = _errs29 === errors;
+                                    } else {
+                                      var valid0 = true;
+                                    }
+                                    if (valid0) {
+                                      if (data.min_cacheable_tokens !== undefined) {
+                                        let data16 = data.min_cacheable_tokens;
+                                        const _errs33 = errors;
+                                        if (
+                                          !(
+                                            typeof data16 == 'number' &&
+                                            !(data16 % 1) &&
+                                            !isNaN(data16) &&
+                                            isFinite(data16)
+                                          )
+                                        ) {
+                                          validate122.errors = [
+                                            {
+                                              instancePath: instancePath + '/min_cacheable_tokens',
+                                              schemaPath: '#/properties/min_cacheable_tokens/type',
+                                              keyword: 'type',
+                                              params: { type: 'integer' },
+                                              message: 'must be integer',
+                                            },
+                                          ];
+                                          return false;
+                                        }
+                                        var valid0 = _errs33 === errors;
+                                      } else {
+                                        var valid0 = true;
+                                      }
+                                      if (valid0) {
+                                        if (data.max_output !== undefined) {
+                                          let data17 = data.max_output;
+                                          const _errs35 = errors;
+                                          if (
+                                            !(
+                                              typeof data17 == 'number' &&
+                                              !(data17 % 1) &&
+                                              !isNaN(data17) &&
+                                              isFinite(data17)
+                                            )
+                                          ) {
+                                            validate122.errors = [
+                                              {
+                                                instancePath: instancePath + '/max_output',
+                                                schemaPath: '#/properties/max_output/type',
+                                                keyword: 'type',
+                                                params: { type: 'integer' },
+                                                message: 'must be integer',
+                                              },
+                                            ];
+                                            return false;
+                                          }
+                                          var valid0 = _errs35 === errors;
+                                        } else {
+                                          var valid0 = true;
+                                        }
+                                        if (valid0) {
+                                          if (data.stability !== undefined) {
+                                            const _errs37 = errors;
+                                            if (
+                                              !validate125(data.stability, {
+                                                instancePath: instancePath + '/stability',
+                                                parentData: data,
+                                                parentDataProperty: 'stability',
+                                                rootData,
+                                                dynamicAnchors,
+                                              })
+                                            ) {
+                                              vErrors =
+                                                vErrors === null
+                                                  ? validate125.errors
+                                                  : vErrors.concat(validate125.errors);
+                                              errors = vErrors.length;
+                                            }
+                                            var valid0 = _errs37 === errors;
+                                          } else {
+                                            var valid0 = true;
+                                          }
+                                        }
+                                      }
+                                    }
+                                  }
+                                }
+                              }
+                            }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate122.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate122.errors = vErrors;
+  return errors === 0;
+}
+validate122.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+function validate121(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="Model" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate121.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.id === undefined && (missing0 = 'id')) ||
+        (data.object === undefined && (missing0 = 'object')) ||
+        (data.owned_by === undefined && (missing0 = 'owned_by')) ||
+        (data.name === undefined && (missing0 = 'name')) ||
+        (data.created === undefined && (missing0 = 'created')) ||
+        (data.architecture === undefined && (missing0 = 'architecture')) ||
+        (data.providers === undefined && (missing0 = 'providers')) ||
+        (data.pricing === undefined && (missing0 = 'pricing')) ||
+        (data.json_output === undefined && (missing0 = 'json_output')) ||
+        (data.structured_outputs === undefined && (missing0 = 'structured_outputs')) ||
+        (data.free === undefined && (missing0 = 'free')) ||
+        (data.stability === undefined && (missing0 = 'stability'))
+      ) {
+        validate121.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!func1.call(schema53.properties, key0)) {
+            validate121.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.id !== undefined) {
+            const _errs2 = errors;
+            if (typeof data.id !== 'string') {
+              validate121.errors = [
+                {
+                  instancePath: instancePath + '/id',
+                  schemaPath: '#/properties/id/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.object !== undefined) {
+              let data1 = data.object;
+              const _errs4 = errors;
+              if (typeof data1 !== 'string') {
+                validate121.errors = [
+                  {
+                    instancePath: instancePath + '/object',
+                    schemaPath: '#/properties/object/type',
+                    keyword: 'type',
+                    params: { type: 'string' },
+                    message: 'must be string',
+                  },
+                ];
+                return false;
+              }
+              if ('model' !== data1) {
+                validate121.errors = [
+                  {
+                    instancePath: instancePath + '/object',
+                    schemaPath: '#/properties/object/const',
+                    keyword: 'const',
+                    params: { allowedValue: 'model' },
+                    message: 'must be equal to constant',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.owned_by !== undefined) {
+                const _errs6 = errors;
+                if (typeof data.owned_by !== 'string') {
+                  validate121.errors = [
+                    {
+                      instancePath: instancePath + '/owned_by',
+                      schemaPath: '#/properties/owned_by/type',
+                      keyword: 'type',
+                      params: { type: 'string' },
+                      message: 'must be string',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs6 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.name !== undefined) {
+                  const _errs8 = errors;
+                  if (typeof data.name !== 'string') {
+                    validate121.errors = [
+                      {
+                        instancePath: instancePath + '/name',
+                        schemaPath: '#/properties/name/type',
+                        keyword: 'type',
+                        params: { type: 'string' },
+                        message: 'must be string',
+                      },
+                    ];
+                    return false;
+                  }
+                  var valid0 = _errs8 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.display_name !== undefined) {
+                    const _errs10 = errors;
+                    if (typeof data.display_name !== 'string') {
+                      validate121.errors = [
+                        {
+                          instancePath: instancePath + '/display_name',
+                          schemaPath: '#/properties/display_name/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid0 = _errs10 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.aliases !== undefined) {
+                      let data5 = data.aliases;
+                      const _errs12 = errors;
+                      if (errors === _errs12) {
+                        if (Array.isArray(data5)) {
+                          var valid1 = true;
+                          const len0 = data5.length;
+                          for (let i0 = 0; i0 < len0; i0++) {
+                            const _errs14 = errors;
+                            if (typeof data5[i0] !== 'string') {
+                              validate121.errors = [
+                                {
+                                  instancePath: instancePath + '/aliases/' + i0,
+                                  schemaPath: '#/properties/aliases/items/type',
+                                  keyword: 'type',
+                                  params: { type: 'string' },
+                                  message: 'must be string',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid1 = _errs14 === errors;
+                            if (!valid1) {
+                              break;
+                            }
+                          }
+                        } else {
+                          validate121.errors = [
+                            {
+                              instancePath: instancePath + '/aliases',
+                              schemaPath: '#/properties/aliases/type',
+                              keyword: 'type',
+                              params: { type: 'array' },
+                              message: 'must be array',
+                            },
+                          ];
+                          return false;
+                        }
+                      }
+                      var valid0 = _errs12 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.created !== undefined) {
+                        let data7 = data.created;
+                        const _errs16 = errors;
+                        if (!(typeof data7 == 'number' && !(data7 % 1) && !isNaN(data7) && isFinite(data7))) {
+                          validate121.errors = [
+                            {
+                              instancePath: instancePath + '/created',
+                              schemaPath: '#/properties/created/type',
+                              keyword: 'type',
+                              params: { type: 'integer' },
+                              message: 'must be integer',
+                            },
+                          ];
+                          return false;
+                        }
+                        if (errors === _errs16) {
+                          if (typeof data7 == 'number' && isFinite(data7)) {
+                            if (data7 < 0 || isNaN(data7)) {
+                              validate121.errors = [
+                                {
+                                  instancePath: instancePath + '/created',
+                                  schemaPath: '#/properties/created/minimum',
+                                  keyword: 'minimum',
+                                  params: { comparison: '>=', limit: 0 },
+                                  message: 'must be >= 0',
+                                },
+                              ];
+                              return false;
+                            }
+                          }
+                        }
+                        var valid0 = _errs16 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.description !== undefined) {
+                          const _errs18 = errors;
+                          if (typeof data.description !== 'string') {
+                            validate121.errors = [
+                              {
+                                instancePath: instancePath + '/description',
+                                schemaPath: '#/properties/description/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid0 = _errs18 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                        if (valid0) {
+                          if (data.family !== undefined) {
+                            const _errs20 = errors;
+                            if (typeof data.family !== 'string') {
+                              validate121.errors = [
+                                {
+                                  instancePath: instancePath + '/family',
+                                  schemaPath: '#/properties/family/type',
+                                  keyword: 'type',
+                                  params: { type: 'string' },
+                                  message: 'must be string',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid0 = _errs20 === errors;
+                          } else {
+                            var valid0 = true;
+                          }
+                          if (valid0) {
+                            if (data.architecture !== undefined) {
+                              let data10 = data.architecture;
+                              const _errs22 = errors;
+                              if (errors === _errs22) {
+                                if (data10 && typeof data10 == 'object' && !Array.isArray(data10)) {
+                                  let missing1;
+                                  if (
+                                    (data10.input_modalities === undefined && (missing1 = 'input_modalities')) ||
+                                    (data10.output_modalities === undefined && (missing1 = 'output_modalities'))
+                                  ) {
+                                    validate121.errors = [
+                                      {
+                                        instancePath: instancePath + '/architecture',
+                                        schemaPath: '#/properties/architecture/required',
+                                        keyword: 'required',
+                                        params: { missingProperty: missing1 },
+                                        message: "must have required property '" + missing1 + "'",
+                                      },
+                                    ];
+                                    return false;
+                                  } else {
+                                    const _errs24 = errors;
+                                    for (const key1 in data10) {
+                                      if (
+                                        !(
+                                          key1 === 'input_modalities' ||
+                                          key1 === 'output_modalities' ||
+                                          key1 === 'tokenizer'
+                                        )
+                                      ) {
+                                        validate121.errors = [
+                                          {
+                                            instancePath: instancePath + '/architecture',
+                                            schemaPath: '#/properties/architecture/additionalProperties',
+                                            keyword: 'additionalProperties',
+                                            params: { additionalProperty: key1 },
+                                            message: 'must NOT have additional properties',
+                                          },
+                                        ];
+                                        return false;
+                                        break;
+                                      }
+                                    }
+                                    if (_errs24 === errors) {
+                                      if (data10.input_modalities !== undefined) {
+                                        let data11 = data10.input_modalities;
+                                        const _errs25 = errors;
+                                        if (errors === _errs25) {
+                                          if (Array.isArray(data11)) {
+                                            var valid3 = true;
+                                            const len1 = data11.length;
+                                            for (let i1 = 0; i1 < len1; i1++) {
+                                              const _errs27 = errors;
+                                              if (typeof data11[i1] !== 'string') {
+                                                validate121.errors = [
+                                                  {
+                                                    instancePath: instancePath + '/architecture/input_modalities/' + i1,
+                                                    schemaPath:
+                                                      '#/properties/architecture/properties/input_modalities/items/type',
+                                                    keyword: 'type',
+                                                    params: { type: 'string' },
+                                                    message: 'must be string',
+                                                  },
+                                                ];
+                                                return false;
+                                              }
+                                              var valid3 = _errs27 === errors;
+                                              if (!valid3) {
+                                                break;
+                                              }
+                                            }
+                                          } else {
+                                            validate121.errors = [
+                                              {
+                                                instancePath: instancePath + '/architecture/input_modalities',
+                                                schemaPath:
+                                                  '#/properties/architecture/properties/input_modalities/type',
+                                                keyword: 'type',
+                                                params: { type: 'array' },
+                                                message: 'must be array',
+                                              },
+                                            ];
+                                            return false;
+                                          }
+                                        }
+                                        var valid2 = _errs25 === errors;
+                                      } else {
+                                        var valid2 = true;
+                                      }
+                                      if (valid2) {
+                                        if (data10.output_modalities !== undefined) {
+                                          let data13 = data10.output_modalities;
+                                          const _errs29 = errors;
+                                          if (errors === _errs29) {
+                                            if (Array.isArray(data13)) {
+                                              var valid4 = true;
+                                              const len2 = data13.length;
+                                              for (let i2 = 0; i2 < len2; i2++) {
+                                                const _errs31 = errors;
+                                                if (typeof data13[i2] !== 'string') {
+                                                  validate121.errors = [
+                                                    {
+                                                      instancePath:
+                                                        instancePath + '/architecture/output_modalities/' + i2,
+                                                      schemaPath:
+                                                        '#/properties/architecture/properties/output_modalities/items/type',
+                                                      keyword: 'type',
+                                                      params: { type: 'string' },
+                                                      message: 'must be string',
+                                                    },
+                                                  ];
+                                                  return false;
+                                                }
+                                                var valid4 = _errs31 === errors;
+                                                if (!valid4) {
+                                                  break;
+                                                }
+                                              }
+                                            } else {
+                                              validate121.errors = [
+                                                {
+                                                  instancePath: instancePath + '/architecture/output_modalities',
+                                                  schemaPath:
+                                                    '#/properties/architecture/properties/output_modalities/type',
+                                                  keyword: 'type',
+                                                  params: { type: 'array' },
+                                                  message: 'must be array',
+                                                },
+                                              ];
+                                              return false;
+                                            }
+                                          }
+                                          var valid2 = _errs29 === errors;
+                                        } else {
+                                          var valid2 = true;
+                                        }
+                                        if (valid2) {
+                                          if (data10.tokenizer !== undefined) {
+                                            const _errs33 = errors;
+                                            if (typeof data10.tokenizer !== 'string') {
+                                              validate121.errors = [
+                                                {
+                                                  instancePath: instancePath + '/architecture/tokenizer',
+                                                  schemaPath: '#/properties/architecture/properties/tokenizer/type',
+                                                  keyword: 'type',
+                                                  params: { type: 'string' },
+                                                  message: 'must be string',
+                                                },
+                                              ];
+                                              return false;
+                                            }
+                                            var valid2 = _errs33 === errors;
+                                          } else {
+                                            var valid2 = true;
+                                          }
+                                        }
+                                      }
+                                    }
+                                  }
+                                } else {
+                                  validate121.errors = [
+                                    {
+                                      instancePath: instancePath + '/architecture',
+                                      schemaPath: '#/properties/architecture/type',
+                                      keyword: 'type',
+                                      params: { type: 'object' },
+                                      message: 'must be object',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                              }
+                              var valid0 = _errs22 === errors;
+                            } else {
+                              var valid0 = true;
+                            }
+                            if (valid0) {
+                              if (data.top_provider !== undefined) {
+                                let data16 = data.top_provider;
+                                const _errs35 = errors;
+                                if (errors === _errs35) {
+                                  if (data16 && typeof data16 == 'object' && !Array.isArray(data16)) {
+                                    let missing2;
+                                    if (data16.is_moderated === undefined && (missing2 = 'is_moderated')) {
+                                      validate121.errors = [
+                                        {
+                                          instancePath: instancePath + '/top_provider',
+                                          schemaPath: '#/properties/top_provider/required',
+                                          keyword: 'required',
+                                          params: { missingProperty: missing2 },
+                                          message: "must have required property '" + missing2 + "'",
+                                        },
+                                      ];
+                                      return false;
+                                    } else {
+                                      const _errs37 = errors;
+                                      for (const key2 in data16) {
+                                        if (!(key2 === 'is_moderated')) {
+                                          validate121.errors = [
+                                            {
+                                              instancePath: instancePath + '/top_provider',
+                                              schemaPath: '#/properties/top_provider/additionalProperties',
+                                              keyword: 'additionalProperties',
+                                              params: { additionalProperty: key2 },
+                                              message: 'must NOT have additional properties',
+                                            },
+                                          ];
+                                          return false;
+                                          break;
+                                        }
+                                      }
+                                      if (_errs37 === errors) {
+                                        if (data16.is_moderated !== undefined) {
+                                          if (typeof data16.is_moderated !== 'boolean') {
+                                            validate121.errors = [
+                                              {
+                                                instancePath: instancePath + '/top_provider/is_moderated',
+                                                schemaPath: '#/properties/top_provider/properties/is_moderated/type',
+                                                keyword: 'type',
+                                                params: { type: 'boolean' },
+                                                message: 'must be boolean',
+                                              },
+                                            ];
+                                            return false;
+                                          }
+                                        }
+                                      }
+                                    }
+                                  } else {
+                                    validate121.errors = [
+                                      {
+                                        instancePath: instancePath + '/top_provider',
+                                        schemaPath: '#/properties/top_provider/type',
+                                        keyword: 'type',
+                                        params: { type: 'object' },
+                                        message: 'must be object',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                }
+                                var valid0 = _errs35 === errors;
+                              } else {
+                                var valid0 = true;
+                              }
+                              if (valid0) {
+                                if (data.providers !== undefined) {
+                                  let data18 = data.providers;
+                                  const _errs40 = errors;
+                                  if (errors === _errs40) {
+                                    if (Array.isArray(data18)) {
+                                      var valid6 = true;
+                                      const len3 = data18.length;
+                                      for (let i3 = 0; i3 < len3; i3++) {
+                                        const _errs42 = errors;
+                                        if (
+                                          !validate122(data18[i3], {
+                                            instancePath: instancePath + '/providers/' + i3,
+                                            parentData: data18,
+                                            parentDataProperty: i3,
+                                            rootData,
+                                            dynamicAnchors,
+                                          })
+                                        ) {
+                                          vErrors =
+                                            vErrors === null ? validate122.errors : vErrors.concat(validate122.errors);
+                                          errors = vErrors.length;
+                                        }
+                                        var valid6 = _errs42 === errors;
+                                        if (!valid6) {
+                                          break;
+                                        }
+                                      }
+                                    } else {
+                                      validate121.errors = [
+                                        {
+                                          instancePath: instancePath + '/providers',
+                                          schemaPath: '#/properties/providers/type',
+                                          keyword: 'type',
+                                          params: { type: 'array' },
+                                          message: 'must be array',
+                                        },
+                                      ];
+                                      return false;
+                                    }
+                                  }
+                                  var valid0 = _errs40 === errors;
+                                } else {
+                                  var valid0 = true;
+                                }
+                                if (valid0) {
+                                  if (data.pricing !== undefined) {
+                                    const _errs43 = errors;
+                                    if (
+                                      !validate123(data.pricing, {
+                                        instancePath: instancePath + '/pricing',
+                                        parentData: data,
+                                        parentDataProperty: 'pricing',
+                                        rootData,
+                                        dynamicAnchors,
+                                      })
+                                    ) {
+                                      vErrors =
+                                        vErrors === null ? validate123.errors : vErrors.concat(validate123.errors);
+                                      errors = vErrors.length;
+                                    }
+                                    var valid0 = _errs43 === errors;
+                                  } else {
+                                    var valid0 = true;
+                                  }
+                                  if (valid0) {
+                                    if (data.context_length !== undefined) {
+                                      let data21 = data.context_length;
+                                      const _errs44 = errors;
+                                      if (
+                                        !(
+                                          typeof data21 == 'number' &&
+                                          !(data21 % 1) &&
+                                          !isNaN(data21) &&
+                                          isFinite(data21)
+                                        )
+                                      ) {
+                                        validate121.errors = [
+                                          {
+                                            instancePath: instancePath + '/context_length',
+                                            schemaPath: '#/properties/context_length/type',
+                                            keyword: 'type',
+                                            params: { type: 'integer' },
+                                            message: 'must be integer',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                      var valid0 = _errs44 === errors;
+                                    } else {
+                                      var valid0 = true;
+                                    }
+                                    if (valid0) {
+                                      if (data.max_output !== undefined) {
+                                        let data22 = data.max_output;
+                                        const _errs46 = errors;
+                                        if (
+                                          !(
+                                            typeof data22 == 'number' &&
+                                            !(data22 % 1) &&
+                                            !isNaN(data22) &&
+                                            isFinite(data22)
+                                          )
+                                        ) {
+                                          validate121.errors = [
+                                            {
+                                              instancePath: instancePath + '/max_output',
+                                              schemaPath: '#/properties/max_output/type',
+                                              keyword: 'type',
+                                              params: { type: 'integer' },
+                                              message: 'must be integer',
+                                            },
+                                          ];
+                                          return false;
+                                        }
+                                        var valid0 = _errs46 === errors;
+                                      } else {
+                                        var valid0 = true;
+                                      }
+                                      if (valid0) {
+                                        if (data.per_request_limits !== undefined) {
+                                          let data23 = data.per_request_limits;
+                                          const _errs48 = errors;
+                                          if (errors === _errs48) {
+                                            if (data23 && typeof data23 == 'object' && !Array.isArray(data23)) {
+                                              for (const key3 in data23) {
+                                                const _errs51 = errors;
+                                                if (typeof data23[key3] !== 'string') {
+                                                  validate121.errors = [
+                                                    {
+                                                      instancePath:
+                                                        instancePath +
+                                                        '/per_request_limits/' +
+                                                        key3.replace(/~/g, '~0').replace(/\//g, '~1'),
+                                                      schemaPath:
+                                                        '#/properties/per_request_limits/additionalProperties/type',
+                                                      keyword: 'type',
+                                                      params: { type: 'string' },
+                                                      message: 'must be string',
+                                                    },
+                                                  ];
+                                                  return false;
+                                                }
+                                                var valid7 = _errs51 === errors;
+                                                if (!valid7) {
+                                                  break;
+                                                }
+                                              }
+                                            } else {
+                                              validate121.errors = [
+                                                {
+                                                  instancePath: instancePath + '/per_request_limits',
+                                                  schemaPath: '#/properties/per_request_limits/type',
+                                                  keyword: 'type',
+                                                  params: { type: 'object' },
+                                                  message: 'must be object',
+                                                },
+                                              ];
+                                              return false;
+                                            }
+                                          }
+                                          var valid0 = _errs48 === errors;
+                                        } else {
+                                          var valid0 = true;
+                                        }
+                                        if (valid0) {
+                                          if (data.supported_parameters !== undefined) {
+                                            let data25 = data.supported_parameters;
+                                            const _errs53 = errors;
+                                            if (errors === _errs53) {
+                                              if (Array.isArray(data25)) {
+                                                var valid8 = true;
+                                                const len4 = data25.length;
+                                                for (let i4 = 0; i4 < len4; i4++) {
+                                                  const _errs55 = errors;
+                                                  if (typeof data25[i4] !== 'string') {
+                                                    validate121.errors = [
+                                                      {
+                                                        instancePath: instancePath + '/supported_parameters/' + i4,
+                                                        schemaPath: '#/properties/supported_parameters/items/type',
+                                                        keyword: 'type',
+                                                        params: { type: 'string' },
+                                                        message: 'must be string',
+                                                      },
+                                                    ];
+                                                    return false;
+                                                  }
+                                                  var valid8 = _errs55 === errors;
+                                                  if (!valid8) {
+                                                    break;
+                                                  }
+                                                }
+                                              } else {
+                                                validate121.errors = [
+                                                  {
+                                                    instancePath: instancePath + '/supported_parameters',
+                                                    schemaPath: '#/properties/supported_parameters/type',
+                                                    keyword: 'type',
+                                                    params: { type: 'array' },
+                                                    message: 'must be array',
+                                                  },
+                                                ];
+                                                return false;
+                                              }
+                                            }
+                                            var valid0 = _errs53 === errors;
+                                          } else {
+                                            var valid0 = true;
+                                          }
+                                          if (valid0) {
+                                            if (data.json_output !== undefined) {
+                                              const _errs57 = errors;
+                                              if (typeof data.json_output !== 'boolean') {
+                                                validate121.errors = [
+                                                  {
+                                                    instancePath: instancePath + '/json_output',
+                                                    schemaPath: '#/properties/json_output/type',
+                                                    keyword: 'type',
+                                                    params: { type: 'boolean' },
+                                                    message: 'must be boolean',
+                                                  },
+                                                ];
+                                                return false;
+                                              }
+                                              var valid0 = _errs57 === errors;
+                                            } else {
+                                              var valid0 = true;
+                                            }
+                                            if (valid0) {
+                                              if (data.structured_outputs !== undefined) {
+                                                const _errs59 = errors;
+                                                if (typeof data.structured_outputs !== 'boolean') {
+                                                  validate121.errors = [
+                                                    {
+                                                      instancePath: instancePath + '/structured_outputs',
+                                                      schemaPath: '#/properties/structured_outputs/type',
+                                                      keyword: 'type',
+                                                      params: { type: 'boolean' },
+                                                      message: 'must be boolean',
+                                                    },
+                                                  ];
+                                                  return false;
+                                                }
+                                                var valid0 = _errs59 === errors;
+                                              } else {
+                                                var valid0 = true;
+                                              }
+                                              if (valid0) {
+                                                if (data.free !== undefined) {
+                                                  const _errs61 = errors;
+                                                  if (typeof data.free !== 'boolean') {
+                                                    validate121.errors = [
+                                                      {
+                                                        instancePath: instancePath + '/free',
+                                                        schemaPath: '#/properties/free/type',
+                                                        keyword: 'type',
+                                                        params: { type: 'boolean' },
+                                                        message: 'must be boolean',
+                                                      },
+                                                    ];
+                                                    return false;
+                                                  }
+                                                  var valid0 = _errs61 === errors;
+                                                } else {
+                                                  var valid0 = true;
+                                                }
+                                                if (valid0) {
+                                                  if (data.deprecated_at !== undefined) {
+                                                    const _errs63 = errors;
+                                                    if (typeof data.deprecated_at !== 'string') {
+                                                      validate121.errors = [
+                                                        {
+                                                          instancePath: instancePath + '/deprecated_at',
+                                                          schemaPath: '#/properties/deprecated_at/type',
+                                                          keyword: 'type',
+                                                          params: { type: 'string' },
+                                                          message: 'must be string',
+                                                        },
+                                                      ];
+                                                      return false;
+                                                    }
+                                                    var valid0 = _errs63 === errors;
+                                                  } else {
+                                                    var valid0 = true;
+                                                  }
+                                                  if (valid0) {
+                                                    if (data.deactivated_at !== undefined) {
+                                                      const _errs65 = errors;
+                                                      if (typeof data.deactivated_at !== 'string') {
+                                                        validate121.errors = [
+                                                          {
+                                                            instancePath: instancePath + '/deactivated_at',
+                                                            schemaPath: '#/properties/deactivated_at/type',
+                                                            keyword: 'type',
+                                                            params: { type: 'string' },
+                                                            message: 'must be string',
+                                                          },
+                                                        ];
+                                                        return false;
+                                                      }
+                                                      var valid0 = _errs65 === errors;
+                                                    } else {
+                                                      var valid0 = true;
+                                                    }
+                                                    if (valid0) {
+                                                      if (data.stability !== undefined) {
+                                                        const _errs67 = errors;
+                                                        if (
+                                                          !validate125(data.stability, {
+                                                            instancePath: instancePath + '/stability',
+                                                            parentData: data,
+                                                            parentDataProperty: 'stability',
+                                                            rootData,
+                                                            dynamicAnchors,
+                                                          })
+                                                        ) {
+                                                          vErrors =
+                                                            vErrors === null
+                                                              ? validate125.errors
+                                                              : vErrors.concat(validate125.errors);
+                                                          errors = vErrors.length;
+                                                        }
+                                                        var valid0 = _errs67 === errors;
+                                                      } else {
+                                                        var valid0 = true;
+                                                      }
+                                                    }
+                                                  }
+                                                }
+                                              }
+                                            }
+                                          }
+                                        }
+                                      }
+                                    }
+                                  }
+                                }
+                              }
+                            }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate121.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate121.errors = vErrors;
+  return errors === 0;
+}
+validate121.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+function validate120(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="ModelList" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate120.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if ((data.object === undefined && (missing0 = 'object')) || (data.data === undefined && (missing0 = 'data'))) {
+        validate120.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!(key0 === 'object' || key0 === 'data')) {
+            validate120.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.object !== undefined) {
+            let data0 = data.object;
+            const _errs2 = errors;
+            if (typeof data0 !== 'string') {
+              validate120.errors = [
+                {
+                  instancePath: instancePath + '/object',
+                  schemaPath: '#/properties/object/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            if ('list' !== data0) {
+              validate120.errors = [
+                {
+                  instancePath: instancePath + '/object',
+                  schemaPath: '#/properties/object/const',
+                  keyword: 'const',
+                  params: { allowedValue: 'list' },
+                  message: 'must be equal to constant',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.data !== undefined) {
+              let data1 = data.data;
+              const _errs4 = errors;
+              if (errors === _errs4) {
+                if (Array.isArray(data1)) {
+                  var valid1 = true;
+                  const len0 = data1.length;
+                  for (let i0 = 0; i0 < len0; i0++) {
+                    const _errs6 = errors;
+                    if (
+                      !validate121(data1[i0], {
+                        instancePath: instancePath + '/data/' + i0,
+                        parentData: data1,
+                        parentDataProperty: i0,
+                        rootData,
+                        dynamicAnchors,
+                      })
+                    ) {
+                      vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+                      errors = vErrors.length;
+                    }
+                    var valid1 = _errs6 === errors;
+                    if (!valid1) {
+                      break;
+                    }
+                  }
+                } else {
+                  validate120.errors = [
+                    {
+                      instancePath: instancePath + '/data',
+                      schemaPath: '#/properties/data/type',
+                      keyword: 'type',
+                      params: { type: 'array' },
+                      message: 'must be array',
+                    },
+                  ];
+                  return false;
+                }
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+          }
+        }
+      }
+    } else {
+      validate120.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate120.errors = vErrors;
+  return errors === 0;
+}
+validate120.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateModel = validate121;
+
+export const validateModelMapping = validate122;
+
+export const validateModelPricing = validate123;
+
+export const validateStability = validate125;
+
+export const validatePolicyData = validate131;
+const schema57 = {
   type: 'object',
   additionalProperties: false,
   required: ['subjects'],
   properties: { subjects: { type: 'object', additionalProperties: { $ref: 'SubjectRules' } } },
   $id: 'PolicyData',
 };
-const schema30 = {
+const schema58 = {
   type: 'object',
   additionalProperties: false,
   required: ['enforce'],
@@ -1249,7 +12281,7 @@ const schema30 = {
   },
   $id: 'SubjectRules',
 };
-const schema31 = {
+const schema59 = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -1264,7 +12296,7 @@ const schema31 = {
   },
   $id: 'RuleSet',
 };
-const schema32 = {
+const schema60 = {
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'exact', 'prefixes'],
@@ -1275,16 +12307,16 @@ const schema32 = {
   },
   $id: 'ModelRules',
 };
-const schema33 = { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 }, $id: 'RuleIds' };
+const schema61 = { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 }, $id: 'RuleIds' };
 
-function validate76(
+function validate135(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="RuleIds" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate76.evaluated;
+  const evaluated0 = validate135.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -1294,7 +12326,7 @@ function validate76(
   if (errors === 0) {
     if (Array.isArray(data)) {
       if (data.length < 1) {
-        validate76.errors = [
+        validate135.errors = [
           {
             instancePath,
             schemaPath: '#/minItems',
@@ -1313,7 +12345,7 @@ function validate76(
           if (errors === _errs1) {
             if (typeof data0 === 'string') {
               if (func2(data0) < 1) {
-                validate76.errors = [
+                validate135.errors = [
                   {
                     instancePath: instancePath + '/' + i0,
                     schemaPath: '#/items/minLength',
@@ -1325,7 +12357,7 @@ function validate76(
                 return false;
               }
             } else {
-              validate76.errors = [
+              validate135.errors = [
                 {
                   instancePath: instancePath + '/' + i0,
                   schemaPath: '#/items/type',
@@ -1344,18 +12376,18 @@ function validate76(
         }
       }
     } else {
-      validate76.errors = [
+      validate135.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'array' }, message: 'must be array' },
       ];
       return false;
     }
   }
-  validate76.errors = vErrors;
+  validate135.errors = vErrors;
   return errors === 0;
 }
-validate76.evaluated = { items: true, dynamicProps: false, dynamicItems: false };
+validate135.evaluated = { items: true, dynamicProps: false, dynamicItems: false };
 
-const schema34 = {
+const schema62 = {
   type: 'object',
   additionalProperties: false,
   required: ['prefix', 'rules'],
@@ -1363,14 +12395,14 @@ const schema34 = {
   $id: 'PrefixEntry',
 };
 
-function validate79(
+function validate138(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PrefixEntry" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate79.evaluated;
+  const evaluated0 = validate138.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -1381,7 +12413,7 @@ function validate79(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if ((data.prefix === undefined && (missing0 = 'prefix')) || (data.rules === undefined && (missing0 = 'rules'))) {
-        validate79.errors = [
+        validate138.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -1395,7 +12427,7 @@ function validate79(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'prefix' || key0 === 'rules')) {
-            validate79.errors = [
+            validate138.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -1412,7 +12444,7 @@ function validate79(
           if (data.prefix !== undefined) {
             const _errs2 = errors;
             if (typeof data.prefix !== 'string') {
-              validate79.errors = [
+              validate138.errors = [
                 {
                   instancePath: instancePath + '/prefix',
                   schemaPath: '#/properties/prefix/type',
@@ -1431,7 +12463,7 @@ function validate79(
             if (data.rules !== undefined) {
               const _errs4 = errors;
               if (
-                !validate76(data.rules, {
+                !validate135(data.rules, {
                   instancePath: instancePath + '/rules',
                   parentData: data,
                   parentDataProperty: 'rules',
@@ -1439,7 +12471,7 @@ function validate79(
                   dynamicAnchors,
                 })
               ) {
-                vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
+                vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
                 errors = vErrors.length;
               }
               var valid0 = _errs4 === errors;
@@ -1450,25 +12482,25 @@ function validate79(
         }
       }
     } else {
-      validate79.errors = [
+      validate138.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate79.errors = vErrors;
+  validate138.errors = vErrors;
   return errors === 0;
 }
-validate79.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate138.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate75(
+function validate134(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ModelRules" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate75.evaluated;
+  const evaluated0 = validate134.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -1483,7 +12515,7 @@ function validate75(
         (data.exact === undefined && (missing0 = 'exact')) ||
         (data.prefixes === undefined && (missing0 = 'prefixes'))
       ) {
-        validate75.errors = [
+        validate134.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -1497,7 +12529,7 @@ function validate75(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'rules' || key0 === 'exact' || key0 === 'prefixes')) {
-            validate75.errors = [
+            validate134.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -1514,7 +12546,7 @@ function validate75(
           if (data.rules !== undefined) {
             const _errs2 = errors;
             if (
-              !validate76(data.rules, {
+              !validate135(data.rules, {
                 instancePath: instancePath + '/rules',
                 parentData: data,
                 parentDataProperty: 'rules',
@@ -1522,7 +12554,7 @@ function validate75(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
+              vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs2 === errors;
@@ -1538,7 +12570,7 @@ function validate75(
                   for (const key1 in data1) {
                     const _errs6 = errors;
                     if (
-                      !validate76(data1[key1], {
+                      !validate135(data1[key1], {
                         instancePath: instancePath + '/exact/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
                         parentData: data1,
                         parentDataProperty: key1,
@@ -1546,7 +12578,7 @@ function validate75(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
+                      vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs6 === errors;
@@ -1555,7 +12587,7 @@ function validate75(
                     }
                   }
                 } else {
-                  validate75.errors = [
+                  validate134.errors = [
                     {
                       instancePath: instancePath + '/exact',
                       schemaPath: '#/properties/exact/type',
@@ -1580,7 +12612,7 @@ function validate75(
                     for (const key2 in data3) {
                       const _errs10 = errors;
                       if (
-                        !validate79(data3[key2], {
+                        !validate138(data3[key2], {
                           instancePath: instancePath + '/prefixes/' + key2.replace(/~/g, '~0').replace(/\//g, '~1'),
                           parentData: data3,
                           parentDataProperty: key2,
@@ -1588,7 +12620,7 @@ function validate75(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate79.errors : vErrors.concat(validate79.errors);
+                        vErrors = vErrors === null ? validate138.errors : vErrors.concat(validate138.errors);
                         errors = vErrors.length;
                       }
                       var valid2 = _errs10 === errors;
@@ -1597,7 +12629,7 @@ function validate75(
                       }
                     }
                   } else {
-                    validate75.errors = [
+                    validate134.errors = [
                       {
                         instancePath: instancePath + '/prefixes',
                         schemaPath: '#/properties/prefixes/type',
@@ -1618,18 +12650,18 @@ function validate75(
         }
       }
     } else {
-      validate75.errors = [
+      validate134.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate75.errors = vErrors;
+  validate134.errors = vErrors;
   return errors === 0;
 }
-validate75.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate134.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema35 = {
+const schema63 = {
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'exact'],
@@ -1637,14 +12669,14 @@ const schema35 = {
   $id: 'ProviderRules',
 };
 
-function validate84(
+function validate143(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ProviderRules" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate84.evaluated;
+  const evaluated0 = validate143.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -1655,7 +12687,7 @@ function validate84(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if ((data.rules === undefined && (missing0 = 'rules')) || (data.exact === undefined && (missing0 = 'exact'))) {
-        validate84.errors = [
+        validate143.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -1669,7 +12701,7 @@ function validate84(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'rules' || key0 === 'exact')) {
-            validate84.errors = [
+            validate143.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -1686,7 +12718,7 @@ function validate84(
           if (data.rules !== undefined) {
             const _errs2 = errors;
             if (
-              !validate76(data.rules, {
+              !validate135(data.rules, {
                 instancePath: instancePath + '/rules',
                 parentData: data,
                 parentDataProperty: 'rules',
@@ -1694,7 +12726,7 @@ function validate84(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
+              vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs2 === errors;
@@ -1710,7 +12742,7 @@ function validate84(
                   for (const key1 in data1) {
                     const _errs6 = errors;
                     if (
-                      !validate76(data1[key1], {
+                      !validate135(data1[key1], {
                         instancePath: instancePath + '/exact/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
                         parentData: data1,
                         parentDataProperty: key1,
@@ -1718,7 +12750,7 @@ function validate84(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
+                      vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs6 === errors;
@@ -1727,7 +12759,7 @@ function validate84(
                     }
                   }
                 } else {
-                  validate84.errors = [
+                  validate143.errors = [
                     {
                       instancePath: instancePath + '/exact',
                       schemaPath: '#/properties/exact/type',
@@ -1747,18 +12779,18 @@ function validate84(
         }
       }
     } else {
-      validate84.errors = [
+      validate143.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate84.errors = vErrors;
+  validate143.errors = vErrors;
   return errors === 0;
 }
-validate84.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate143.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema36 = {
+const schema64 = {
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'conditions'],
@@ -1768,7 +12800,7 @@ const schema36 = {
   },
   $id: 'PricingRules',
 };
-const schema37 = {
+const schema65 = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -1779,14 +12811,14 @@ const schema37 = {
   $id: 'PricingCondition',
 };
 
-function validate91(
+function validate150(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PricingCondition" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate91.evaluated;
+  const evaluated0 = validate150.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -1798,7 +12830,7 @@ function validate91(
       const _errs1 = errors;
       for (const key0 in data) {
         if (!(key0 === 'pricing_type' || key0 === 'max_input_price' || key0 === 'max_output_price')) {
-          validate91.errors = [
+          validate150.errors = [
             {
               instancePath,
               schemaPath: '#/additionalProperties',
@@ -1816,7 +12848,7 @@ function validate91(
           let data0 = data.pricing_type;
           const _errs2 = errors;
           if (typeof data0 !== 'string') {
-            validate91.errors = [
+            validate150.errors = [
               {
                 instancePath: instancePath + '/pricing_type',
                 schemaPath: '#/properties/pricing_type/type',
@@ -1828,12 +12860,12 @@ function validate91(
             return false;
           }
           if (!(data0 === 'free' || data0 === 'paid')) {
-            validate91.errors = [
+            validate150.errors = [
               {
                 instancePath: instancePath + '/pricing_type',
                 schemaPath: '#/properties/pricing_type/enum',
                 keyword: 'enum',
-                params: { allowedValues: schema37.properties.pricing_type.enum },
+                params: { allowedValues: schema65.properties.pricing_type.enum },
                 message: 'must be equal to one of the allowed values',
               },
             ];
@@ -1848,7 +12880,7 @@ function validate91(
             let data1 = data.max_input_price;
             const _errs4 = errors;
             if (!(typeof data1 == 'number' && !(data1 % 1) && !isNaN(data1) && isFinite(data1))) {
-              validate91.errors = [
+              validate150.errors = [
                 {
                   instancePath: instancePath + '/max_input_price',
                   schemaPath: '#/properties/max_input_price/type',
@@ -1862,7 +12894,7 @@ function validate91(
             if (errors === _errs4) {
               if (typeof data1 == 'number' && isFinite(data1)) {
                 if (data1 < 0 || isNaN(data1)) {
-                  validate91.errors = [
+                  validate150.errors = [
                     {
                       instancePath: instancePath + '/max_input_price',
                       schemaPath: '#/properties/max_input_price/minimum',
@@ -1884,7 +12916,7 @@ function validate91(
               let data2 = data.max_output_price;
               const _errs6 = errors;
               if (!(typeof data2 == 'number' && !(data2 % 1) && !isNaN(data2) && isFinite(data2))) {
-                validate91.errors = [
+                validate150.errors = [
                   {
                     instancePath: instancePath + '/max_output_price',
                     schemaPath: '#/properties/max_output_price/type',
@@ -1898,7 +12930,7 @@ function validate91(
               if (errors === _errs6) {
                 if (typeof data2 == 'number' && isFinite(data2)) {
                   if (data2 < 0 || isNaN(data2)) {
-                    validate91.errors = [
+                    validate150.errors = [
                       {
                         instancePath: instancePath + '/max_output_price',
                         schemaPath: '#/properties/max_output_price/minimum',
@@ -1919,25 +12951,25 @@ function validate91(
         }
       }
     } else {
-      validate91.errors = [
+      validate150.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate91.errors = vErrors;
+  validate150.errors = vErrors;
   return errors === 0;
 }
-validate91.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate150.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate89(
+function validate148(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PricingRules" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate89.evaluated;
+  const evaluated0 = validate148.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -1951,7 +12983,7 @@ function validate89(
         (data.rules === undefined && (missing0 = 'rules')) ||
         (data.conditions === undefined && (missing0 = 'conditions'))
       ) {
-        validate89.errors = [
+        validate148.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -1965,7 +12997,7 @@ function validate89(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'rules' || key0 === 'conditions')) {
-            validate89.errors = [
+            validate148.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -1982,7 +13014,7 @@ function validate89(
           if (data.rules !== undefined) {
             const _errs2 = errors;
             if (
-              !validate76(data.rules, {
+              !validate135(data.rules, {
                 instancePath: instancePath + '/rules',
                 parentData: data,
                 parentDataProperty: 'rules',
@@ -1990,7 +13022,7 @@ function validate89(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
+              vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs2 === errors;
@@ -2006,7 +13038,7 @@ function validate89(
                   for (const key1 in data1) {
                     const _errs6 = errors;
                     if (
-                      !validate91(data1[key1], {
+                      !validate150(data1[key1], {
                         instancePath: instancePath + '/conditions/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
                         parentData: data1,
                         parentDataProperty: key1,
@@ -2014,7 +13046,7 @@ function validate89(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate91.errors : vErrors.concat(validate91.errors);
+                      vErrors = vErrors === null ? validate150.errors : vErrors.concat(validate150.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs6 === errors;
@@ -2023,7 +13055,7 @@ function validate89(
                     }
                   }
                 } else {
-                  validate89.errors = [
+                  validate148.errors = [
                     {
                       instancePath: instancePath + '/conditions',
                       schemaPath: '#/properties/conditions/type',
@@ -2043,18 +13075,18 @@ function validate89(
         }
       }
     } else {
-      validate89.errors = [
+      validate148.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate89.errors = vErrors;
+  validate148.errors = vErrors;
   return errors === 0;
 }
-validate89.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate148.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema38 = {
+const schema66 = {
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'ranges'],
@@ -2062,14 +13094,14 @@ const schema38 = {
   $id: 'IpRules',
 };
 
-function validate95(
+function validate154(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="IpRules" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate95.evaluated;
+  const evaluated0 = validate154.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -2080,7 +13112,7 @@ function validate95(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if ((data.rules === undefined && (missing0 = 'rules')) || (data.ranges === undefined && (missing0 = 'ranges'))) {
-        validate95.errors = [
+        validate154.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -2094,7 +13126,7 @@ function validate95(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'rules' || key0 === 'ranges')) {
-            validate95.errors = [
+            validate154.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -2111,7 +13143,7 @@ function validate95(
           if (data.rules !== undefined) {
             const _errs2 = errors;
             if (
-              !validate76(data.rules, {
+              !validate135(data.rules, {
                 instancePath: instancePath + '/rules',
                 parentData: data,
                 parentDataProperty: 'rules',
@@ -2119,7 +13151,7 @@ function validate95(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
+              vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs2 === errors;
@@ -2135,7 +13167,7 @@ function validate95(
                   for (const key1 in data1) {
                     const _errs6 = errors;
                     if (
-                      !validate76(data1[key1], {
+                      !validate135(data1[key1], {
                         instancePath: instancePath + '/ranges/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
                         parentData: data1,
                         parentDataProperty: key1,
@@ -2143,7 +13175,7 @@ function validate95(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
+                      vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs6 === errors;
@@ -2152,7 +13184,7 @@ function validate95(
                     }
                   }
                 } else {
-                  validate95.errors = [
+                  validate154.errors = [
                     {
                       instancePath: instancePath + '/ranges',
                       schemaPath: '#/properties/ranges/type',
@@ -2172,25 +13204,25 @@ function validate95(
         }
       }
     } else {
-      validate95.errors = [
+      validate154.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate95.errors = vErrors;
+  validate154.errors = vErrors;
   return errors === 0;
 }
-validate95.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate154.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate74(
+function validate133(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="RuleSet" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate74.evaluated;
+  const evaluated0 = validate133.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -2213,7 +13245,7 @@ function validate74(
             key0 === 'deny_ip_cidrs'
           )
         ) {
-          validate74.errors = [
+          validate133.errors = [
             {
               instancePath,
               schemaPath: '#/additionalProperties',
@@ -2230,7 +13262,7 @@ function validate74(
         if (data.allow_models !== undefined) {
           const _errs2 = errors;
           if (
-            !validate75(data.allow_models, {
+            !validate134(data.allow_models, {
               instancePath: instancePath + '/allow_models',
               parentData: data,
               parentDataProperty: 'allow_models',
@@ -2238,7 +13270,7 @@ function validate74(
               dynamicAnchors,
             })
           ) {
-            vErrors = vErrors === null ? validate75.errors : vErrors.concat(validate75.errors);
+            vErrors = vErrors === null ? validate134.errors : vErrors.concat(validate134.errors);
             errors = vErrors.length;
           }
           var valid0 = _errs2 === errors;
@@ -2249,7 +13281,7 @@ function validate74(
           if (data.deny_models !== undefined) {
             const _errs3 = errors;
             if (
-              !validate75(data.deny_models, {
+              !validate134(data.deny_models, {
                 instancePath: instancePath + '/deny_models',
                 parentData: data,
                 parentDataProperty: 'deny_models',
@@ -2257,7 +13289,7 @@ function validate74(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate75.errors : vErrors.concat(validate75.errors);
+              vErrors = vErrors === null ? validate134.errors : vErrors.concat(validate134.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs3 === errors;
@@ -2268,7 +13300,7 @@ function validate74(
             if (data.allow_providers !== undefined) {
               const _errs4 = errors;
               if (
-                !validate84(data.allow_providers, {
+                !validate143(data.allow_providers, {
                   instancePath: instancePath + '/allow_providers',
                   parentData: data,
                   parentDataProperty: 'allow_providers',
@@ -2276,7 +13308,7 @@ function validate74(
                   dynamicAnchors,
                 })
               ) {
-                vErrors = vErrors === null ? validate84.errors : vErrors.concat(validate84.errors);
+                vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
                 errors = vErrors.length;
               }
               var valid0 = _errs4 === errors;
@@ -2287,7 +13319,7 @@ function validate74(
               if (data.deny_providers !== undefined) {
                 const _errs5 = errors;
                 if (
-                  !validate84(data.deny_providers, {
+                  !validate143(data.deny_providers, {
                     instancePath: instancePath + '/deny_providers',
                     parentData: data,
                     parentDataProperty: 'deny_providers',
@@ -2295,7 +13327,7 @@ function validate74(
                     dynamicAnchors,
                   })
                 ) {
-                  vErrors = vErrors === null ? validate84.errors : vErrors.concat(validate84.errors);
+                  vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
                   errors = vErrors.length;
                 }
                 var valid0 = _errs5 === errors;
@@ -2306,7 +13338,7 @@ function validate74(
                 if (data.allow_pricing !== undefined) {
                   const _errs6 = errors;
                   if (
-                    !validate89(data.allow_pricing, {
+                    !validate148(data.allow_pricing, {
                       instancePath: instancePath + '/allow_pricing',
                       parentData: data,
                       parentDataProperty: 'allow_pricing',
@@ -2314,7 +13346,7 @@ function validate74(
                       dynamicAnchors,
                     })
                   ) {
-                    vErrors = vErrors === null ? validate89.errors : vErrors.concat(validate89.errors);
+                    vErrors = vErrors === null ? validate148.errors : vErrors.concat(validate148.errors);
                     errors = vErrors.length;
                   }
                   var valid0 = _errs6 === errors;
@@ -2325,7 +13357,7 @@ function validate74(
                   if (data.deny_pricing !== undefined) {
                     const _errs7 = errors;
                     if (
-                      !validate89(data.deny_pricing, {
+                      !validate148(data.deny_pricing, {
                         instancePath: instancePath + '/deny_pricing',
                         parentData: data,
                         parentDataProperty: 'deny_pricing',
@@ -2333,7 +13365,7 @@ function validate74(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate89.errors : vErrors.concat(validate89.errors);
+                      vErrors = vErrors === null ? validate148.errors : vErrors.concat(validate148.errors);
                       errors = vErrors.length;
                     }
                     var valid0 = _errs7 === errors;
@@ -2344,7 +13376,7 @@ function validate74(
                     if (data.allow_ip_cidrs !== undefined) {
                       const _errs8 = errors;
                       if (
-                        !validate95(data.allow_ip_cidrs, {
+                        !validate154(data.allow_ip_cidrs, {
                           instancePath: instancePath + '/allow_ip_cidrs',
                           parentData: data,
                           parentDataProperty: 'allow_ip_cidrs',
@@ -2352,7 +13384,7 @@ function validate74(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+                        vErrors = vErrors === null ? validate154.errors : vErrors.concat(validate154.errors);
                         errors = vErrors.length;
                       }
                       var valid0 = _errs8 === errors;
@@ -2363,7 +13395,7 @@ function validate74(
                       if (data.deny_ip_cidrs !== undefined) {
                         const _errs9 = errors;
                         if (
-                          !validate95(data.deny_ip_cidrs, {
+                          !validate154(data.deny_ip_cidrs, {
                             instancePath: instancePath + '/deny_ip_cidrs',
                             parentData: data,
                             parentDataProperty: 'deny_ip_cidrs',
@@ -2371,7 +13403,7 @@ function validate74(
                             dynamicAnchors,
                           })
                         ) {
-                          vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+                          vErrors = vErrors === null ? validate154.errors : vErrors.concat(validate154.errors);
                           errors = vErrors.length;
                         }
                         var valid0 = _errs9 === errors;
@@ -2387,25 +13419,25 @@ function validate74(
         }
       }
     } else {
-      validate74.errors = [
+      validate133.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate74.errors = vErrors;
+  validate133.errors = vErrors;
   return errors === 0;
 }
-validate74.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate133.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate73(
+function validate132(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="SubjectRules" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate73.evaluated;
+  const evaluated0 = validate132.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -2416,7 +13448,7 @@ function validate73(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.enforce === undefined && (missing0 = 'enforce')) {
-        validate73.errors = [
+        validate132.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -2430,7 +13462,7 @@ function validate73(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'enforce' || key0 === 'shadow' || key0 === 'report_rules')) {
-            validate73.errors = [
+            validate132.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -2447,7 +13479,7 @@ function validate73(
           if (data.enforce !== undefined) {
             const _errs2 = errors;
             if (
-              !validate74(data.enforce, {
+              !validate133(data.enforce, {
                 instancePath: instancePath + '/enforce',
                 parentData: data,
                 parentDataProperty: 'enforce',
@@ -2455,7 +13487,7 @@ function validate73(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate74.errors : vErrors.concat(validate74.errors);
+              vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs2 === errors;
@@ -2466,7 +13498,7 @@ function validate73(
             if (data.shadow !== undefined) {
               const _errs3 = errors;
               if (
-                !validate74(data.shadow, {
+                !validate133(data.shadow, {
                   instancePath: instancePath + '/shadow',
                   parentData: data,
                   parentDataProperty: 'shadow',
@@ -2474,7 +13506,7 @@ function validate73(
                   dynamicAnchors,
                 })
               ) {
-                vErrors = vErrors === null ? validate74.errors : vErrors.concat(validate74.errors);
+                vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
                 errors = vErrors.length;
               }
               var valid0 = _errs3 === errors;
@@ -2490,7 +13522,7 @@ function validate73(
                     for (const key1 in data2) {
                       const _errs7 = errors;
                       if (true !== data2[key1]) {
-                        validate73.errors = [
+                        validate132.errors = [
                           {
                             instancePath:
                               instancePath + '/report_rules/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
@@ -2508,7 +13540,7 @@ function validate73(
                       }
                     }
                   } else {
-                    validate73.errors = [
+                    validate132.errors = [
                       {
                         instancePath: instancePath + '/report_rules',
                         schemaPath: '#/properties/report_rules/type',
@@ -2529,25 +13561,25 @@ function validate73(
         }
       }
     } else {
-      validate73.errors = [
+      validate132.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate73.errors = vErrors;
+  validate132.errors = vErrors;
   return errors === 0;
 }
-validate73.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate132.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate72(
+function validate131(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyData" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate72.evaluated;
+  const evaluated0 = validate131.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -2558,7 +13590,7 @@ function validate72(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.subjects === undefined && (missing0 = 'subjects')) {
-        validate72.errors = [
+        validate131.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -2572,7 +13604,7 @@ function validate72(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'subjects')) {
-            validate72.errors = [
+            validate131.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -2594,7 +13626,7 @@ function validate72(
                 for (const key1 in data0) {
                   const _errs5 = errors;
                   if (
-                    !validate73(data0[key1], {
+                    !validate132(data0[key1], {
                       instancePath: instancePath + '/subjects/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
                       parentData: data0,
                       parentDataProperty: key1,
@@ -2602,7 +13634,7 @@ function validate72(
                       dynamicAnchors,
                     })
                   ) {
-                    vErrors = vErrors === null ? validate73.errors : vErrors.concat(validate73.errors);
+                    vErrors = vErrors === null ? validate132.errors : vErrors.concat(validate132.errors);
                     errors = vErrors.length;
                   }
                   var valid1 = _errs5 === errors;
@@ -2611,7 +13643,7 @@ function validate72(
                   }
                 }
               } else {
-                validate72.errors = [
+                validate131.errors = [
                   {
                     instancePath: instancePath + '/subjects',
                     schemaPath: '#/properties/subjects/type',
@@ -2627,37 +13659,37 @@ function validate72(
         }
       }
     } else {
-      validate72.errors = [
+      validate131.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate72.errors = vErrors;
+  validate131.errors = vErrors;
   return errors === 0;
 }
-validate72.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate131.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-export const validateSubjectRules = validate73;
+export const validateSubjectRules = validate132;
 
-export const validateRuleSet = validate74;
+export const validateRuleSet = validate133;
 
-export const validateRuleIds = validate76;
+export const validateRuleIds = validate135;
 
-export const validateModelRules = validate75;
+export const validateModelRules = validate134;
 
-export const validatePrefixEntry = validate79;
+export const validatePrefixEntry = validate138;
 
-export const validateProviderRules = validate84;
+export const validateProviderRules = validate143;
 
-export const validatePricingRules = validate89;
+export const validatePricingRules = validate148;
 
-export const validatePricingCondition = validate91;
+export const validatePricingCondition = validate150;
 
-export const validateIpRules = validate95;
+export const validateIpRules = validate154;
 
-export const validatePolicyDecision = validate103;
-const schema39 = {
+export const validatePolicyDecision = validate162;
+const schema67 = {
   type: 'object',
   additionalProperties: false,
   required: ['permitted', 'violations'],
@@ -2668,7 +13700,7 @@ const schema39 = {
   },
   $id: 'PolicyDecision',
 };
-const schema40 = {
+const schema68 = {
   type: 'object',
   additionalProperties: false,
   required: ['scope', 'kind', 'effect', 'ruleIds', 'values'],
@@ -2683,14 +13715,14 @@ const schema40 = {
   $id: 'PolicyViolation',
 };
 
-function validate104(
+function validate163(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyViolation" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate104.evaluated;
+  const evaluated0 = validate163.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -2707,7 +13739,7 @@ function validate104(
         (data.ruleIds === undefined && (missing0 = 'ruleIds')) ||
         (data.values === undefined && (missing0 = 'values'))
       ) {
-        validate104.errors = [
+        validate163.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -2730,7 +13762,7 @@ function validate104(
               key0 === 'values'
             )
           ) {
-            validate104.errors = [
+            validate163.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -2748,7 +13780,7 @@ function validate104(
             let data0 = data.scope;
             const _errs2 = errors;
             if (typeof data0 !== 'string') {
-              validate104.errors = [
+              validate163.errors = [
                 {
                   instancePath: instancePath + '/scope',
                   schemaPath: '#/properties/scope/type',
@@ -2760,12 +13792,12 @@ function validate104(
               return false;
             }
             if (!(data0 === 'organization' || data0 === 'member' || data0 === 'key')) {
-              validate104.errors = [
+              validate163.errors = [
                 {
                   instancePath: instancePath + '/scope',
                   schemaPath: '#/properties/scope/enum',
                   keyword: 'enum',
-                  params: { allowedValues: schema40.properties.scope.enum },
+                  params: { allowedValues: schema68.properties.scope.enum },
                   message: 'must be equal to one of the allowed values',
                 },
               ];
@@ -2780,7 +13812,7 @@ function validate104(
               let data1 = data.kind;
               const _errs4 = errors;
               if (typeof data1 !== 'string') {
-                validate104.errors = [
+                validate163.errors = [
                   {
                     instancePath: instancePath + '/kind',
                     schemaPath: '#/properties/kind/type',
@@ -2792,12 +13824,12 @@ function validate104(
                 return false;
               }
               if (!(data1 === 'models' || data1 === 'providers' || data1 === 'pricing' || data1 === 'ip_cidrs')) {
-                validate104.errors = [
+                validate163.errors = [
                   {
                     instancePath: instancePath + '/kind',
                     schemaPath: '#/properties/kind/enum',
                     keyword: 'enum',
-                    params: { allowedValues: schema40.properties.kind.enum },
+                    params: { allowedValues: schema68.properties.kind.enum },
                     message: 'must be equal to one of the allowed values',
                   },
                 ];
@@ -2812,7 +13844,7 @@ function validate104(
                 let data2 = data.effect;
                 const _errs6 = errors;
                 if (typeof data2 !== 'string') {
-                  validate104.errors = [
+                  validate163.errors = [
                     {
                       instancePath: instancePath + '/effect',
                       schemaPath: '#/properties/effect/type',
@@ -2824,12 +13856,12 @@ function validate104(
                   return false;
                 }
                 if (!(data2 === 'allow' || data2 === 'deny')) {
-                  validate104.errors = [
+                  validate163.errors = [
                     {
                       instancePath: instancePath + '/effect',
                       schemaPath: '#/properties/effect/enum',
                       keyword: 'enum',
-                      params: { allowedValues: schema40.properties.effect.enum },
+                      params: { allowedValues: schema68.properties.effect.enum },
                       message: 'must be equal to one of the allowed values',
                     },
                   ];
@@ -2843,7 +13875,7 @@ function validate104(
                 if (data.candidate !== undefined) {
                   const _errs8 = errors;
                   if (typeof data.candidate !== 'string') {
-                    validate104.errors = [
+                    validate163.errors = [
                       {
                         instancePath: instancePath + '/candidate',
                         schemaPath: '#/properties/candidate/type',
@@ -2865,7 +13897,7 @@ function validate104(
                     if (errors === _errs10) {
                       if (Array.isArray(data4)) {
                         if (data4.length < 1) {
-                          validate104.errors = [
+                          validate163.errors = [
                             {
                               instancePath: instancePath + '/ruleIds',
                               schemaPath: '#/properties/ruleIds/minItems',
@@ -2881,7 +13913,7 @@ function validate104(
                           for (let i0 = 0; i0 < len0; i0++) {
                             const _errs12 = errors;
                             if (typeof data4[i0] !== 'string') {
-                              validate104.errors = [
+                              validate163.errors = [
                                 {
                                   instancePath: instancePath + '/ruleIds/' + i0,
                                   schemaPath: '#/properties/ruleIds/items/type',
@@ -2899,7 +13931,7 @@ function validate104(
                           }
                         }
                       } else {
-                        validate104.errors = [
+                        validate163.errors = [
                           {
                             instancePath: instancePath + '/ruleIds',
                             schemaPath: '#/properties/ruleIds/type',
@@ -2922,7 +13954,7 @@ function validate104(
                       if (errors === _errs14) {
                         if (Array.isArray(data6)) {
                           if (data6.length < 1) {
-                            validate104.errors = [
+                            validate163.errors = [
                               {
                                 instancePath: instancePath + '/values',
                                 schemaPath: '#/properties/values/minItems',
@@ -2938,7 +13970,7 @@ function validate104(
                             for (let i1 = 0; i1 < len1; i1++) {
                               const _errs16 = errors;
                               if (typeof data6[i1] !== 'string') {
-                                validate104.errors = [
+                                validate163.errors = [
                                   {
                                     instancePath: instancePath + '/values/' + i1,
                                     schemaPath: '#/properties/values/items/type',
@@ -2956,7 +13988,7 @@ function validate104(
                             }
                           }
                         } else {
-                          validate104.errors = [
+                          validate163.errors = [
                             {
                               instancePath: instancePath + '/values',
                               schemaPath: '#/properties/values/type',
@@ -2980,18 +14012,18 @@ function validate104(
         }
       }
     } else {
-      validate104.errors = [
+      validate163.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate104.errors = vErrors;
+  validate163.errors = vErrors;
   return errors === 0;
 }
-validate104.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate163.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema41 = {
+const schema69 = {
   type: 'object',
   additionalProperties: false,
   required: ['permitted', 'would_deny', 'would_allow'],
@@ -3003,14 +14035,14 @@ const schema41 = {
   $id: 'PolicyShadow',
 };
 
-function validate106(
+function validate165(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyShadow" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate106.evaluated;
+  const evaluated0 = validate165.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -3025,7 +14057,7 @@ function validate106(
         (data.would_deny === undefined && (missing0 = 'would_deny')) ||
         (data.would_allow === undefined && (missing0 = 'would_allow'))
       ) {
-        validate106.errors = [
+        validate165.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -3039,7 +14071,7 @@ function validate106(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'permitted' || key0 === 'would_deny' || key0 === 'would_allow')) {
-            validate106.errors = [
+            validate165.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -3063,7 +14095,7 @@ function validate106(
                 for (let i0 = 0; i0 < len0; i0++) {
                   const _errs4 = errors;
                   if (typeof data0[i0] !== 'string') {
-                    validate106.errors = [
+                    validate165.errors = [
                       {
                         instancePath: instancePath + '/permitted/' + i0,
                         schemaPath: '#/properties/permitted/items/type',
@@ -3080,7 +14112,7 @@ function validate106(
                   }
                 }
               } else {
-                validate106.errors = [
+                validate165.errors = [
                   {
                     instancePath: instancePath + '/permitted',
                     schemaPath: '#/properties/permitted/type',
@@ -3107,7 +14139,7 @@ function validate106(
                   for (let i1 = 0; i1 < len1; i1++) {
                     const _errs8 = errors;
                     if (typeof data2[i1] !== 'string') {
-                      validate106.errors = [
+                      validate165.errors = [
                         {
                           instancePath: instancePath + '/would_deny/' + i1,
                           schemaPath: '#/properties/would_deny/items/type',
@@ -3124,7 +14156,7 @@ function validate106(
                     }
                   }
                 } else {
-                  validate106.errors = [
+                  validate165.errors = [
                     {
                       instancePath: instancePath + '/would_deny',
                       schemaPath: '#/properties/would_deny/type',
@@ -3151,7 +14183,7 @@ function validate106(
                     for (let i2 = 0; i2 < len2; i2++) {
                       const _errs12 = errors;
                       if (typeof data4[i2] !== 'string') {
-                        validate106.errors = [
+                        validate165.errors = [
                           {
                             instancePath: instancePath + '/would_allow/' + i2,
                             schemaPath: '#/properties/would_allow/items/type',
@@ -3168,7 +14200,7 @@ function validate106(
                       }
                     }
                   } else {
-                    validate106.errors = [
+                    validate165.errors = [
                       {
                         instancePath: instancePath + '/would_allow',
                         schemaPath: '#/properties/would_allow/type',
@@ -3189,25 +14221,25 @@ function validate106(
         }
       }
     } else {
-      validate106.errors = [
+      validate165.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate106.errors = vErrors;
+  validate165.errors = vErrors;
   return errors === 0;
 }
-validate106.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate165.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate103(
+function validate162(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyDecision" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate103.evaluated;
+  const evaluated0 = validate162.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -3221,7 +14253,7 @@ function validate103(
         (data.permitted === undefined && (missing0 = 'permitted')) ||
         (data.violations === undefined && (missing0 = 'violations'))
       ) {
-        validate103.errors = [
+        validate162.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -3235,7 +14267,7 @@ function validate103(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'permitted' || key0 === 'violations' || key0 === 'shadow')) {
-            validate103.errors = [
+            validate162.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -3259,7 +14291,7 @@ function validate103(
                 for (let i0 = 0; i0 < len0; i0++) {
                   const _errs4 = errors;
                   if (typeof data0[i0] !== 'string') {
-                    validate103.errors = [
+                    validate162.errors = [
                       {
                         instancePath: instancePath + '/permitted/' + i0,
                         schemaPath: '#/properties/permitted/items/type',
@@ -3276,7 +14308,7 @@ function validate103(
                   }
                 }
               } else {
-                validate103.errors = [
+                validate162.errors = [
                   {
                     instancePath: instancePath + '/permitted',
                     schemaPath: '#/properties/permitted/type',
@@ -3303,7 +14335,7 @@ function validate103(
                   for (let i1 = 0; i1 < len1; i1++) {
                     const _errs8 = errors;
                     if (
-                      !validate104(data2[i1], {
+                      !validate163(data2[i1], {
                         instancePath: instancePath + '/violations/' + i1,
                         parentData: data2,
                         parentDataProperty: i1,
@@ -3311,7 +14343,7 @@ function validate103(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate104.errors : vErrors.concat(validate104.errors);
+                      vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
                       errors = vErrors.length;
                     }
                     var valid2 = _errs8 === errors;
@@ -3320,7 +14352,7 @@ function validate103(
                     }
                   }
                 } else {
-                  validate103.errors = [
+                  validate162.errors = [
                     {
                       instancePath: instancePath + '/violations',
                       schemaPath: '#/properties/violations/type',
@@ -3340,7 +14372,7 @@ function validate103(
               if (data.shadow !== undefined) {
                 const _errs9 = errors;
                 if (
-                  !validate106(data.shadow, {
+                  !validate165(data.shadow, {
                     instancePath: instancePath + '/shadow',
                     parentData: data,
                     parentDataProperty: 'shadow',
@@ -3348,7 +14380,7 @@ function validate103(
                     dynamicAnchors,
                   })
                 ) {
-                  vErrors = vErrors === null ? validate106.errors : vErrors.concat(validate106.errors);
+                  vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
                   errors = vErrors.length;
                 }
                 var valid0 = _errs9 === errors;
@@ -3360,23 +14392,23 @@ function validate103(
         }
       }
     } else {
-      validate103.errors = [
+      validate162.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate103.errors = vErrors;
+  validate162.errors = vErrors;
   return errors === 0;
 }
-validate103.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate162.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-export const validatePolicyViolation = validate104;
+export const validatePolicyViolation = validate163;
 
-export const validatePolicyShadow = validate106;
+export const validatePolicyShadow = validate165;
 
-export const validatePolicyInput = validate108;
-const schema42 = {
+export const validatePolicyInput = validate167;
+const schema70 = {
   type: 'object',
   additionalProperties: false,
   required: ['action', 'client_ip', 'subjects', 'candidates'],
@@ -3388,7 +14420,7 @@ const schema42 = {
   },
   $id: 'PolicyInput',
 };
-const schema43 = {
+const schema71 = {
   type: 'object',
   additionalProperties: false,
   required: ['scope', 'id'],
@@ -3399,14 +14431,14 @@ const schema43 = {
   $id: 'PolicySubject',
 };
 
-function validate109(
+function validate168(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicySubject" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate109.evaluated;
+  const evaluated0 = validate168.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -3417,7 +14449,7 @@ function validate109(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if ((data.scope === undefined && (missing0 = 'scope')) || (data.id === undefined && (missing0 = 'id'))) {
-        validate109.errors = [
+        validate168.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -3431,7 +14463,7 @@ function validate109(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'scope' || key0 === 'id')) {
-            validate109.errors = [
+            validate168.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -3449,7 +14481,7 @@ function validate109(
             let data0 = data.scope;
             const _errs2 = errors;
             if (typeof data0 !== 'string') {
-              validate109.errors = [
+              validate168.errors = [
                 {
                   instancePath: instancePath + '/scope',
                   schemaPath: '#/properties/scope/type',
@@ -3461,12 +14493,12 @@ function validate109(
               return false;
             }
             if (!(data0 === 'organization' || data0 === 'member' || data0 === 'key')) {
-              validate109.errors = [
+              validate168.errors = [
                 {
                   instancePath: instancePath + '/scope',
                   schemaPath: '#/properties/scope/enum',
                   keyword: 'enum',
-                  params: { allowedValues: schema43.properties.scope.enum },
+                  params: { allowedValues: schema71.properties.scope.enum },
                   message: 'must be equal to one of the allowed values',
                 },
               ];
@@ -3483,7 +14515,7 @@ function validate109(
               if (errors === _errs4) {
                 if (typeof data1 === 'string') {
                   if (func2(data1) < 1) {
-                    validate109.errors = [
+                    validate168.errors = [
                       {
                         instancePath: instancePath + '/id',
                         schemaPath: '#/properties/id/minLength',
@@ -3495,7 +14527,7 @@ function validate109(
                     return false;
                   }
                 } else {
-                  validate109.errors = [
+                  validate168.errors = [
                     {
                       instancePath: instancePath + '/id',
                       schemaPath: '#/properties/id/type',
@@ -3515,18 +14547,18 @@ function validate109(
         }
       }
     } else {
-      validate109.errors = [
+      validate168.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate109.errors = vErrors;
+  validate168.errors = vErrors;
   return errors === 0;
 }
-validate109.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate168.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema44 = {
+const schema72 = {
   type: 'object',
   additionalProperties: false,
   required: ['id', 'names', 'provider_names', 'free'],
@@ -3541,14 +14573,14 @@ const schema44 = {
   $id: 'PolicyCandidate',
 };
 
-function validate111(
+function validate170(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyCandidate" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate111.evaluated;
+  const evaluated0 = validate170.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -3564,7 +14596,7 @@ function validate111(
         (data.provider_names === undefined && (missing0 = 'provider_names')) ||
         (data.free === undefined && (missing0 = 'free'))
       ) {
-        validate111.errors = [
+        validate170.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -3587,7 +14619,7 @@ function validate111(
               key0 === 'output_price'
             )
           ) {
-            validate111.errors = [
+            validate170.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -3607,7 +14639,7 @@ function validate111(
             if (errors === _errs2) {
               if (typeof data0 === 'string') {
                 if (func2(data0) < 1) {
-                  validate111.errors = [
+                  validate170.errors = [
                     {
                       instancePath: instancePath + '/id',
                       schemaPath: '#/properties/id/minLength',
@@ -3619,7 +14651,7 @@ function validate111(
                   return false;
                 }
               } else {
-                validate111.errors = [
+                validate170.errors = [
                   {
                     instancePath: instancePath + '/id',
                     schemaPath: '#/properties/id/type',
@@ -3642,7 +14674,7 @@ function validate111(
               if (errors === _errs4) {
                 if (Array.isArray(data1)) {
                   if (data1.length < 1) {
-                    validate111.errors = [
+                    validate170.errors = [
                       {
                         instancePath: instancePath + '/names',
                         schemaPath: '#/properties/names/minItems',
@@ -3661,7 +14693,7 @@ function validate111(
                       if (errors === _errs6) {
                         if (typeof data2 === 'string') {
                           if (func2(data2) < 1) {
-                            validate111.errors = [
+                            validate170.errors = [
                               {
                                 instancePath: instancePath + '/names/' + i0,
                                 schemaPath: '#/properties/names/items/minLength',
@@ -3673,7 +14705,7 @@ function validate111(
                             return false;
                           }
                         } else {
-                          validate111.errors = [
+                          validate170.errors = [
                             {
                               instancePath: instancePath + '/names/' + i0,
                               schemaPath: '#/properties/names/items/type',
@@ -3692,7 +14724,7 @@ function validate111(
                     }
                   }
                 } else {
-                  validate111.errors = [
+                  validate170.errors = [
                     {
                       instancePath: instancePath + '/names',
                       schemaPath: '#/properties/names/type',
@@ -3715,7 +14747,7 @@ function validate111(
                 if (errors === _errs8) {
                   if (Array.isArray(data3)) {
                     if (data3.length < 1) {
-                      validate111.errors = [
+                      validate170.errors = [
                         {
                           instancePath: instancePath + '/provider_names',
                           schemaPath: '#/properties/provider_names/minItems',
@@ -3734,7 +14766,7 @@ function validate111(
                         if (errors === _errs10) {
                           if (typeof data4 === 'string') {
                             if (func2(data4) < 1) {
-                              validate111.errors = [
+                              validate170.errors = [
                                 {
                                   instancePath: instancePath + '/provider_names/' + i1,
                                   schemaPath: '#/properties/provider_names/items/minLength',
@@ -3746,7 +14778,7 @@ function validate111(
                               return false;
                             }
                           } else {
-                            validate111.errors = [
+                            validate170.errors = [
                               {
                                 instancePath: instancePath + '/provider_names/' + i1,
                                 schemaPath: '#/properties/provider_names/items/type',
@@ -3765,7 +14797,7 @@ function validate111(
                       }
                     }
                   } else {
-                    validate111.errors = [
+                    validate170.errors = [
                       {
                         instancePath: instancePath + '/provider_names',
                         schemaPath: '#/properties/provider_names/type',
@@ -3785,7 +14817,7 @@ function validate111(
                 if (data.free !== undefined) {
                   const _errs12 = errors;
                   if (typeof data.free !== 'boolean') {
-                    validate111.errors = [
+                    validate170.errors = [
                       {
                         instancePath: instancePath + '/free',
                         schemaPath: '#/properties/free/type',
@@ -3805,7 +14837,7 @@ function validate111(
                     let data6 = data.input_price;
                     const _errs14 = errors;
                     if (!(typeof data6 == 'number' && !(data6 % 1) && !isNaN(data6) && isFinite(data6))) {
-                      validate111.errors = [
+                      validate170.errors = [
                         {
                           instancePath: instancePath + '/input_price',
                           schemaPath: '#/properties/input_price/type',
@@ -3819,7 +14851,7 @@ function validate111(
                     if (errors === _errs14) {
                       if (typeof data6 == 'number' && isFinite(data6)) {
                         if (data6 < 0 || isNaN(data6)) {
-                          validate111.errors = [
+                          validate170.errors = [
                             {
                               instancePath: instancePath + '/input_price',
                               schemaPath: '#/properties/input_price/minimum',
@@ -3841,7 +14873,7 @@ function validate111(
                       let data7 = data.output_price;
                       const _errs16 = errors;
                       if (!(typeof data7 == 'number' && !(data7 % 1) && !isNaN(data7) && isFinite(data7))) {
-                        validate111.errors = [
+                        validate170.errors = [
                           {
                             instancePath: instancePath + '/output_price',
                             schemaPath: '#/properties/output_price/type',
@@ -3855,7 +14887,7 @@ function validate111(
                       if (errors === _errs16) {
                         if (typeof data7 == 'number' && isFinite(data7)) {
                           if (data7 < 0 || isNaN(data7)) {
-                            validate111.errors = [
+                            validate170.errors = [
                               {
                                 instancePath: instancePath + '/output_price',
                                 schemaPath: '#/properties/output_price/minimum',
@@ -3880,25 +14912,25 @@ function validate111(
         }
       }
     } else {
-      validate111.errors = [
+      validate170.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate111.errors = vErrors;
+  validate170.errors = vErrors;
   return errors === 0;
 }
-validate111.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate170.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate108(
+function validate167(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyInput" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate108.evaluated;
+  const evaluated0 = validate167.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -3914,7 +14946,7 @@ function validate108(
         (data.subjects === undefined && (missing0 = 'subjects')) ||
         (data.candidates === undefined && (missing0 = 'candidates'))
       ) {
-        validate108.errors = [
+        validate167.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -3928,7 +14960,7 @@ function validate108(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'action' || key0 === 'client_ip' || key0 === 'subjects' || key0 === 'candidates')) {
-            validate108.errors = [
+            validate167.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -3946,7 +14978,7 @@ function validate108(
             let data0 = data.action;
             const _errs2 = errors;
             if (typeof data0 !== 'string') {
-              validate108.errors = [
+              validate167.errors = [
                 {
                   instancePath: instancePath + '/action',
                   schemaPath: '#/properties/action/type',
@@ -3958,12 +14990,12 @@ function validate108(
               return false;
             }
             if (!(data0 === 'chat' || data0 === 'moderation' || data0 === 'image')) {
-              validate108.errors = [
+              validate167.errors = [
                 {
                   instancePath: instancePath + '/action',
                   schemaPath: '#/properties/action/enum',
                   keyword: 'enum',
-                  params: { allowedValues: schema42.properties.action.enum },
+                  params: { allowedValues: schema70.properties.action.enum },
                   message: 'must be equal to one of the allowed values',
                 },
               ];
@@ -3978,12 +15010,12 @@ function validate108(
               let data1 = data.client_ip;
               const _errs4 = errors;
               if (typeof data1 !== 'string' && data1 !== null) {
-                validate108.errors = [
+                validate167.errors = [
                   {
                     instancePath: instancePath + '/client_ip',
                     schemaPath: '#/properties/client_ip/type',
                     keyword: 'type',
-                    params: { type: schema42.properties.client_ip.type },
+                    params: { type: schema70.properties.client_ip.type },
                     message: 'must be string,null',
                   },
                 ];
@@ -4000,7 +15032,7 @@ function validate108(
                 if (errors === _errs6) {
                   if (Array.isArray(data2)) {
                     if (data2.length > 3) {
-                      validate108.errors = [
+                      validate167.errors = [
                         {
                           instancePath: instancePath + '/subjects',
                           schemaPath: '#/properties/subjects/maxItems',
@@ -4012,7 +15044,7 @@ function validate108(
                       return false;
                     } else {
                       if (data2.length < 1) {
-                        validate108.errors = [
+                        validate167.errors = [
                           {
                             instancePath: instancePath + '/subjects',
                             schemaPath: '#/properties/subjects/minItems',
@@ -4028,7 +15060,7 @@ function validate108(
                         for (let i0 = 0; i0 < len0; i0++) {
                           const _errs8 = errors;
                           if (
-                            !validate109(data2[i0], {
+                            !validate168(data2[i0], {
                               instancePath: instancePath + '/subjects/' + i0,
                               parentData: data2,
                               parentDataProperty: i0,
@@ -4036,7 +15068,7 @@ function validate108(
                               dynamicAnchors,
                             })
                           ) {
-                            vErrors = vErrors === null ? validate109.errors : vErrors.concat(validate109.errors);
+                            vErrors = vErrors === null ? validate168.errors : vErrors.concat(validate168.errors);
                             errors = vErrors.length;
                           }
                           var valid1 = _errs8 === errors;
@@ -4047,7 +15079,7 @@ function validate108(
                       }
                     }
                   } else {
-                    validate108.errors = [
+                    validate167.errors = [
                       {
                         instancePath: instancePath + '/subjects',
                         schemaPath: '#/properties/subjects/type',
@@ -4070,7 +15102,7 @@ function validate108(
                   if (errors === _errs9) {
                     if (Array.isArray(data4)) {
                       if (data4.length < 1) {
-                        validate108.errors = [
+                        validate167.errors = [
                           {
                             instancePath: instancePath + '/candidates',
                             schemaPath: '#/properties/candidates/minItems',
@@ -4086,7 +15118,7 @@ function validate108(
                         for (let i1 = 0; i1 < len1; i1++) {
                           const _errs11 = errors;
                           if (
-                            !validate111(data4[i1], {
+                            !validate170(data4[i1], {
                               instancePath: instancePath + '/candidates/' + i1,
                               parentData: data4,
                               parentDataProperty: i1,
@@ -4094,7 +15126,7 @@ function validate108(
                               dynamicAnchors,
                             })
                           ) {
-                            vErrors = vErrors === null ? validate111.errors : vErrors.concat(validate111.errors);
+                            vErrors = vErrors === null ? validate170.errors : vErrors.concat(validate170.errors);
                             errors = vErrors.length;
                           }
                           var valid2 = _errs11 === errors;
@@ -4104,7 +15136,7 @@ function validate108(
                         }
                       }
                     } else {
-                      validate108.errors = [
+                      validate167.errors = [
                         {
                           instancePath: instancePath + '/candidates',
                           schemaPath: '#/properties/candidates/type',
@@ -4126,17 +15158,17 @@ function validate108(
         }
       }
     } else {
-      validate108.errors = [
+      validate167.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate108.errors = vErrors;
+  validate167.errors = vErrors;
   return errors === 0;
 }
-validate108.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate167.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-export const validatePolicySubject = validate109;
+export const validatePolicySubject = validate168;
 
-export const validatePolicyCandidate = validate111;
+export const validatePolicyCandidate = validate170;
