@@ -82,6 +82,15 @@ export class ChunkQueue implements AsyncIterableIterator<Buffer, undefined> {
     });
   }
 
+  /** Drops what is queued and what still comes; the producer runs on to its end. */
+  drain(): void {
+    this.#chunks = [];
+    this.#bytes = 0;
+    this.end();
+    if (this.#paused) this.#source.resume();
+    this.#paused = false;
+  }
+
   return(): Promise<IteratorResult<Buffer, undefined>> {
     this.#chunks = [];
     this.#bytes = 0;

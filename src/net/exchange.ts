@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { ChunkQueue } from './chunk-queue.ts';
-import { TransportError, toTransportError } from './transport-error.ts';
+import { TransportError, timeoutError, toTransportError } from './transport-error.ts';
 
 /** Response headers, names in lower case. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -19,6 +19,11 @@ export interface StreamedResponse {
   readonly status: number;
   readonly headers: ResponseHeaders;
   readonly chunks: AsyncIterable<Buffer>;
+  /**
+   * The reader has what it wants: what is left is read and dropped for at most a second, so that the connection can serve
+   * again, and leaving the loop no longer cancels.
+   */
+  drain(): void;
 }
 
 export type OutboundResponse = GatheredResponse | StreamedResponse;
@@ -30,6 +35,8 @@ export interface ExchangeOptions {
   readonly signal: AbortSignal;
 }
 
+const DRAIN_MS = 1000;
+
 /**
  * One request and its answer, as undici's dispatch handler. Fails once, with a TransportError: the promise while there is no
  * answer yet, the stream's reader afterwards; and whatever fails it, the upstream connection is aborted.
@@ -37,7 +44,7 @@ export interface ExchangeOptions {
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly response: Promise<OutboundResponse>;
   readonly #options: ExchangeOptions;
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout;
   readonly #onAbort = (): void => this.#fail(new TransportError('aborted', 'the caller went away'));
   #resolve: (response: OutboundResponse) => void = () => {};
   #reject: (error: TransportError) => void = () => {};
@@ -48,6 +55,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #headers: ResponseHeaders = {};
   #chunks: Buffer[] = [];
   #bytes = 0;
+  #released = false;
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
@@ -55,10 +63,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#timer = setTimeout(
-      () => this.#fail(new TransportError('timeout', 'the whole answer took too long')),
-      options.totalTimeoutMs,
-    );
+    this.#timer = setTimeout(() => this.#fail(timeoutError('total')), options.totalTimeoutMs);
     options.signal.addEventListener('abort', this.#onAbort);
   }
 
@@ -77,12 +82,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     if (!this.#options.stream || status > 299 || !isEventStream(headers['content-type'])) return;
-    this.#queue = new ChunkQueue({
+    const queue = new ChunkQueue({
       pause: () => controller.pause(),
       resume: () => controller.resume(),
       cancel: () => this.#fail(new TransportError('aborted', 'the reader left')),
     });
-    this.#resolve({ kind: 'streamed', status, headers, chunks: this.#queue });
+    this.#queue = queue;
+    this.#resolve({ kind: 'streamed', status, headers, chunks: queue, drain: () => this.#drain(queue) });
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -114,6 +120,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(toTransportError(error));
   }
 
+  #drain(queue: ChunkQueue): void {
+    if (this.#released) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#fail(timeoutError('total')), DRAIN_MS);
+    queue.drain();
+  }
+
   #fail(error: TransportError): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
@@ -125,6 +138,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #release(): void {
+    this.#released = true;
     clearTimeout(this.#timer);
     this.#options.signal.removeEventListener('abort', this.#onAbort);
   }

@@ -9,16 +9,32 @@
  */
 export type TransportErrorKind = 'connection' | 'timeout' | 'too_large' | 'bad_response' | 'aborted';
 
+/** Which time ran out. */
+export type TimeoutPhase = 'connect' | 'first_byte' | 'idle' | 'total';
+
+const TIMEOUT_MESSAGES: Readonly<Record<TimeoutPhase, string>> = {
+  connect: 'connecting took too long',
+  first_byte: 'the first byte took too long',
+  idle: 'the answer stalled',
+  total: 'the whole answer took too long',
+};
+
 /** A failed exchange with an upstream. The message is ours and holds no text of the peer; what really happened is the cause. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   readonly kind: TransportErrorKind;
+  /** Present exactly when the kind is `timeout`. */
+  readonly phase: TimeoutPhase | undefined;
 
-  constructor(kind: TransportErrorKind, message: string, cause?: unknown) {
-    super(message, { cause });
+  constructor(kind: TransportErrorKind, message: string, options: { cause?: unknown; phase?: TimeoutPhase } = {}) {
+    super(message, { cause: options.cause });
     this.kind = kind;
+    this.phase = options.phase;
   }
 }
+
+export const timeoutError = (phase: TimeoutPhase, cause?: unknown): TransportError =>
+  new TransportError('timeout', TIMEOUT_MESSAGES[phase], { cause, phase });
 
 /** Undici's and the system's error codes as one of our kinds; whatever is not known is a lost connection. */
 export function toTransportError(error: Error): TransportError {
@@ -27,17 +43,17 @@ export function toTransportError(error: Error): TransportError {
   switch (code) {
     case 'UND_ERR_CONNECT_TIMEOUT':
     case 'ETIMEDOUT':
-      return new TransportError('timeout', 'connecting took too long', error);
+      return timeoutError('connect', error);
     case 'UND_ERR_HEADERS_TIMEOUT':
-      return new TransportError('timeout', 'the first byte took too long', error);
+      return timeoutError('first_byte', error);
     case 'UND_ERR_BODY_TIMEOUT':
-      return new TransportError('timeout', 'the answer stalled', error);
+      return timeoutError('idle', error);
     case 'UND_ERR_HEADERS_OVERFLOW':
     case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
-      return new TransportError('bad_response', 'the answer is not well-formed HTTP', error);
+      return new TransportError('bad_response', 'the answer is not well-formed HTTP', { cause: error });
     default:
       return code.startsWith('HPE_')
-        ? new TransportError('bad_response', 'the answer is not well-formed HTTP', error)
-        : new TransportError('connection', 'the connection failed', error);
+        ? new TransportError('bad_response', 'the answer is not well-formed HTTP', { cause: error })
+        : new TransportError('connection', 'the connection failed', { cause: error });
   }
 }

@@ -1,0 +1,84 @@
+import type { TransportError, TransportErrorKind } from '../net/transport-error.ts';
+
+/** Why an attempt failed: `error_type` of an entry in `metadata.routing`, but for `none`. */
+export type AttemptErrorType =
+  | 'connection'
+  | 'timeout'
+  | 'rate_limited'
+  | 'credential'
+  | 'upstream_error'
+  | 'bad_response'
+  | 'rejected';
+
+export interface UpstreamErrorOptions {
+  /** The upstream's HTTP status, if it answered. */
+  readonly status?: number | undefined;
+  /** Overrides the rule of the type. */
+  readonly retryable?: boolean;
+  readonly cause?: unknown;
+}
+
+/**
+ * A failed attempt. The message may be shown to any caller: it is ours, or the upstream's after scrubbing.
+ * `retryable` is the failover rule of decisions.md, section 5.
+ */
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError';
+  readonly errorType: AttemptErrorType;
+  readonly retryable: boolean;
+  readonly status: number | undefined;
+
+  constructor(errorType: AttemptErrorType, message: string, options: UpstreamErrorOptions = {}) {
+    super(message, { cause: options.cause });
+    this.errorType = errorType;
+    this.retryable = options.retryable ?? errorType !== 'rejected';
+    this.status = options.status;
+  }
+}
+
+/** The body of a success that is none: malformed, empty, cut off, or an error in disguise. */
+export const badResponse = (message: string, status?: number): UpstreamError =>
+  new UpstreamError('bad_response', message, { status });
+
+const BY_KIND: Readonly<Record<TransportErrorKind, { type: AttemptErrorType; text: string }>> = {
+  connection: { type: 'connection', text: 'The connection to the provider failed' },
+  timeout: { type: 'timeout', text: 'The provider took too long' },
+  too_large: { type: 'bad_response', text: 'The answer of the provider was refused' },
+  bad_response: { type: 'bad_response', text: 'The answer of the provider was refused' },
+  aborted: { type: 'connection', text: 'The call was cancelled' },
+};
+
+/** A failure of the transport as a failed attempt. Not retryable: our caller left, or the total time is spent. */
+export function fromTransportError(error: TransportError): UpstreamError {
+  const { type, text } = BY_KIND[error.kind];
+  const retryable = error.kind !== 'aborted' && error.phase !== 'total';
+  return new UpstreamError(type, `${text}: ${error.message}.`, { retryable, cause: error });
+}
+
+/**
+ * A status that is no success as a failed attempt. The text of 401, 402 and 403 is never used: it can hold credentials.
+ * @param text what the upstream said, scrubbed; empty when it said nothing
+ */
+export function fromStatus(status: number, text: string): UpstreamError {
+  const said = text === '' ? `status ${status}` : text;
+  switch (status) {
+    case 401:
+    case 403:
+      return new UpstreamError('credential', "The provider refused the gateway's credential.", { status });
+    case 402:
+      return new UpstreamError('credential', 'The provider asks for payment on the credential in use.', { status });
+    case 404:
+      // The caller's name was resolved, so this is a fault of our mapping, not of the request.
+      return new UpstreamError('upstream_error', 'The provider does not know the model.', { status, retryable: false });
+    case 408:
+      return new UpstreamError('timeout', `The provider gave up waiting: ${said}`, { status });
+    case 409:
+      return new UpstreamError('upstream_error', `The provider reported a conflict: ${said}`, { status });
+    case 429:
+      return new UpstreamError('rate_limited', `The provider limits the rate of calls: ${said}`, { status });
+    default:
+      if (status >= 500) return new UpstreamError('upstream_error', `The provider failed: ${said}`, { status });
+      if (status < 400) return badResponse(`The provider answered with the unexpected status ${status}.`, status);
+      return new UpstreamError('rejected', `The provider rejected the request: ${said}`, { status });
+  }
+}
