@@ -1,0 +1,46 @@
+# METADATA
+# title: Provider rules
+# description: >-
+#   `allow_providers` and `deny_providers`. An entry equals one of the candidate's provider names: the provider's id, or
+#   `custom` and `custom:<name>` for a custom provider.
+# schemas:
+#   - input: schema.input
+package gateway.iam.providers
+
+import data.gateway.lib.scopes
+import data.gateway.lib.violation
+
+# METADATA
+# title: Violations of provider rules
+violations contains {"mode": applied.mode, "violation": found} if {
+	some applied in scopes.applied
+	rules := applied.rules.deny_providers
+	some candidate in input.candidates
+	matches := _matches(rules, candidate.provider_names)
+	matches != set()
+	found := violation.of(candidate.id, violation.denied(applied.scope, "providers", matches))
+}
+
+violations contains {"mode": applied.mode, "violation": found} if {
+	some applied in scopes.applied
+	rules := applied.rules.allow_providers
+	some candidate in input.candidates
+	_matches(rules, candidate.provider_names) == set()
+	refused := violation.not_allowed(applied.scope, "providers", rules.rules, candidate.provider_names)
+	found := violation.of(candidate.id, refused)
+}
+
+# METADATA
+# title: Matching allow rules
+# description: The allow rules that match a candidate, report rules included.
+allowing contains {"candidate": candidate.id, "rule": rule} if {
+	some applied in scopes.shadow
+	rules := applied.rules.allow_providers
+	some candidate in input.candidates
+	some [_, rule] in _matches(rules, candidate.provider_names)
+}
+
+_matches(rules, names) := {[name, rule] |
+	some name in names
+	some rule in rules.exact[name]
+}

@@ -1,0 +1,33 @@
+# METADATA
+# title: Violations
+# description: >-
+#   The one form of every violation: stable codes and ids, no prose. A match is a pair of the entry that matched and the
+#   rule that lists it.
+package gateway.lib.violation
+
+# METADATA
+# title: Denied
+# description: Deny rules matched.
+denied(scope, kind, matches) := {
+	"scope": scope,
+	"kind": kind,
+	"effect": "deny",
+	"ruleIds": sort({rule | some [_, rule] in matches}),
+	"values": sort({entry | some [entry, _] in matches}),
+}
+
+# METADATA
+# title: Not allowed
+# description: The scope has allow rules of this kind, and none of them matches what was offered.
+not_allowed(scope, kind, rules, offered) := {
+	"scope": scope,
+	"kind": kind,
+	"effect": "allow",
+	"ruleIds": sort({rule | some rule in rules}),
+	"values": sort({value | some value in offered}),
+}
+
+# METADATA
+# title: Of a candidate
+# description: The violation, naming the one candidate that it concerns.
+of(candidate, violation) := object.union(violation, {"candidate": candidate})

@@ -1,0 +1,152 @@
+import { isIPv4, isIPv6 } from 'node:net';
+
+interface Address {
+  readonly family: 4 | 6;
+  readonly value: bigint;
+}
+
+/** A CIDR range in canonical form: host bits cleared, a range inside the IPv4-mapped block as IPv4. */
+export interface AddressRange {
+  readonly family: 4 | 6;
+  readonly network: bigint;
+  readonly prefix: number;
+}
+
+/** A range is not what `canonicalCidr` accepts; the message names the fault and the text. */
+export class InvalidRangeError extends Error {
+  override readonly name = 'InvalidRangeError';
+}
+
+const BITS = { 4: 32, 6: 128 } as const;
+/** `::ffff:0:0/96`: IPv4 addresses written as IPv6. */
+const MAPPED_BLOCK = 0xffffn << 32n;
+
+/**
+ * The canonical text of an address (RFC 5952; IPv4-mapped IPv6 as IPv4), or null when the text is anything but a plain
+ * address: leading zeros, brackets, ports, zone ids and surrounding blanks are refused.
+ */
+export function canonicalAddress(text: string): string | null {
+  const address = parseAddress(text);
+  return address === null ? null : formatAddress(address);
+}
+
+/**
+ * The canonical text of a range, always with its prefix (decisions.md, section 4: `allow_ip_cidrs`).
+ * @throws InvalidRangeError naming the fault.
+ */
+export const canonicalCidr = (text: string): string => {
+  const { family, network, prefix } = parseRange(text);
+  return `${formatAddress({ family, value: network })}/${prefix}`;
+};
+
+/** A range from its text. @throws InvalidRangeError naming the fault. */
+export function parseRange(text: string): AddressRange {
+  const slash = text.indexOf('/');
+  if (slash < 0) throw new InvalidRangeError(`"${text}" has no prefix length; a single address ends in /32 or /128.`);
+  const literal = parseLiteral(text.slice(0, slash));
+  if (literal === null) throw new InvalidRangeError(`"${text}" does not begin with an IPv4 or IPv6 address.`);
+  const digits = text.slice(slash + 1);
+  const prefix = Number(digits);
+  if (!/^(0|[1-9][0-9]{0,2})$/.test(digits) || prefix > BITS[literal.family]) {
+    throw new InvalidRangeError(`"${text}" must end in a prefix length from 0 to ${BITS[literal.family]}.`);
+  }
+  const network = clearHostBits(literal, prefix);
+  if (literal.family === 6 && prefix >= 96 && isMapped(network)) {
+    return { family: 4, network: network - MAPPED_BLOCK, prefix: prefix - 96 };
+  }
+  return { family: literal.family, network, prefix };
+}
+
+/** True for an IPv6 range wider than the IPv4-mapped block: it looks as if it held every IPv4 client, and holds none. */
+export function coversMappedBlock(range: AddressRange): boolean {
+  return (
+    range.family === 6 &&
+    range.prefix < 96 &&
+    clearHostBits({ family: 6, value: MAPPED_BLOCK }, range.prefix) === range.network
+  );
+}
+
+/** Ranges of `TRUSTED_PROXIES`, by `parseRange`; empty for `none`. */
+export type TrustedProxies = readonly AddressRange[];
+
+export interface AddressSources {
+  /** The `X-Forwarded-For` header, repeated lines joined by commas. */
+  readonly forwardedFor: string | undefined;
+  /** The peer of the connection. */
+  readonly socketAddress: string | undefined;
+  /** Undefined while `TRUSTED_PROXIES` is unset. */
+  readonly trustedProxies: TrustedProxies | undefined;
+}
+
+/**
+ * The client's canonical address, or null when it cannot be determined (decisions.md, section 4, "client address"). Without
+ * trusted proxies the first entry of the header counts; with them the chain is walked from the socket over trusted hops.
+ */
+export function clientAddress({ forwardedFor, socketAddress, trustedProxies }: AddressSources): string | null {
+  const entries = (forwardedFor?.split(',') ?? []).map((entry) => entry.replace(/^[ \t]+|[ \t]+$/g, ''));
+  if (trustedProxies === undefined) return canonicalAddress(entries[0] ?? '');
+  let hop = parseAddress(socketAddress ?? '');
+  for (const entry of entries.reverse()) {
+    if (hop === null || !trustedProxies.some((range) => contains(range, hop))) break;
+    hop = parseAddress(entry);
+  }
+  return hop === null ? null : formatAddress(hop);
+}
+
+const contains = (range: AddressRange, address: Address | null): boolean =>
+  address !== null && address.family === range.family && clearHostBits(address, range.prefix) === range.network;
+
+function parseAddress(text: string): Address | null {
+  const literal = parseLiteral(text);
+  if (literal?.family === 6 && isMapped(literal.value)) return { family: 4, value: literal.value - MAPPED_BLOCK };
+  return literal;
+}
+
+/** The address as written, IPv4-mapped addresses still IPv6, because a prefix length counts the bits as written. */
+function parseLiteral(text: string): Address | null {
+  if (isIPv4(text)) return { family: 4, value: BigInt(ipv4Number(text)) };
+  if (!isIPv6(text) || text.includes('%')) return null;
+  const dotted = /[0-9.]+\.[0-9]+$/.exec(text)?.[0];
+  const low = dotted === undefined ? 0 : ipv4Number(dotted);
+  const hex =
+    dotted === undefined
+      ? text
+      : `${text.slice(0, -dotted.length)}${(low >>> 16).toString(16)}:${(low & 0xffff).toString(16)}`;
+  const [head = '', tail] = hex.split('::');
+  const before = groupsOf(head);
+  const after = tail === undefined ? [] : groupsOf(tail);
+  const groups = [...before, ...new Array<string>(8 - before.length - after.length).fill('0'), ...after];
+  return { family: 6, value: BigInt(`0x${groups.map((group) => group.padStart(4, '0')).join('')}`) };
+}
+
+const groupsOf = (text: string): string[] => (text === '' ? [] : text.split(':'));
+
+const ipv4Number = (text: string): number => text.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0);
+
+function formatAddress({ family, value }: Address): string {
+  if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 0xffn).join('.');
+  const groups = (value.toString(16).padStart(32, '0').match(/.{4}/g) ?? []).map((group) =>
+    group.replace(/^0{1,3}/, ''),
+  );
+  const zeros = longestZeroRun(groups);
+  if (zeros.length < 2) return groups.join(':');
+  return `${groups.slice(0, zeros.start).join(':')}::${groups.slice(zeros.start + zeros.length).join(':')}`;
+}
+
+/** The first of the longest runs of zero groups (RFC 5952, section 4.2). */
+function longestZeroRun(groups: readonly string[]): { start: number; length: number } {
+  let longest = { start: 0, length: 0 };
+  let length = 0;
+  for (const [index, group] of groups.entries()) {
+    length = group === '0' ? length + 1 : 0;
+    if (length > longest.length) longest = { start: index - length + 1, length };
+  }
+  return longest;
+}
+
+const isMapped = (value: bigint): boolean => value >> 32n === 0xffffn;
+
+function clearHostBits({ family, value }: Address, prefix: number): bigint {
+  const hostBits = BigInt(BITS[family] - prefix);
+  return (value >> hostBits) << hostBits;
+}

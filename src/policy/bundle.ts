@@ -1,0 +1,64 @@
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { PolicyFailure } from './policy-failure.ts';
+import { sourceDigest } from './source-digest.ts';
+
+/** A compiled policy whose digests were verified. */
+export interface PolicyBundle {
+  readonly wasm: Uint8Array;
+  /** SHA-256 of the compiled policy, hex: the bundle digest. */
+  readonly digest: string;
+  readonly manifest: BundleManifest;
+}
+
+/** `policy/bundle/manifest.json`, as `npm run policy:build` writes it. */
+export interface BundleManifest {
+  readonly opaVersion: string;
+  readonly entrypoints: readonly string[];
+  /** SHA-256, hex, of the sources (`sourceDigest`) and of `policy.wasm`. */
+  readonly sourceSha256: string;
+  readonly wasmSha256: string;
+}
+
+/** The `policy` folder of this installation. */
+export const POLICY_DIRECTORY = fileURLToPath(new URL('../../policy', import.meta.url));
+
+/**
+ * Reads the compiled policy in `<directory>/bundle` and verifies both recorded digests: of the module, and of the Rego
+ * beside it, so that what was reviewed is what runs. @throws PolicyFailure.
+ */
+export function readBundle(directory: string = POLICY_DIRECTORY): PolicyBundle {
+  try {
+    const manifest = readManifest(directory);
+    const wasm = readFileSync(path.join(directory, 'bundle/policy.wasm'));
+    const digest = hash('sha256', wasm);
+    if (digest !== manifest.wasmSha256) throw new Error('policy.wasm is not the module that the manifest records.');
+    if (sourceDigest(directory) !== manifest.sourceSha256) {
+      throw new Error(
+        'The Rego sources are not those that the compiled policy was built from: run npm run policy:build.',
+      );
+    }
+    return { wasm, digest, manifest };
+  } catch (cause) {
+    throw new PolicyFailure(`The policy bundle in ${directory} cannot be used.`, cause);
+  }
+}
+
+function readManifest(directory: string): BundleManifest {
+  const manifest: unknown = JSON.parse(readFileSync(path.join(directory, 'bundle/manifest.json'), 'utf8'));
+  if (!isManifest(manifest)) throw new Error('The manifest lacks a field.');
+  return manifest;
+}
+
+function isManifest(value: unknown): value is BundleManifest {
+  if (typeof value !== 'object' || value === null) return false;
+  const fields: Partial<Record<keyof BundleManifest, unknown>> = value;
+  return (
+    typeof fields.opaVersion === 'string' &&
+    Array.isArray(fields.entrypoints) &&
+    typeof fields.sourceSha256 === 'string' &&
+    typeof fields.wasmSha256 === 'string'
+  );
+}

@@ -1,0 +1,89 @@
+import type { PolicyDecision, PolicyInput, PolicyViolation } from '../generated/types.ts';
+import { validatePolicyDecision } from '../generated/validators.js';
+import { type PolicyBundle, readBundle } from './bundle.ts';
+import type { DataDocument } from './data-document.ts';
+import { PolicyFailure } from './policy-failure.ts';
+import { createWasmEngine, type EngineOptions } from './wasm-engine.ts';
+
+/** The policy decision point: one compiled policy. Pure: equal arguments give equal answers. */
+export interface Pdp {
+  /** SHA-256 of the compiled policy, hex. */
+  readonly bundleDigest: string;
+  /** Judges every candidate; every list of the decision is sorted. @throws PolicyFailure, never a pass. */
+  decide(input: PolicyInput, data: DataDocument): PolicyDecision;
+  /** The permitted candidates' ids alone, sorted: for lists, in batches of at most 64. @throws PolicyFailure. */
+  permitted(input: PolicyInput, data: DataDocument): string[];
+  close(): void;
+}
+
+/** @throws PolicyFailure when the compiled policy cannot be used. */
+export function createPdp(bundle: PolicyBundle = readBundle(), options?: EngineOptions): Pdp {
+  const engine = createWasmEngine(bundle.wasm, options);
+  return {
+    bundleDigest: bundle.digest,
+    decide(input, data) {
+      const decision = engine.evaluate('gateway/authz/decision', input, data);
+      if (!validatePolicyDecision(decision)) {
+        throw new PolicyFailure('The decision is not well-formed.', validatePolicyDecision.errors?.[0]);
+      }
+      requireComplete(input, decision);
+      return sorted(decision);
+    },
+    permitted(input, data) {
+      const permitted = engine.evaluate('gateway/authz/permitted', input, data);
+      if (!isStringList(permitted)) throw new PolicyFailure('The permitted list is not well-formed.');
+      requireKnown(permitted, candidateIds(input));
+      return permitted.sort();
+    },
+    close: () => engine.close(),
+  };
+}
+
+/** A candidate must be permitted or violated, and not both: anything else is an evaluation that did not happen. */
+function requireComplete(input: PolicyInput, { permitted, violations, shadow }: PolicyDecision): void {
+  const ids = candidateIds(input);
+  requireKnown(permitted, ids);
+  if (shadow !== undefined) requireKnown(shadow.permitted, ids);
+  const violated = new Set<string>();
+  for (const { candidate } of violations)
+    for (const id of candidate === undefined ? ids : [candidate]) violated.add(id);
+  for (const id of permitted) if (violated.has(id)) throw new PolicyFailure(`"${id}" is both permitted and violated.`);
+  if (violated.size + permitted.length !== ids.size || !ids.isSupersetOf(violated)) {
+    throw new PolicyFailure('Some candidate is neither permitted nor violated.');
+  }
+}
+
+function requireKnown(permitted: readonly string[], ids: ReadonlySet<string>): void {
+  if (new Set(permitted).size !== permitted.length) throw new PolicyFailure('A candidate is permitted twice.');
+  for (const id of permitted) if (!ids.has(id)) throw new PolicyFailure(`"${id}" is permitted and was no candidate.`);
+}
+
+function candidateIds(input: PolicyInput): Set<string> {
+  const ids = new Set<string>();
+  for (const { id } of input.candidates) ids.add(id);
+  if (ids.size !== input.candidates.length) throw new PolicyFailure('Candidate ids must be unique.');
+  return ids;
+}
+
+const isStringList = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string');
+
+/** Lists of the evaluator are sets in the order of its hash; sorted they can be hashed and compared. */
+function sorted({ permitted, violations, shadow }: PolicyDecision): PolicyDecision {
+  const decision = { permitted: permitted.sort(), violations: sortedViolations(violations) };
+  if (shadow === undefined) return decision;
+  const { permitted: passing, would_deny, would_allow } = shadow;
+  return {
+    ...decision,
+    shadow: { permitted: passing.sort(), would_deny: would_deny.sort(), would_allow: would_allow.sort() },
+  };
+}
+
+function sortedViolations(violations: PolicyViolation[]): PolicyViolation[] {
+  if (violations.length < 2) return violations;
+  const keyed = violations.map((violation) => ({ violation, key: violationKey(violation) }));
+  return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ violation }) => violation);
+}
+
+const violationKey = ({ scope, kind, effect, candidate, ruleIds, values }: PolicyViolation): string =>
+  JSON.stringify([scope, kind, effect, candidate ?? null, ruleIds, values]);

@@ -1,0 +1,130 @@
+import { canonicalCidr } from '../domain/client-ip.ts';
+import { kindOf, type PolicyRule, type RuleKind, type StoredPricingValue } from '../domain/iam-rule.ts';
+import { parseUsdPerMillion } from '../domain/money.ts';
+import type { RuleType } from '../generated/types.ts';
+import type { Canonical } from './canonical-json.ts';
+import { PolicyFailure } from './policy-failure.ts';
+
+/** The rules of one type, by entry. */
+interface Section {
+  readonly rules: string[];
+  /** Names or ranges. */
+  readonly entries: Map<string, string[]>;
+  readonly prefixes: Map<string, string[]>;
+  readonly conditions: Map<string, Canonical>;
+}
+
+const NAME = /^[A-Za-z0-9._:@/-]{1,512}$/;
+const PREFIX = /^[A-Za-z0-9._:@/-]{0,511}\*$/;
+
+/**
+ * Rules as a `RuleSet` (schemas/policy/data.json): caps in integer pico-dollars per token, ranges canonical, every list of
+ * rule ids sorted. @throws PolicyFailure for a value that no stored rule can have.
+ */
+export function ruleSet(rules: readonly PolicyRule[]): Canonical {
+  const sections = new Map<RuleType, Section>();
+  for (const rule of [...rules].sort((a, b) => (a.id < b.id ? -1 : 1))) {
+    const section = sections.get(rule.ruleType) ?? emptySection();
+    sections.set(rule.ruleType, section);
+    section.rules.push(rule.id);
+    addRule(section, rule);
+  }
+  return new Map([...sections].map(([type, section]) => [type, MEMBERS[kindOf(type)](section)]));
+}
+
+const emptySection = (): Section => ({ rules: [], entries: new Map(), prefixes: new Map(), conditions: new Map() });
+
+const MEMBERS: Readonly<Record<RuleKind, (section: Section) => Canonical>> = {
+  models: ({ rules, entries, prefixes }) =>
+    new Map<string, Canonical>([
+      ['rules', rules],
+      ['exact', entries],
+      ['prefixes', new Map([...prefixes].map(([entry, listed]) => [entry, prefixEntry(entry, listed)]))],
+    ]),
+  providers: ({ rules, entries }) =>
+    new Map<string, Canonical>([
+      ['rules', rules],
+      ['exact', entries],
+    ]),
+  pricing: ({ rules, conditions }) =>
+    new Map<string, Canonical>([
+      ['rules', rules],
+      ['conditions', conditions],
+    ]),
+  ip_cidrs: ({ rules, entries }) =>
+    new Map<string, Canonical>([
+      ['rules', rules],
+      ['ranges', entries],
+    ]),
+};
+
+const prefixEntry = (entry: string, rules: string[]): Canonical =>
+  new Map<string, Canonical>([
+    ['prefix', entry.slice(0, -1)],
+    ['rules', rules],
+  ]);
+
+function addRule(section: Section, rule: PolicyRule): void {
+  try {
+    switch (rule.ruleType) {
+      case 'allow_models':
+      case 'deny_models':
+        for (const entry of someOf(rule.ruleValue.models)) {
+          if (PREFIX.test(entry)) listRule(section.prefixes, entry, rule.id);
+          else listRule(section.entries, nameEntry(entry), rule.id);
+        }
+        return;
+      case 'allow_providers':
+      case 'deny_providers':
+        for (const entry of someOf(rule.ruleValue.providers)) listRule(section.entries, nameEntry(entry), rule.id);
+        return;
+      case 'allow_pricing':
+      case 'deny_pricing':
+        section.conditions.set(rule.id, pricingCondition(rule.ruleValue));
+        return;
+      case 'allow_ip_cidrs':
+      case 'deny_ip_cidrs':
+        for (const entry of someOf(rule.ruleValue.ipCidrs)) listRule(section.entries, canonicalCidr(entry), rule.id);
+        return;
+      default:
+        throw new TypeError('The rule type is unknown.');
+    }
+  } catch (cause) {
+    throw new PolicyFailure('A stored rule is invalid.', cause);
+  }
+}
+
+/** Rules come sorted, so a repeated entry of one rule finds its id last. */
+function listRule(byEntry: Map<string, string[]>, entry: string, rule: string): void {
+  const listed = byEntry.get(entry);
+  if (listed === undefined) byEntry.set(entry, [rule]);
+  else if (listed.at(-1) !== rule) listed.push(rule);
+}
+
+function someOf(entries: readonly string[]): readonly string[] {
+  if (!Array.isArray(entries) || entries.length === 0) throw new TypeError('The list of entries is empty.');
+  return entries;
+}
+
+function nameEntry(entry: string): string {
+  if (!NAME.test(entry)) throw new TypeError(`"${entry}" is not an entry.`);
+  return entry;
+}
+
+function pricingCondition({ pricingType, maxInputPrice, maxOutputPrice, ...unknown }: StoredPricingValue): Canonical {
+  if (Object.keys(unknown).length > 0) throw new TypeError('The pricing value has an unknown field.');
+  const condition = new Map<string, Canonical>();
+  if (pricingType !== undefined) condition.set('pricing_type', knownType(pricingType));
+  if (maxInputPrice !== undefined) condition.set('max_input_price', capOf(maxInputPrice));
+  if (maxOutputPrice !== undefined) condition.set('max_output_price', capOf(maxOutputPrice));
+  if (condition.size === 0) throw new TypeError('The pricing value states no condition.');
+  return condition;
+}
+
+function knownType(type: string): string {
+  if (type !== 'free' && type !== 'paid') throw new TypeError(`"${type}" is not a pricing type.`);
+  return type;
+}
+
+/** At most 9e12, so a JSON number holds it exactly. */
+const capOf = (price: string): number => Number(parseUsdPerMillion(price));
