@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { POLICY_DIRECTORY, readBundle } from '../src/policy/bundle.ts';
-import { buildBundle, writeBundle } from './opa/build-bundle.ts';
+import { type BundleFiles, buildBundle, writeBundle } from './opa/build-bundle.ts';
 import { findOpa, MISSING_OPA } from './opa/find-opa.ts';
 import { testPolicy } from './opa/test-policy.ts';
 
@@ -18,13 +18,12 @@ function main(mode: string | undefined): void {
     if (mode !== '--check') process.exitCode = 1;
     return;
   }
-  if (mode === '--test') return testPolicy(opa);
-  const built = buildBundle(opa);
-  if (mode === '--check') return compare(built);
-  writeBundle(built);
+  if (mode === '--test') testPolicy(opa);
+  else if (mode === '--check') compare(buildBundle(opa));
+  else writeBundle(buildBundle(opa));
 }
 
-function compare(built: ReturnType<typeof buildBundle>): void {
+function compare(built: BundleFiles): void {
   for (const [name, content] of Object.entries(built)) {
     const committed = readFileSync(path.join(POLICY_DIRECTORY, 'bundle', name));
     if (!committed.equals(content)) throw new Error(`policy/bundle/${name} is not what compiling the sources gives.`);

@@ -43,11 +43,11 @@ allowing contains {"candidate": offer.candidate, "rule": rule} if {
 	_holds(condition, offer)
 }
 
-# What each candidate offers; an unknown price is absent.
+# What each candidate offers; an unknown price, or one that is no number, is an empty list.
 _offers := [{"candidate": candidate.id, "type": _type(candidate.free), "input": input_price, "output": output_price} |
 	some candidate in input.candidates
-	input_price := [price | price := candidate.input_price]
-	output_price := [price | price := candidate.output_price]
+	input_price := [price | price := candidate.input_price; is_number(price)]
+	output_price := [price | price := candidate.output_price; is_number(price)]
 ]
 
 _type(true) := "free"
@@ -78,7 +78,7 @@ _tripped(condition, offer) := array.concat(
 	),
 )
 
-_exceeded(condition, maximum, label, prices) := [concat("", [label, format_int(condition[maximum], 10)]) |
+_exceeded(condition, maximum, label, prices) := [concat("", [label, json.marshal(condition[maximum])]) |
 	not _within(condition, maximum, prices)
 ]
 
@@ -88,6 +88,7 @@ _offered(offer) := [
 	concat("", ["outputPrice=", _price(offer.output)]),
 ]
 
+# `format_int` aborts in WASM above 32 bits.
 _price([]) := "unknown"
 
-_price([price]) := format_int(price, 10)
+_price([price]) := json.marshal(price)
