@@ -1,20 +1,13 @@
 import type { Usage } from '../domain/usage.ts';
+import type { ChatChoice, ChatRequest, ChunkChoice } from '../generated/types.ts';
 import type { AddressPolicy } from '../net/address-policy.ts';
 import type { GatheredResponse, StreamedResponse } from '../net/exchange.ts';
 import type { OutboundRequest } from '../net/transport.ts';
 import type { UpstreamError } from './upstream-error.ts';
 
-export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
-
-/** The caller's chat request, parsed and validated. Fields nobody here knows are kept and forwarded. */
-export interface ChatRequest {
-  readonly model: string;
-  readonly stream?: boolean | null;
-  readonly [field: string]: unknown;
-}
-
 /** One attempt to complete a chat. */
 export interface ChatCall {
+  /** The caller's request, validated. Fields nobody here knows are in it too and are forwarded. */
   readonly request: ChatRequest;
   /** The mapping's id of the model at its provider: replaces the request's `model`. */
   readonly externalId: string;
@@ -37,26 +30,10 @@ export interface Endpoint {
   readonly secret?: string;
 }
 
-/** A choice of a whole answer, in OpenAI's form, unknown fields kept. */
-export interface UpstreamChoice {
-  readonly index: number;
-  readonly finish_reason: FinishReason;
-  readonly message: Readonly<Record<string, unknown>>;
-  readonly [field: string]: unknown;
-}
-
-/** A choice of a chunk, in OpenAI's form, unknown fields kept. The first delta of every index carries the role. */
-export interface UpstreamChunkChoice {
-  readonly index: number;
-  readonly finish_reason: FinishReason | null;
-  readonly delta: Readonly<Record<string, unknown>>;
-  readonly [field: string]: unknown;
-}
-
 interface UpstreamAnswer<Choice> {
   /** The upstream's own id of the model that answered. */
   readonly model: string | undefined;
-  /** At least one, for a whole answer; may be empty for a chunk that carries usage only. */
+  /** The first delta of every index carries the role. At least one, for a whole answer; may be empty for a chunk that carries usage only. */
   readonly choices: readonly Choice[];
   /** Absent when the provider gave none. In a stream the last one counts. */
   readonly usage: Usage | undefined;
@@ -64,8 +41,8 @@ interface UpstreamAnswer<Choice> {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-export type UpstreamCompletion = UpstreamAnswer<UpstreamChoice>;
-export type UpstreamChunk = UpstreamAnswer<UpstreamChunkChoice>;
+export type UpstreamCompletion = UpstreamAnswer<ChatChoice>;
+export type UpstreamChunk = UpstreamAnswer<ChunkChoice>;
 
 /** A pure translation between OpenAI's form and a provider's. It opens no connection, retries nothing, knows no HTTP server. */
 export interface Adapter {

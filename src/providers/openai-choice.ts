@@ -1,6 +1,8 @@
-import type { FinishReason, UpstreamChoice, UpstreamChunkChoice } from './adapter.ts';
+import type { ChatChoice, ChunkChoice, ChunkDelta, CompletionMessage, FinishReason } from '../generated/types.ts';
 import { isRecord } from './json.ts';
 import { badResponse } from './upstream-error.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
 
 /** Other words that OpenAI-compatible servers use; whatever is not known counts as a normal end. */
 const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
@@ -21,28 +23,49 @@ function finishReason(reported: string, calledTools: boolean): FinishReason {
   return reason === 'stop' && calledTools ? 'tool_calls' : reason;
 }
 
-const callsTools = (message: Readonly<Record<string, unknown>>): boolean =>
-  Array.isArray(message.tool_calls) && message.tool_calls.length > 0;
+const callsTools = (message: CompletionMessage | ChunkDelta): boolean =>
+  message.tool_calls !== undefined && message.tool_calls.length > 0;
 
-/** Servers that think aloud name the field differently; ours is `reasoning`. */
-function withReasoning(message: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const { reasoning_content: reasoning } = message;
-  return typeof reasoning === 'string' && message.reasoning === undefined ? { ...message, reasoning } : message;
+const partText = (part: unknown): string => (isRecord(part) && typeof part.text === 'string' ? part.text : '');
+
+/** Fields under our names: thoughts are `reasoning` too, a list that is null is absent, content is one text. */
+function rename(message: Fields): Fields {
+  const { reasoning_content: thoughts, tool_calls: calls, content } = message;
+  if (calls !== null && thoughts === undefined && !Array.isArray(content)) return message;
+  const { tool_calls: _, ...rest } = message;
+  const renamed: Record<string, unknown> = rest;
+  if (Array.isArray(content)) renamed.content = content.map(partText).join('');
+  if (calls !== null && calls !== undefined) renamed.tool_calls = calls;
+  if (typeof thoughts === 'string' && rest.reasoning === undefined) renamed.reasoning = thoughts;
+  return renamed;
 }
 
-const indexOf = (choice: Readonly<Record<string, unknown>>, position: number): number =>
+const isTextOrNull = (value: unknown): boolean => value === null || typeof value === 'string';
+
+/** Checks what the gateway itself reads; what else a message holds is the upstream's and passes as it came. */
+const isMessage = (message: Fields): message is Fields & CompletionMessage =>
+  isTextOrNull(message.content) && isListOfRecords(message.tool_calls);
+
+const isDelta = (delta: Fields): delta is Fields & ChunkDelta =>
+  (delta.content === undefined || isTextOrNull(delta.content)) && isListOfRecords(delta.tool_calls);
+
+const isListOfRecords = (value: unknown): boolean =>
+  value === undefined || (Array.isArray(value) && value.every((item) => isRecord(item)));
+
+const indexOf = (choice: Fields, position: number): number =>
   typeof choice.index === 'number' && Number.isSafeInteger(choice.index) && choice.index >= 0 ? choice.index : position;
 
 /** A choice of a whole answer in the normal form. @throws UpstreamError `bad_response` */
-export function normaliseChoice(choice: unknown, position: number): UpstreamChoice {
+export function normaliseChoice(choice: unknown, position: number): ChatChoice {
   if (!isRecord(choice) || !isRecord(choice.message)) throw badResponse('The provider sent a malformed answer.');
-  const { message } = choice;
+  const message = { content: null, ...rename(choice.message), role: 'assistant' };
+  if (!isMessage(message)) throw badResponse('The provider sent a malformed answer.');
   const reported = typeof choice.finish_reason === 'string' ? choice.finish_reason : 'stop';
   return {
     ...choice,
     index: indexOf(choice, position),
     finish_reason: finishReason(reported, callsTools(message)),
-    message: withReasoning(message.role === undefined ? { role: 'assistant', ...message } : message),
+    message,
   };
 }
 
@@ -53,20 +76,17 @@ export interface ChoiceState {
 }
 
 /** A choice of a chunk in the normal form; `states`, by index, is brought up to date. @throws UpstreamError `bad_response` */
-export function normaliseChunkChoice(
-  choice: unknown,
-  position: number,
-  states: Map<number, ChoiceState>,
-): UpstreamChunkChoice {
+export function normaliseChunkChoice(choice: unknown, position: number, states: Map<number, ChoiceState>): ChunkChoice {
   if (!isRecord(choice)) throw badResponse('The provider sent a malformed chunk.');
   const index = indexOf(choice, position);
-  let delta: Readonly<Record<string, unknown>> = withReasoning(isRecord(choice.delta) ? choice.delta : {});
+  let delta: Fields = isRecord(choice.delta) ? rename(choice.delta) : {};
   let state = states.get(index);
   if (state === undefined) {
     state = { calledTools: false, finished: false };
     states.set(index, state);
-    if (delta.role === undefined) delta = { role: 'assistant', ...delta };
+    delta = { ...delta, role: 'assistant' };
   }
+  if (!isDelta(delta)) throw badResponse('The provider sent a malformed chunk.');
   if (callsTools(delta)) state.calledTools = true;
   const { finish_reason: reported } = choice;
   if (typeof reported !== 'string' || reported === '') return { ...choice, index, delta, finish_reason: null };

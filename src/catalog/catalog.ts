@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Mapping } from '../domain/model.ts';
+import type { Clock } from '../domain/time.ts';
+import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
+import { type CatalogData, decodeCatalogData } from './decode.ts';
+import { type UpstreamModels, upstreamData } from './upstream-models.ts';
+
+export interface Catalog {
+  /**
+   * The active mappings that a request's `model` means: canonical id, alias, or `provider/` before either (what follows the
+   * first `/` may hold more of them). Undefined for an unknown name; empty when all of its mappings are deactivated.
+   */
+  resolve(name: string): readonly Mapping[] | undefined;
+  /** Every mapping, deactivated ones included, by id. */
+  mappings(): readonly Mapping[];
+  /** Every model, by id. */
+  models(): readonly CatalogModel[];
+  providers(): readonly CatalogProvider[];
+  /** SHA-256 in hex of all that the catalogue holds. */
+  readonly digest: string;
+  /** When the youngest of its data was taken, `YYYY-MM-DD`; empty without data files. */
+  readonly date: string;
+}
+
+export interface CatalogOptions {
+  readonly sandbox: boolean;
+  readonly upstreams: readonly UpstreamModels[];
+  readonly clock: Clock;
+}
+
+const SANDBOX_FILE = new URL('./data/sandbox.json', import.meta.url);
+
+/** Reads the data files that the options ask for and indexes them. @throws Error for a data file that is not well formed */
+export function createCatalog(options: CatalogOptions): Catalog {
+  const parts: CatalogData[] = options.upstreams.map(upstreamData);
+  if (options.sandbox) parts.push(decodeCatalogData(JSON.parse(readFileSync(SANDBOX_FILE, 'utf8'))));
+  const models = mergeModels(parts);
+  const providers = parts.flatMap((part) => part.providers).sort(byId);
+  const mappings = models.flatMap((model) => model.mappings).sort(byId);
+  const index = indexNames(models);
+  const active = activeMappings(options.clock);
+  return {
+    resolve(name) {
+      const found = index.get(name);
+      return found === undefined ? undefined : active(found);
+    },
+    mappings: () => mappings,
+    models: () => models,
+    providers: () => providers,
+    digest: digestOf({ models, providers }),
+    date:
+      parts
+        .map(({ date }) => date)
+        .sort()
+        .at(-1) ?? '',
+  };
+}
+
+const byId = (a: { id: string }, b: { id: string }): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+
+/** One model for each canonical id; a model that several parts serve has the mappings and aliases of all of them. */
+function mergeModels(parts: readonly CatalogData[]): CatalogModel[] {
+  const merged = new Map<string, CatalogModel>();
+  for (const model of parts.flatMap((part) => part.models)) {
+    const known = merged.get(model.id);
+    merged.set(
+      model.id,
+      known === undefined
+        ? model
+        : {
+            ...known,
+            ...model,
+            aliases: [...new Set([...known.aliases, ...model.aliases])],
+            mappings: [...known.mappings, ...model.mappings],
+          },
+    );
+  }
+  return [...merged.values()].map((model) => ({ ...model, mappings: model.mappings.toSorted(byId) })).sort(byId);
+}
+
+/** Every name a request may use. A canonical id wins over an alias of the same text. */
+function indexNames(models: readonly CatalogModel[]): Map<string, readonly Mapping[]> {
+  const index = new Map<string, readonly Mapping[]>();
+  for (const model of models) index.set(model.id, model.mappings);
+  for (const model of models) {
+    for (const alias of model.aliases) if (!index.has(alias)) index.set(alias, model.mappings);
+  }
+  for (const model of models) for (const mapping of model.mappings) index.set(mapping.id, [mapping]);
+  for (const model of models) {
+    for (const mapping of model.mappings) {
+      for (const name of mapping.names) {
+        const pinned = name.startsWith(`${mapping.providerId}/`);
+        if (pinned && !index.has(name)) index.set(name, [mapping]);
+      }
+    }
+  }
+  return index;
+}
+
+/** The mappings whose deactivation, if any, lies ahead. Nothing is copied where nothing is ever deactivated. */
+function activeMappings(clock: Clock): (mappings: readonly Mapping[]) => readonly Mapping[] {
+  const ends = new WeakMap<Mapping, number>();
+  const endOf = (mapping: Mapping, deactivatedAt: string): number => {
+    const known = ends.get(mapping);
+    if (known !== undefined) return known;
+    const end = Date.parse(deactivatedAt);
+    ends.set(mapping, end);
+    return end;
+  };
+  const isActive = (mapping: Mapping): boolean =>
+    mapping.deactivatedAt === undefined || endOf(mapping, mapping.deactivatedAt) > clock.now();
+  return (mappings) => (mappings.every(isActive) ? mappings : mappings.filter(isActive));
+}
+
+function digestOf(content: unknown): string {
+  const text = JSON.stringify(content, (_key, value: unknown) =>
+    typeof value === 'bigint' ? value.toString() : value,
+  );
+  return createHash('sha256').update(text).digest('hex');
+}

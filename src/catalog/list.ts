@@ -1,0 +1,168 @@
+import { isFree, type Mapping } from '../domain/model.ts';
+import type { Model, ModelList, ModelMapping, Stability } from '../generated/types.ts';
+import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
+import { comparePrice } from './cheapest.ts';
+import { mappingPricing, modelPricing } from './list-pricing.ts';
+
+/** Query of `GET /v1/models`. */
+export interface ModelListOptions {
+  readonly includeDeactivated: boolean;
+  readonly excludeDeprecated: boolean;
+  /** Only what a provider serves that is known not to train on API data. */
+  readonly noTraining: boolean;
+  /** One entry per mapping, under the id `provider/model`. */
+  readonly mapped: boolean;
+}
+
+/**
+ * The answer of `GET /v1/models` (decisions.md, section 6). A caller that may not use every mapping passes models that hold
+ * only those he may; a model without any is left out.
+ * @param now epoch milliseconds
+ */
+export function modelList(
+  models: readonly CatalogModel[],
+  providers: readonly CatalogProvider[],
+  options: ModelListOptions,
+  now: number,
+): ModelList {
+  const byId = new Map(providers.map((provider) => [provider.id, provider]));
+  const data: Model[] = [];
+  for (const model of models) {
+    const mappings = options.noTraining
+      ? model.mappings.filter(({ providerId }) => byId.get(providerId)?.trainsOnData === false)
+      : model.mappings;
+    if (options.mapped) {
+      for (const mapping of mappings) {
+        const name = `${model.name} (${byId.get(mapping.providerId)?.name ?? mapping.providerId})`;
+        if (isListed([mapping], options, now)) data.push(mappedEntry(model, mapping, name));
+      }
+    } else if (isListed(mappings, options, now)) {
+      data.push(aggregatedEntry(model, mappings, options, now));
+    }
+  }
+  return { object: 'list', data };
+}
+
+const isPast = (date: string | undefined, now: number): boolean => date !== undefined && Date.parse(date) <= now;
+
+/** A group is deactivated (deprecated) when every mapping in it is past that date. */
+function isListed(mappings: readonly Mapping[], options: ModelListOptions, now: number): boolean {
+  if (mappings.length === 0) return false;
+  if (!options.includeDeactivated && mappings.every((mapping) => isPast(mapping.deactivatedAt, now))) return false;
+  return !(options.excludeDeprecated && mappings.every((mapping) => isPast(mapping.deprecatedAt, now)));
+}
+
+/** Figures are those of the active mappings; of all of them where none is active. */
+function aggregatedEntry(
+  model: CatalogModel,
+  mappings: readonly Mapping[],
+  options: ModelListOptions,
+  now: number,
+): Model {
+  const active = mappings.filter((mapping) => !isPast(mapping.deactivatedAt, now));
+  const counted = active.length > 0 ? active : mappings;
+  return {
+    ...entry(model, counted, mappings),
+    id: model.id,
+    owned_by: model.family,
+    name: model.name,
+    display_name: model.name,
+    aliases: [...model.aliases],
+    description: model.description,
+    providers: (options.includeDeactivated ? mappings : counted).map(mappingEntry),
+  };
+}
+
+function mappedEntry(model: CatalogModel, mapping: Mapping, name: string): Model {
+  return {
+    ...entry(model, [mapping], [mapping]),
+    id: mapping.id,
+    owned_by: mapping.providerId,
+    name,
+    display_name: name,
+    aliases: mapping.names.filter((other) => other !== mapping.id && other.startsWith(`${mapping.providerId}/`)),
+    description: model.description,
+    providers: [mappingEntry(mapping)],
+  };
+}
+
+type Figures = Omit<Model, 'id' | 'owned_by' | 'name' | 'display_name' | 'aliases' | 'description' | 'providers'>;
+
+/** @param counted the mappings whose figures count, at least one @param all those whose dates count */
+function entry(model: CatalogModel, counted: readonly Mapping[], all: readonly Mapping[]): Figures {
+  const [cheapest] = counted.toSorted(comparePrice);
+  const contextLength = maximum(counted.map((mapping) => mapping.contextLength));
+  const maxOutput = minimum(counted.map((mapping) => mapping.maxOutput));
+  const parameters = union(counted.map((mapping) => mapping.supportedParameters ?? []));
+  const deprecatedAt = lastDate(all.map((mapping) => mapping.deprecatedAt));
+  const deactivatedAt = lastDate(all.map((mapping) => mapping.deactivatedAt));
+  return {
+    object: 'model',
+    created: model.created,
+    family: model.family,
+    architecture: {
+      input_modalities: union(counted.map((mapping) => mapping.inputModalities)),
+      output_modalities: union(counted.map((mapping) => mapping.outputModalities)),
+      ...(model.tokenizer === undefined ? {} : { tokenizer: model.tokenizer }),
+    },
+    ...(model.moderated === undefined ? {} : { top_provider: { is_moderated: model.moderated } }),
+    pricing: cheapest === undefined ? {} : modelPricing(cheapest.prices),
+    ...(contextLength === undefined ? {} : { context_length: contextLength }),
+    ...(maxOutput === undefined ? {} : { max_output: maxOutput }),
+    ...(parameters.length === 0 ? {} : { supported_parameters: parameters }),
+    json_output: counted.some((mapping) => mapping.jsonOutput),
+    structured_outputs: counted.some((mapping) => mapping.structuredOutputs),
+    free: counted.some(isFree),
+    ...(deprecatedAt === undefined ? {} : { deprecated_at: deprecatedAt }),
+    ...(deactivatedAt === undefined ? {} : { deactivated_at: deactivatedAt }),
+    stability: mostStable(counted),
+  };
+}
+
+function mappingEntry(mapping: Mapping): ModelMapping {
+  return {
+    providerId: mapping.providerId,
+    externalId: mapping.externalId,
+    pricing: mappingPricing(mapping.prices),
+    streaming: mapping.streaming,
+    vision: mapping.vision,
+    tools: mapping.tools,
+    parallelToolCalls: mapping.parallelToolCalls,
+    reasoning: mapping.reasoning,
+    ...(mapping.reasoningEfforts === undefined ? {} : { reasoning_efforts: mapping.reasoningEfforts.filter(isEffort) }),
+    ...(mapping.maxOutput === undefined ? {} : { max_output: mapping.maxOutput }),
+    stability: mapping.stability,
+  };
+}
+
+const EFFORTS: readonly string[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+
+type Effort = NonNullable<ModelMapping['reasoning_efforts']>[number];
+
+const isEffort = (effort: string): effort is Effort => EFFORTS.includes(effort);
+
+const known = (values: readonly (number | undefined)[]): number[] => values.filter((value) => value !== undefined);
+
+function maximum(values: readonly (number | undefined)[]): number | undefined {
+  const numbers = known(values);
+  return numbers.length === 0 ? undefined : Math.max(...numbers);
+}
+
+function minimum(values: readonly (number | undefined)[]): number | undefined {
+  const numbers = known(values);
+  return numbers.length === 0 ? undefined : Math.min(...numbers);
+}
+
+const union = (lists: readonly (readonly string[])[]): string[] => [...new Set(lists.flat())];
+
+/** The day on which the last of them is past; absent while one has none. */
+function lastDate(dates: readonly (string | undefined)[]): string | undefined {
+  const stated = dates.filter((date) => date !== undefined);
+  return stated.length < dates.length ? undefined : stated.toSorted((a, b) => Date.parse(a) - Date.parse(b)).at(-1);
+}
+
+const STABILITIES: readonly Stability[] = ['stable', 'beta', 'unstable', 'experimental'];
+
+/** A caller gets the best of them. */
+const mostStable = (mappings: readonly Mapping[]): Stability =>
+  STABILITIES.find((stability) => mappings.some((mapping) => mapping.stability === stability)) ?? 'experimental';

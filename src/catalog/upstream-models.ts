@@ -1,0 +1,68 @@
+import type { Mapping, Prices } from '../domain/model.ts';
+import type { CatalogModel } from './catalog-model.ts';
+import type { CatalogData } from './decode.ts';
+
+/** An upstream of the environment, as far as the catalogue is concerned. */
+export interface UpstreamModels {
+  readonly name: string;
+  /** The upstream's own ids. */
+  readonly models: readonly string[];
+  /** By upstream id; absent: unknown. */
+  readonly prices?: Readonly<Record<string, Prices>> | undefined;
+}
+
+/**
+ * The catalogue of an upstream that the environment names. Of its models nothing is known but the id, and the prices if the
+ * operator states them: so they claim no capability beyond text.
+ */
+export function upstreamData(upstream: UpstreamModels): CatalogData {
+  return {
+    date: '',
+    providers: [{ id: upstream.name, name: upstream.name }],
+    models: upstream.models.map((externalId) =>
+      upstreamModel(upstream.name, externalId, upstream.prices?.[externalId]),
+    ),
+  };
+}
+
+/**
+ * Canonical model ids hold no `/`: an upstream id that does stands under its text with `--` instead, and as itself behind
+ * the provider. It is no bare name: there its first part would name a provider.
+ */
+function upstreamModel(providerId: string, externalId: string, prices: Prices = {}): CatalogModel {
+  const id = externalId.replaceAll('/', '--');
+  return {
+    id,
+    name: externalId,
+    aliases: [],
+    description: `${externalId} at ${providerId}.`,
+    family: providerId,
+    created: 0,
+    mappings: [upstreamMapping(providerId, id, externalId, prices)],
+  };
+}
+
+function upstreamMapping(providerId: string, modelId: string, externalId: string, prices: Prices): Mapping {
+  const id = `${providerId}/${modelId}`;
+  return {
+    id,
+    providerId,
+    modelId,
+    externalId,
+    custom: false,
+    names: [...new Set([modelId, id, `${providerId}/${externalId}`])],
+    providerNames: [providerId],
+    prices,
+    freeFlag: false,
+    inputModalities: ['text'],
+    outputModalities: ['text'],
+    streaming: true,
+    vision: false,
+    tools: false,
+    parallelToolCalls: false,
+    reasoning: false,
+    jsonOutput: false,
+    structuredOutputs: false,
+    stability: 'stable',
+  };
+}
