@@ -15,12 +15,22 @@ import type {
   CompletionMessage,
   ContentPart,
   CostDetails,
+  Deletion,
+  Environment,
   ErrorEnvelope,
   FinishReason,
   FunctionDefinition,
   IamRule,
   IpCidrsValue,
   IpRules,
+  KeyAnswer,
+  KeyCreate,
+  KeyKind,
+  KeyList,
+  KeyPatch,
+  KeyRecord,
+  KeyState,
+  KeyStatus,
   MessageToolCall,
   Model,
   ModelList,
@@ -28,6 +38,7 @@ import type {
   ModelPricing,
   ModelRules,
   ModelsValue,
+  PeriodDurationUnit,
   PolicyCandidate,
   PolicyData,
   PolicyDecision,
@@ -44,8 +55,12 @@ import type {
   ProvidersValue,
   ResponseFormat,
   RoutingAttempt,
+  RuleAnswer,
+  RuleCreate,
   RuleIds,
+  RuleList,
   RuleMode,
+  RulePatch,
   RuleSet,
   RuleStatus,
   RuleType,
@@ -54,6 +69,7 @@ import type {
   SubjectRules,
   ToolCall,
   ToolChoice,
+  UsdAmount,
 } from './types.ts';
 
 export interface ValidationError {
@@ -86,12 +102,22 @@ export declare const validateCompletionImage: Validator<CompletionImage>;
 export declare const validateCompletionMessage: Validator<CompletionMessage>;
 export declare const validateContentPart: Validator<ContentPart>;
 export declare const validateCostDetails: Validator<CostDetails>;
+export declare const validateDeletion: Validator<Deletion>;
+export declare const validateEnvironment: Validator<Environment>;
 export declare const validateErrorEnvelope: Validator<ErrorEnvelope>;
 export declare const validateFinishReason: Validator<FinishReason>;
 export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
 export declare const validateIamRule: Validator<IamRule>;
 export declare const validateIpCidrsValue: Validator<IpCidrsValue>;
 export declare const validateIpRules: Validator<IpRules>;
+export declare const validateKeyAnswer: Validator<KeyAnswer>;
+export declare const validateKeyCreate: Validator<KeyCreate>;
+export declare const validateKeyKind: Validator<KeyKind>;
+export declare const validateKeyList: Validator<KeyList>;
+export declare const validateKeyPatch: Validator<KeyPatch>;
+export declare const validateKeyRecord: Validator<KeyRecord>;
+export declare const validateKeyState: Validator<KeyState>;
+export declare const validateKeyStatus: Validator<KeyStatus>;
 export declare const validateMessageToolCall: Validator<MessageToolCall>;
 export declare const validateModel: Validator<Model>;
 export declare const validateModelList: Validator<ModelList>;
@@ -99,6 +125,7 @@ export declare const validateModelMapping: Validator<ModelMapping>;
 export declare const validateModelPricing: Validator<ModelPricing>;
 export declare const validateModelRules: Validator<ModelRules>;
 export declare const validateModelsValue: Validator<ModelsValue>;
+export declare const validatePeriodDurationUnit: Validator<PeriodDurationUnit>;
 export declare const validatePolicyCandidate: Validator<PolicyCandidate>;
 export declare const validatePolicyData: Validator<PolicyData>;
 export declare const validatePolicyDecision: Validator<PolicyDecision>;
@@ -115,8 +142,12 @@ export declare const validateProviderRules: Validator<ProviderRules>;
 export declare const validateProvidersValue: Validator<ProvidersValue>;
 export declare const validateResponseFormat: Validator<ResponseFormat>;
 export declare const validateRoutingAttempt: Validator<RoutingAttempt>;
+export declare const validateRuleAnswer: Validator<RuleAnswer>;
+export declare const validateRuleCreate: Validator<RuleCreate>;
 export declare const validateRuleIds: Validator<RuleIds>;
+export declare const validateRuleList: Validator<RuleList>;
 export declare const validateRuleMode: Validator<RuleMode>;
+export declare const validateRulePatch: Validator<RulePatch>;
 export declare const validateRuleSet: Validator<RuleSet>;
 export declare const validateRuleStatus: Validator<RuleStatus>;
 export declare const validateRuleType: Validator<RuleType>;
@@ -125,3 +156,4 @@ export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;
 export declare const validateToolCall: Validator<ToolCall>;
 export declare const validateToolChoice: Validator<ToolChoice>;
+export declare const validateUsdAmount: Validator<UsdAmount>;

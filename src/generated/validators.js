@@ -2,8 +2,172 @@
 import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url);
 
-export const validateIamRule = validate52;
-const schema19 = {
+export const validateUsdAmount = validate52;
+const schema19 = { type: 'string', pattern: '^(0|[1-9][0-9]{0,6})(\\.[0-9]{1,12})?$', $id: 'UsdAmount' };
+const pattern3 = new RegExp('^(0|[1-9][0-9]{0,6})(\\.[0-9]{1,12})?$', 'u');
+
+function validate52(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="UsdAmount" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate52.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (typeof data === 'string') {
+      if (!pattern3.test(data)) {
+        validate52.errors = [
+          {
+            instancePath,
+            schemaPath: '#/pattern',
+            keyword: 'pattern',
+            params: { pattern: '^(0|[1-9][0-9]{0,6})(\\.[0-9]{1,12})?$' },
+            message: 'must match pattern "' + '^(0|[1-9][0-9]{0,6})(\\.[0-9]{1,12})?$' + '"',
+          },
+        ];
+        return false;
+      }
+    } else {
+      validate52.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
+      ];
+      return false;
+    }
+  }
+  validate52.errors = vErrors;
+  return errors === 0;
+}
+validate52.evaluated = { dynamicProps: false, dynamicItems: false };
+
+export const validateDeletion = validate53;
+const schema20 = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['id', 'deleted'],
+  properties: { id: { type: 'string' }, deleted: { type: 'boolean', const: true } },
+  $id: 'Deletion',
+};
+
+function validate53(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="Deletion" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate53.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if ((data.id === undefined && (missing0 = 'id')) || (data.deleted === undefined && (missing0 = 'deleted'))) {
+        validate53.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!(key0 === 'id' || key0 === 'deleted')) {
+            validate53.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.id !== undefined) {
+            const _errs2 = errors;
+            if (typeof data.id !== 'string') {
+              validate53.errors = [
+                {
+                  instancePath: instancePath + '/id',
+                  schemaPath: '#/properties/id/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.deleted !== undefined) {
+              let data1 = data.deleted;
+              const _errs4 = errors;
+              if (typeof data1 !== 'boolean') {
+                validate53.errors = [
+                  {
+                    instancePath: instancePath + '/deleted',
+                    schemaPath: '#/properties/deleted/type',
+                    keyword: 'type',
+                    params: { type: 'boolean' },
+                    message: 'must be boolean',
+                  },
+                ];
+                return false;
+              }
+              if (true !== data1) {
+                validate53.errors = [
+                  {
+                    instancePath: instancePath + '/deleted',
+                    schemaPath: '#/properties/deleted/const',
+                    keyword: 'const',
+                    params: { allowedValue: true },
+                    message: 'must be equal to constant',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+          }
+        }
+      }
+    } else {
+      validate53.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate53.errors = vErrors;
+  return errors === 0;
+}
+validate53.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateIamRule = validate54;
+const schema21 = {
   type: 'object',
   additionalProperties: false,
   required: ['id', 'createdAt', 'updatedAt', 'ruleType', 'ruleValue', 'status', 'mode', 'description'],
@@ -23,7 +187,7 @@ const schema19 = {
   $id: 'IamRule',
 };
 const func1 = Object.prototype.hasOwnProperty;
-const schema20 = {
+const schema22 = {
   type: 'string',
   enum: [
     'allow_models',
@@ -38,14 +202,14 @@ const schema20 = {
   $id: 'RuleType',
 };
 
-function validate53(
+function validate55(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="RuleType" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate53.evaluated;
+  const evaluated0 = validate55.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -53,7 +217,7 @@ function validate53(
     evaluated0.items = undefined;
   }
   if (typeof data !== 'string') {
-    validate53.errors = [
+    validate55.errors = [
       { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
     ];
     return false;
@@ -70,27 +234,27 @@ function validate53(
       data === 'deny_ip_cidrs'
     )
   ) {
-    validate53.errors = [
+    validate55.errors = [
       {
         instancePath,
         schemaPath: '#/enum',
         keyword: 'enum',
-        params: { allowedValues: schema20.enum },
+        params: { allowedValues: schema22.enum },
         message: 'must be equal to one of the allowed values',
       },
     ];
     return false;
   }
-  validate53.errors = vErrors;
+  validate55.errors = vErrors;
   return errors === 0;
 }
-validate53.evaluated = { dynamicProps: false, dynamicItems: false };
+validate55.evaluated = { dynamicProps: false, dynamicItems: false };
 
-const schema21 = {
+const schema23 = {
   anyOf: [{ $ref: 'ModelsValue' }, { $ref: 'ProvidersValue' }, { $ref: 'PricingValue' }, { $ref: 'IpCidrsValue' }],
   $id: 'RuleValue',
 };
-const schema22 = {
+const schema24 = {
   type: 'object',
   additionalProperties: false,
   required: ['models'],
@@ -104,16 +268,16 @@ const schema22 = {
   },
   $id: 'ModelsValue',
 };
-const pattern3 = new RegExp('^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$', 'u');
+const pattern4 = new RegExp('^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$', 'u');
 
-function validate56(
+function validate58(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ModelsValue" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate56.evaluated;
+  const evaluated0 = validate58.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -124,7 +288,7 @@ function validate56(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.models === undefined && (missing0 = 'models')) {
-        validate56.errors = [
+        validate58.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -138,7 +302,7 @@ function validate56(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'models')) {
-            validate56.errors = [
+            validate58.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -158,7 +322,7 @@ function validate56(
             if (errors === _errs2) {
               if (Array.isArray(data0)) {
                 if (data0.length > 1000) {
-                  validate56.errors = [
+                  validate58.errors = [
                     {
                       instancePath: instancePath + '/models',
                       schemaPath: '#/properties/models/maxItems',
@@ -170,7 +334,7 @@ function validate56(
                   return false;
                 } else {
                   if (data0.length < 1) {
-                    validate56.errors = [
+                    validate58.errors = [
                       {
                         instancePath: instancePath + '/models',
                         schemaPath: '#/properties/models/minItems',
@@ -188,8 +352,8 @@ function validate56(
                       const _errs4 = errors;
                       if (errors === _errs4) {
                         if (typeof data1 === 'string') {
-                          if (!pattern3.test(data1)) {
-                            validate56.errors = [
+                          if (!pattern4.test(data1)) {
+                            validate58.errors = [
                               {
                                 instancePath: instancePath + '/models/' + i0,
                                 schemaPath: '#/properties/models/items/pattern',
@@ -204,7 +368,7 @@ function validate56(
                             return false;
                           }
                         } else {
-                          validate56.errors = [
+                          validate58.errors = [
                             {
                               instancePath: instancePath + '/models/' + i0,
                               schemaPath: '#/properties/models/items/type',
@@ -224,168 +388,10 @@ function validate56(
                   }
                 }
               } else {
-                validate56.errors = [
+                validate58.errors = [
                   {
                     instancePath: instancePath + '/models',
                     schemaPath: '#/properties/models/type',
-                    keyword: 'type',
-                    params: { type: 'array' },
-                    message: 'must be array',
-                  },
-                ];
-                return false;
-              }
-            }
-          }
-        }
-      }
-    } else {
-      validate56.errors = [
-        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
-      ];
-      return false;
-    }
-  }
-  validate56.errors = vErrors;
-  return errors === 0;
-}
-validate56.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
-
-const schema23 = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['providers'],
-  properties: {
-    providers: {
-      type: 'array',
-      minItems: 1,
-      maxItems: 1000,
-      items: { type: 'string', pattern: '^[A-Za-z0-9._:@/-]{1,512}$' },
-    },
-  },
-  $id: 'ProvidersValue',
-};
-const pattern4 = new RegExp('^[A-Za-z0-9._:@/-]{1,512}$', 'u');
-
-function validate58(
-  data,
-  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
-) {
-  /*# sourceURL="ProvidersValue" */
-  let vErrors = null;
-  let errors = 0;
-  const evaluated0 = validate58.evaluated;
-  if (evaluated0.dynamicProps) {
-    evaluated0.props = undefined;
-  }
-  if (evaluated0.dynamicItems) {
-    evaluated0.items = undefined;
-  }
-  if (errors === 0) {
-    if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing0;
-      if (data.providers === undefined && (missing0 = 'providers')) {
-        validate58.errors = [
-          {
-            instancePath,
-            schemaPath: '#/required',
-            keyword: 'required',
-            params: { missingProperty: missing0 },
-            message: "must have required property '" + missing0 + "'",
-          },
-        ];
-        return false;
-      } else {
-        const _errs1 = errors;
-        for (const key0 in data) {
-          if (!(key0 === 'providers')) {
-            validate58.errors = [
-              {
-                instancePath,
-                schemaPath: '#/additionalProperties',
-                keyword: 'additionalProperties',
-                params: { additionalProperty: key0 },
-                message: 'must NOT have additional properties',
-              },
-            ];
-            return false;
-            break;
-          }
-        }
-        if (_errs1 === errors) {
-          if (data.providers !== undefined) {
-            let data0 = data.providers;
-            const _errs2 = errors;
-            if (errors === _errs2) {
-              if (Array.isArray(data0)) {
-                if (data0.length > 1000) {
-                  validate58.errors = [
-                    {
-                      instancePath: instancePath + '/providers',
-                      schemaPath: '#/properties/providers/maxItems',
-                      keyword: 'maxItems',
-                      params: { limit: 1000 },
-                      message: 'must NOT have more than 1000 items',
-                    },
-                  ];
-                  return false;
-                } else {
-                  if (data0.length < 1) {
-                    validate58.errors = [
-                      {
-                        instancePath: instancePath + '/providers',
-                        schemaPath: '#/properties/providers/minItems',
-                        keyword: 'minItems',
-                        params: { limit: 1 },
-                        message: 'must NOT have fewer than 1 items',
-                      },
-                    ];
-                    return false;
-                  } else {
-                    var valid1 = true;
-                    const len0 = data0.length;
-                    for (let i0 = 0; i0 < len0; i0++) {
-                      let data1 = data0[i0];
-                      const _errs4 = errors;
-                      if (errors === _errs4) {
-                        if (typeof data1 === 'string') {
-                          if (!pattern4.test(data1)) {
-                            validate58.errors = [
-                              {
-                                instancePath: instancePath + '/providers/' + i0,
-                                schemaPath: '#/properties/providers/items/pattern',
-                                keyword: 'pattern',
-                                params: { pattern: '^[A-Za-z0-9._:@/-]{1,512}$' },
-                                message: 'must match pattern "' + '^[A-Za-z0-9._:@/-]{1,512}$' + '"',
-                              },
-                            ];
-                            return false;
-                          }
-                        } else {
-                          validate58.errors = [
-                            {
-                              instancePath: instancePath + '/providers/' + i0,
-                              schemaPath: '#/properties/providers/items/type',
-                              keyword: 'type',
-                              params: { type: 'string' },
-                              message: 'must be string',
-                            },
-                          ];
-                          return false;
-                        }
-                      }
-                      var valid1 = _errs4 === errors;
-                      if (!valid1) {
-                        break;
-                      }
-                    }
-                  }
-                }
-              } else {
-                validate58.errors = [
-                  {
-                    instancePath: instancePath + '/providers',
-                    schemaPath: '#/properties/providers/type',
                     keyword: 'type',
                     params: { type: 'array' },
                     message: 'must be array',
@@ -409,55 +415,27 @@ function validate58(
 }
 validate58.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema24 = {
+const schema25 = {
   type: 'object',
   additionalProperties: false,
-  minProperties: 1,
+  required: ['providers'],
   properties: {
-    pricingType: { type: 'string', enum: ['free', 'paid'] },
-    maxInputPrice: { $ref: 'PriceCap' },
-    maxOutputPrice: { $ref: 'PriceCap' },
+    providers: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 1000,
+      items: { type: 'string', pattern: '^[A-Za-z0-9._:@/-]{1,512}$' },
+    },
   },
-  $id: 'PricingValue',
+  $id: 'ProvidersValue',
 };
-const schema25 = { type: ['string', 'number'], $id: 'PriceCap' };
-
-function validate61(
-  data,
-  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
-) {
-  /*# sourceURL="PriceCap" */
-  let vErrors = null;
-  let errors = 0;
-  const evaluated0 = validate61.evaluated;
-  if (evaluated0.dynamicProps) {
-    evaluated0.props = undefined;
-  }
-  if (evaluated0.dynamicItems) {
-    evaluated0.items = undefined;
-  }
-  if (typeof data !== 'string' && !(typeof data == 'number' && isFinite(data))) {
-    validate61.errors = [
-      {
-        instancePath,
-        schemaPath: '#/type',
-        keyword: 'type',
-        params: { type: schema25.type },
-        message: 'must be string,number',
-      },
-    ];
-    return false;
-  }
-  validate61.errors = vErrors;
-  return errors === 0;
-}
-validate61.evaluated = { dynamicProps: false, dynamicItems: false };
+const pattern5 = new RegExp('^[A-Za-z0-9._:@/-]{1,512}$', 'u');
 
 function validate60(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
-  /*# sourceURL="PricingValue" */
+  /*# sourceURL="ProvidersValue" */
   let vErrors = null;
   let errors = 0;
   const evaluated0 = validate60.evaluated;
@@ -469,21 +447,22 @@ function validate60(
   }
   if (errors === 0) {
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      if (Object.keys(data).length < 1) {
+      let missing0;
+      if (data.providers === undefined && (missing0 = 'providers')) {
         validate60.errors = [
           {
             instancePath,
-            schemaPath: '#/minProperties',
-            keyword: 'minProperties',
-            params: { limit: 1 },
-            message: 'must NOT have fewer than 1 properties',
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
           },
         ];
         return false;
       } else {
         const _errs1 = errors;
         for (const key0 in data) {
-          if (!(key0 === 'pricingType' || key0 === 'maxInputPrice' || key0 === 'maxOutputPrice')) {
+          if (!(key0 === 'providers')) {
             validate60.errors = [
               {
                 instancePath,
@@ -498,74 +477,85 @@ function validate60(
           }
         }
         if (_errs1 === errors) {
-          if (data.pricingType !== undefined) {
-            let data0 = data.pricingType;
+          if (data.providers !== undefined) {
+            let data0 = data.providers;
             const _errs2 = errors;
-            if (typeof data0 !== 'string') {
-              validate60.errors = [
-                {
-                  instancePath: instancePath + '/pricingType',
-                  schemaPath: '#/properties/pricingType/type',
-                  keyword: 'type',
-                  params: { type: 'string' },
-                  message: 'must be string',
-                },
-              ];
-              return false;
-            }
-            if (!(data0 === 'free' || data0 === 'paid')) {
-              validate60.errors = [
-                {
-                  instancePath: instancePath + '/pricingType',
-                  schemaPath: '#/properties/pricingType/enum',
-                  keyword: 'enum',
-                  params: { allowedValues: schema24.properties.pricingType.enum },
-                  message: 'must be equal to one of the allowed values',
-                },
-              ];
-              return false;
-            }
-            var valid0 = _errs2 === errors;
-          } else {
-            var valid0 = true;
-          }
-          if (valid0) {
-            if (data.maxInputPrice !== undefined) {
-              const _errs4 = errors;
-              if (
-                !validate61(data.maxInputPrice, {
-                  instancePath: instancePath + '/maxInputPrice',
-                  parentData: data,
-                  parentDataProperty: 'maxInputPrice',
-                  rootData,
-                  dynamicAnchors,
-                })
-              ) {
-                vErrors = vErrors === null ? validate61.errors : vErrors.concat(validate61.errors);
-                errors = vErrors.length;
-              }
-              var valid0 = _errs4 === errors;
-            } else {
-              var valid0 = true;
-            }
-            if (valid0) {
-              if (data.maxOutputPrice !== undefined) {
-                const _errs5 = errors;
-                if (
-                  !validate61(data.maxOutputPrice, {
-                    instancePath: instancePath + '/maxOutputPrice',
-                    parentData: data,
-                    parentDataProperty: 'maxOutputPrice',
-                    rootData,
-                    dynamicAnchors,
-                  })
-                ) {
-                  vErrors = vErrors === null ? validate61.errors : vErrors.concat(validate61.errors);
-                  errors = vErrors.length;
+            if (errors === _errs2) {
+              if (Array.isArray(data0)) {
+                if (data0.length > 1000) {
+                  validate60.errors = [
+                    {
+                      instancePath: instancePath + '/providers',
+                      schemaPath: '#/properties/providers/maxItems',
+                      keyword: 'maxItems',
+                      params: { limit: 1000 },
+                      message: 'must NOT have more than 1000 items',
+                    },
+                  ];
+                  return false;
+                } else {
+                  if (data0.length < 1) {
+                    validate60.errors = [
+                      {
+                        instancePath: instancePath + '/providers',
+                        schemaPath: '#/properties/providers/minItems',
+                        keyword: 'minItems',
+                        params: { limit: 1 },
+                        message: 'must NOT have fewer than 1 items',
+                      },
+                    ];
+                    return false;
+                  } else {
+                    var valid1 = true;
+                    const len0 = data0.length;
+                    for (let i0 = 0; i0 < len0; i0++) {
+                      let data1 = data0[i0];
+                      const _errs4 = errors;
+                      if (errors === _errs4) {
+                        if (typeof data1 === 'string') {
+                          if (!pattern5.test(data1)) {
+                            validate60.errors = [
+                              {
+                                instancePath: instancePath + '/providers/' + i0,
+                                schemaPath: '#/properties/providers/items/pattern',
+                                keyword: 'pattern',
+                                params: { pattern: '^[A-Za-z0-9._:@/-]{1,512}$' },
+                                message: 'must match pattern "' + '^[A-Za-z0-9._:@/-]{1,512}$' + '"',
+                              },
+                            ];
+                            return false;
+                          }
+                        } else {
+                          validate60.errors = [
+                            {
+                              instancePath: instancePath + '/providers/' + i0,
+                              schemaPath: '#/properties/providers/items/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                      }
+                      var valid1 = _errs4 === errors;
+                      if (!valid1) {
+                        break;
+                      }
+                    }
+                  }
                 }
-                var valid0 = _errs5 === errors;
               } else {
-                var valid0 = true;
+                validate60.errors = [
+                  {
+                    instancePath: instancePath + '/providers',
+                    schemaPath: '#/properties/providers/type',
+                    keyword: 'type',
+                    params: { type: 'array' },
+                    message: 'must be array',
+                  },
+                ];
+                return false;
               }
             }
           }
@@ -586,6 +576,180 @@ validate60.evaluated = { props: true, dynamicProps: false, dynamicItems: false }
 const schema26 = {
   type: 'object',
   additionalProperties: false,
+  minProperties: 1,
+  properties: {
+    pricingType: { type: 'string', enum: ['free', 'paid'] },
+    maxInputPrice: { $ref: 'PriceCap' },
+    maxOutputPrice: { $ref: 'PriceCap' },
+  },
+  $id: 'PricingValue',
+};
+const schema27 = { type: ['string', 'number'], $id: 'PriceCap' };
+
+function validate63(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="PriceCap" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate63.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (typeof data !== 'string' && !(typeof data == 'number' && isFinite(data))) {
+    validate63.errors = [
+      {
+        instancePath,
+        schemaPath: '#/type',
+        keyword: 'type',
+        params: { type: schema27.type },
+        message: 'must be string,number',
+      },
+    ];
+    return false;
+  }
+  validate63.errors = vErrors;
+  return errors === 0;
+}
+validate63.evaluated = { dynamicProps: false, dynamicItems: false };
+
+function validate62(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="PricingValue" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate62.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      if (Object.keys(data).length < 1) {
+        validate62.errors = [
+          {
+            instancePath,
+            schemaPath: '#/minProperties',
+            keyword: 'minProperties',
+            params: { limit: 1 },
+            message: 'must NOT have fewer than 1 properties',
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!(key0 === 'pricingType' || key0 === 'maxInputPrice' || key0 === 'maxOutputPrice')) {
+            validate62.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.pricingType !== undefined) {
+            let data0 = data.pricingType;
+            const _errs2 = errors;
+            if (typeof data0 !== 'string') {
+              validate62.errors = [
+                {
+                  instancePath: instancePath + '/pricingType',
+                  schemaPath: '#/properties/pricingType/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            if (!(data0 === 'free' || data0 === 'paid')) {
+              validate62.errors = [
+                {
+                  instancePath: instancePath + '/pricingType',
+                  schemaPath: '#/properties/pricingType/enum',
+                  keyword: 'enum',
+                  params: { allowedValues: schema26.properties.pricingType.enum },
+                  message: 'must be equal to one of the allowed values',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.maxInputPrice !== undefined) {
+              const _errs4 = errors;
+              if (
+                !validate63(data.maxInputPrice, {
+                  instancePath: instancePath + '/maxInputPrice',
+                  parentData: data,
+                  parentDataProperty: 'maxInputPrice',
+                  rootData,
+                  dynamicAnchors,
+                })
+              ) {
+                vErrors = vErrors === null ? validate63.errors : vErrors.concat(validate63.errors);
+                errors = vErrors.length;
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.maxOutputPrice !== undefined) {
+                const _errs5 = errors;
+                if (
+                  !validate63(data.maxOutputPrice, {
+                    instancePath: instancePath + '/maxOutputPrice',
+                    parentData: data,
+                    parentDataProperty: 'maxOutputPrice',
+                    rootData,
+                    dynamicAnchors,
+                  })
+                ) {
+                  vErrors = vErrors === null ? validate63.errors : vErrors.concat(validate63.errors);
+                  errors = vErrors.length;
+                }
+                var valid0 = _errs5 === errors;
+              } else {
+                var valid0 = true;
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate62.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate62.errors = vErrors;
+  return errors === 0;
+}
+validate62.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+const schema28 = {
+  type: 'object',
+  additionalProperties: false,
   required: ['ipCidrs'],
   properties: {
     ipCidrs: { type: 'array', minItems: 1, maxItems: 200, items: { type: 'string', minLength: 1, maxLength: 64 } },
@@ -594,14 +758,14 @@ const schema26 = {
 };
 const func2 = require('ajv/dist/runtime/ucs2length').default;
 
-function validate65(
+function validate67(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="IpCidrsValue" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate65.evaluated;
+  const evaluated0 = validate67.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -612,7 +776,7 @@ function validate65(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.ipCidrs === undefined && (missing0 = 'ipCidrs')) {
-        validate65.errors = [
+        validate67.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -626,7 +790,7 @@ function validate65(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'ipCidrs')) {
-            validate65.errors = [
+            validate67.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -646,7 +810,7 @@ function validate65(
             if (errors === _errs2) {
               if (Array.isArray(data0)) {
                 if (data0.length > 200) {
-                  validate65.errors = [
+                  validate67.errors = [
                     {
                       instancePath: instancePath + '/ipCidrs',
                       schemaPath: '#/properties/ipCidrs/maxItems',
@@ -658,7 +822,7 @@ function validate65(
                   return false;
                 } else {
                   if (data0.length < 1) {
-                    validate65.errors = [
+                    validate67.errors = [
                       {
                         instancePath: instancePath + '/ipCidrs',
                         schemaPath: '#/properties/ipCidrs/minItems',
@@ -677,7 +841,7 @@ function validate65(
                       if (errors === _errs4) {
                         if (typeof data1 === 'string') {
                           if (func2(data1) > 64) {
-                            validate65.errors = [
+                            validate67.errors = [
                               {
                                 instancePath: instancePath + '/ipCidrs/' + i0,
                                 schemaPath: '#/properties/ipCidrs/items/maxLength',
@@ -689,7 +853,7 @@ function validate65(
                             return false;
                           } else {
                             if (func2(data1) < 1) {
-                              validate65.errors = [
+                              validate67.errors = [
                                 {
                                   instancePath: instancePath + '/ipCidrs/' + i0,
                                   schemaPath: '#/properties/ipCidrs/items/minLength',
@@ -702,7 +866,7 @@ function validate65(
                             }
                           }
                         } else {
-                          validate65.errors = [
+                          validate67.errors = [
                             {
                               instancePath: instancePath + '/ipCidrs/' + i0,
                               schemaPath: '#/properties/ipCidrs/items/type',
@@ -722,7 +886,7 @@ function validate65(
                   }
                 }
               } else {
-                validate65.errors = [
+                validate67.errors = [
                   {
                     instancePath: instancePath + '/ipCidrs',
                     schemaPath: '#/properties/ipCidrs/type',
@@ -738,25 +902,25 @@ function validate65(
         }
       }
     } else {
-      validate65.errors = [
+      validate67.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate65.errors = vErrors;
+  validate67.errors = vErrors;
   return errors === 0;
 }
-validate65.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate67.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate55(
+function validate57(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="RuleValue" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate55.evaluated;
+  const evaluated0 = validate57.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -766,8 +930,8 @@ function validate55(
   const _errs0 = errors;
   let valid0 = false;
   const _errs1 = errors;
-  if (!validate56(data, { instancePath, parentData, parentDataProperty, rootData, dynamicAnchors })) {
-    vErrors = vErrors === null ? validate56.errors : vErrors.concat(validate56.errors);
+  if (!validate58(data, { instancePath, parentData, parentDataProperty, rootData, dynamicAnchors })) {
+    vErrors = vErrors === null ? validate58.errors : vErrors.concat(validate58.errors);
     errors = vErrors.length;
   }
   var _valid0 = _errs1 === errors;
@@ -776,8 +940,8 @@ function validate55(
     var props0 = true;
   }
   const _errs2 = errors;
-  if (!validate58(data, { instancePath, parentData, parentDataProperty, rootData, dynamicAnchors })) {
-    vErrors = vErrors === null ? validate58.errors : vErrors.concat(validate58.errors);
+  if (!validate60(data, { instancePath, parentData, parentDataProperty, rootData, dynamicAnchors })) {
+    vErrors = vErrors === null ? validate60.errors : vErrors.concat(validate60.errors);
     errors = vErrors.length;
   }
   var _valid0 = _errs2 === errors;
@@ -788,8 +952,8 @@ function validate55(
     }
   }
   const _errs3 = errors;
-  if (!validate60(data, { instancePath, parentData, parentDataProperty, rootData, dynamicAnchors })) {
-    vErrors = vErrors === null ? validate60.errors : vErrors.concat(validate60.errors);
+  if (!validate62(data, { instancePath, parentData, parentDataProperty, rootData, dynamicAnchors })) {
+    vErrors = vErrors === null ? validate62.errors : vErrors.concat(validate62.errors);
     errors = vErrors.length;
   }
   var _valid0 = _errs3 === errors;
@@ -800,8 +964,8 @@ function validate55(
     }
   }
   const _errs4 = errors;
-  if (!validate65(data, { instancePath, parentData, parentDataProperty, rootData, dynamicAnchors })) {
-    vErrors = vErrors === null ? validate65.errors : vErrors.concat(validate65.errors);
+  if (!validate67(data, { instancePath, parentData, parentDataProperty, rootData, dynamicAnchors })) {
+    vErrors = vErrors === null ? validate67.errors : vErrors.concat(validate67.errors);
     errors = vErrors.length;
   }
   var _valid0 = _errs4 === errors;
@@ -825,7 +989,7 @@ function validate55(
       vErrors.push(err0);
     }
     errors++;
-    validate55.errors = vErrors;
+    validate57.errors = vErrors;
     return false;
   } else {
     errors = _errs0;
@@ -837,58 +1001,19 @@ function validate55(
       }
     }
   }
-  validate55.errors = vErrors;
+  validate57.errors = vErrors;
   evaluated0.props = props0;
   return errors === 0;
 }
-validate55.evaluated = { dynamicProps: true, dynamicItems: false };
+validate57.evaluated = { dynamicProps: true, dynamicItems: false };
 
-const schema27 = { type: 'string', enum: ['active', 'inactive'], $id: 'RuleStatus' };
-
-function validate68(
-  data,
-  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
-) {
-  /*# sourceURL="RuleStatus" */
-  let vErrors = null;
-  let errors = 0;
-  const evaluated0 = validate68.evaluated;
-  if (evaluated0.dynamicProps) {
-    evaluated0.props = undefined;
-  }
-  if (evaluated0.dynamicItems) {
-    evaluated0.items = undefined;
-  }
-  if (typeof data !== 'string') {
-    validate68.errors = [
-      { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
-    ];
-    return false;
-  }
-  if (!(data === 'active' || data === 'inactive')) {
-    validate68.errors = [
-      {
-        instancePath,
-        schemaPath: '#/enum',
-        keyword: 'enum',
-        params: { allowedValues: schema27.enum },
-        message: 'must be equal to one of the allowed values',
-      },
-    ];
-    return false;
-  }
-  validate68.errors = vErrors;
-  return errors === 0;
-}
-validate68.evaluated = { dynamicProps: false, dynamicItems: false };
-
-const schema28 = { type: 'string', enum: ['enforce', 'report'], $id: 'RuleMode' };
+const schema29 = { type: 'string', enum: ['active', 'inactive'], $id: 'RuleStatus' };
 
 function validate70(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
-  /*# sourceURL="RuleMode" */
+  /*# sourceURL="RuleStatus" */
   let vErrors = null;
   let errors = 0;
   const evaluated0 = validate70.evaluated;
@@ -904,13 +1029,13 @@ function validate70(
     ];
     return false;
   }
-  if (!(data === 'enforce' || data === 'report')) {
+  if (!(data === 'active' || data === 'inactive')) {
     validate70.errors = [
       {
         instancePath,
         schemaPath: '#/enum',
         keyword: 'enum',
-        params: { allowedValues: schema28.enum },
+        params: { allowedValues: schema29.enum },
         message: 'must be equal to one of the allowed values',
       },
     ];
@@ -921,14 +1046,53 @@ function validate70(
 }
 validate70.evaluated = { dynamicProps: false, dynamicItems: false };
 
-function validate52(
+const schema30 = { type: 'string', enum: ['enforce', 'report'], $id: 'RuleMode' };
+
+function validate72(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="RuleMode" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate72.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (typeof data !== 'string') {
+    validate72.errors = [
+      { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
+    ];
+    return false;
+  }
+  if (!(data === 'enforce' || data === 'report')) {
+    validate72.errors = [
+      {
+        instancePath,
+        schemaPath: '#/enum',
+        keyword: 'enum',
+        params: { allowedValues: schema30.enum },
+        message: 'must be equal to one of the allowed values',
+      },
+    ];
+    return false;
+  }
+  validate72.errors = vErrors;
+  return errors === 0;
+}
+validate72.evaluated = { dynamicProps: false, dynamicItems: false };
+
+function validate54(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="IamRule" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate52.evaluated;
+  const evaluated0 = validate54.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -948,7 +1112,7 @@ function validate52(
         (data.mode === undefined && (missing0 = 'mode')) ||
         (data.description === undefined && (missing0 = 'description'))
       ) {
-        validate52.errors = [
+        validate54.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -961,8 +1125,8 @@ function validate52(
       } else {
         const _errs1 = errors;
         for (const key0 in data) {
-          if (!func1.call(schema19.properties, key0)) {
-            validate52.errors = [
+          if (!func1.call(schema21.properties, key0)) {
+            validate54.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -979,7 +1143,7 @@ function validate52(
           if (data.id !== undefined) {
             const _errs2 = errors;
             if (typeof data.id !== 'string') {
-              validate52.errors = [
+              validate54.errors = [
                 {
                   instancePath: instancePath + '/id',
                   schemaPath: '#/properties/id/type',
@@ -998,7 +1162,7 @@ function validate52(
             if (data.createdAt !== undefined) {
               const _errs4 = errors;
               if (typeof data.createdAt !== 'string') {
-                validate52.errors = [
+                validate54.errors = [
                   {
                     instancePath: instancePath + '/createdAt',
                     schemaPath: '#/properties/createdAt/type',
@@ -1017,7 +1181,7 @@ function validate52(
               if (data.updatedAt !== undefined) {
                 const _errs6 = errors;
                 if (typeof data.updatedAt !== 'string') {
-                  validate52.errors = [
+                  validate54.errors = [
                     {
                       instancePath: instancePath + '/updatedAt',
                       schemaPath: '#/properties/updatedAt/type',
@@ -1036,7 +1200,7 @@ function validate52(
                 if (data.ruleType !== undefined) {
                   const _errs8 = errors;
                   if (
-                    !validate53(data.ruleType, {
+                    !validate55(data.ruleType, {
                       instancePath: instancePath + '/ruleType',
                       parentData: data,
                       parentDataProperty: 'ruleType',
@@ -1044,7 +1208,7 @@ function validate52(
                       dynamicAnchors,
                     })
                   ) {
-                    vErrors = vErrors === null ? validate53.errors : vErrors.concat(validate53.errors);
+                    vErrors = vErrors === null ? validate55.errors : vErrors.concat(validate55.errors);
                     errors = vErrors.length;
                   }
                   var valid0 = _errs8 === errors;
@@ -1055,7 +1219,7 @@ function validate52(
                   if (data.ruleValue !== undefined) {
                     const _errs9 = errors;
                     if (
-                      !validate55(data.ruleValue, {
+                      !validate57(data.ruleValue, {
                         instancePath: instancePath + '/ruleValue',
                         parentData: data,
                         parentDataProperty: 'ruleValue',
@@ -1063,7 +1227,7 @@ function validate52(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate55.errors : vErrors.concat(validate55.errors);
+                      vErrors = vErrors === null ? validate57.errors : vErrors.concat(validate57.errors);
                       errors = vErrors.length;
                     }
                     var valid0 = _errs9 === errors;
@@ -1074,7 +1238,7 @@ function validate52(
                     if (data.status !== undefined) {
                       const _errs10 = errors;
                       if (
-                        !validate68(data.status, {
+                        !validate70(data.status, {
                           instancePath: instancePath + '/status',
                           parentData: data,
                           parentDataProperty: 'status',
@@ -1082,7 +1246,7 @@ function validate52(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate68.errors : vErrors.concat(validate68.errors);
+                        vErrors = vErrors === null ? validate70.errors : vErrors.concat(validate70.errors);
                         errors = vErrors.length;
                       }
                       var valid0 = _errs10 === errors;
@@ -1093,7 +1257,7 @@ function validate52(
                       if (data.mode !== undefined) {
                         const _errs11 = errors;
                         if (
-                          !validate70(data.mode, {
+                          !validate72(data.mode, {
                             instancePath: instancePath + '/mode',
                             parentData: data,
                             parentDataProperty: 'mode',
@@ -1101,7 +1265,7 @@ function validate52(
                             dynamicAnchors,
                           })
                         ) {
-                          vErrors = vErrors === null ? validate70.errors : vErrors.concat(validate70.errors);
+                          vErrors = vErrors === null ? validate72.errors : vErrors.concat(validate72.errors);
                           errors = vErrors.length;
                         }
                         var valid0 = _errs11 === errors;
@@ -1113,12 +1277,12 @@ function validate52(
                           let data7 = data.description;
                           const _errs12 = errors;
                           if (typeof data7 !== 'string' && data7 !== null) {
-                            validate52.errors = [
+                            validate54.errors = [
                               {
                                 instancePath: instancePath + '/description',
                                 schemaPath: '#/properties/description/type',
                                 keyword: 'type',
-                                params: { type: schema19.properties.description.type },
+                                params: { type: schema21.properties.description.type },
                                 message: 'must be string,null',
                               },
                             ];
@@ -1133,12 +1297,12 @@ function validate52(
                             let data8 = data.apiKeyId;
                             const _errs14 = errors;
                             if (typeof data8 !== 'string' && data8 !== null) {
-                              validate52.errors = [
+                              validate54.errors = [
                                 {
                                   instancePath: instancePath + '/apiKeyId',
                                   schemaPath: '#/properties/apiKeyId/type',
                                   keyword: 'type',
-                                  params: { type: schema19.properties.apiKeyId.type },
+                                  params: { type: schema21.properties.apiKeyId.type },
                                   message: 'must be string,null',
                                 },
                               ];
@@ -1153,12 +1317,12 @@ function validate52(
                               let data9 = data.memberId;
                               const _errs16 = errors;
                               if (typeof data9 !== 'string' && data9 !== null) {
-                                validate52.errors = [
+                                validate54.errors = [
                                   {
                                     instancePath: instancePath + '/memberId',
                                     schemaPath: '#/properties/memberId/type',
                                     keyword: 'type',
-                                    params: { type: schema19.properties.memberId.type },
+                                    params: { type: schema21.properties.memberId.type },
                                     message: 'must be string,null',
                                   },
                                 ];
@@ -1173,12 +1337,12 @@ function validate52(
                                 let data10 = data.organizationId;
                                 const _errs18 = errors;
                                 if (typeof data10 !== 'string' && data10 !== null) {
-                                  validate52.errors = [
+                                  validate54.errors = [
                                     {
                                       instancePath: instancePath + '/organizationId',
                                       schemaPath: '#/properties/organizationId/type',
                                       keyword: 'type',
-                                      params: { type: schema19.properties.organizationId.type },
+                                      params: { type: schema21.properties.organizationId.type },
                                       message: 'must be string,null',
                                     },
                                   ];
@@ -1201,37 +1365,3008 @@ function validate52(
         }
       }
     } else {
-      validate52.errors = [
+      validate54.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate52.errors = vErrors;
+  validate54.errors = vErrors;
   return errors === 0;
 }
-validate52.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate54.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-export const validateRuleType = validate53;
+export const validateRuleType = validate55;
 
-export const validateRuleStatus = validate68;
+export const validateRuleStatus = validate70;
 
-export const validateRuleMode = validate70;
+export const validateRuleMode = validate72;
 
-export const validateRuleValue = validate55;
+export const validateRuleValue = validate57;
 
-export const validateModelsValue = validate56;
+export const validateModelsValue = validate58;
 
-export const validateProvidersValue = validate58;
+export const validateProvidersValue = validate60;
 
-export const validatePricingValue = validate60;
+export const validatePricingValue = validate62;
 
-export const validatePriceCap = validate61;
+export const validatePriceCap = validate63;
 
-export const validateIpCidrsValue = validate65;
+export const validateIpCidrsValue = validate67;
 
-export const validateChatChunk = validate72;
-const schema29 = {
+export const validateKeyAnswer = validate74;
+const schema31 = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['key'],
+  properties: { key: { $ref: 'KeyRecord' } },
+  $id: 'KeyAnswer',
+};
+const schema32 = {
+  type: 'object',
+  additionalProperties: false,
+  required: [
+    'id',
+    'createdAt',
+    'updatedAt',
+    'description',
+    'projectId',
+    'createdBy',
+    'kind',
+    'status',
+    'state',
+    'maskedToken',
+    'expiresAt',
+    'usageLimit',
+    'usage',
+    'periodUsageLimit',
+    'periodUsageDurationValue',
+    'periodUsageDurationUnit',
+    'currentPeriodUsage',
+    'currentPeriodStartedAt',
+    'currentPeriodResetAt',
+    'lastUsedAt',
+  ],
+  properties: {
+    id: { type: 'string' },
+    createdAt: { type: 'string' },
+    updatedAt: { type: 'string' },
+    description: { type: ['string', 'null'] },
+    projectId: { type: 'string' },
+    createdBy: { type: ['string', 'null'] },
+    kind: { $ref: 'KeyKind' },
+    status: { $ref: 'KeyStatus' },
+    state: { $ref: 'KeyState' },
+    maskedToken: { type: 'string' },
+    expiresAt: { type: ['string', 'null'] },
+    usageLimit: { type: ['string', 'null'] },
+    usage: { type: 'string' },
+    periodUsageLimit: { type: ['string', 'null'] },
+    periodUsageDurationValue: { type: ['integer', 'null'] },
+    periodUsageDurationUnit: { anyOf: [{ $ref: 'PeriodDurationUnit' }, { type: 'null' }] },
+    currentPeriodUsage: { type: ['string', 'null'] },
+    currentPeriodStartedAt: { type: ['string', 'null'] },
+    currentPeriodResetAt: { type: ['string', 'null'] },
+    lastUsedAt: { type: ['string', 'null'] },
+    token: { type: 'string' },
+  },
+  $id: 'KeyRecord',
+};
+const schema33 = { type: 'string', enum: ['regular', 'playground', 'platform_secret'], $id: 'KeyKind' };
+
+function validate76(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="KeyKind" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate76.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (typeof data !== 'string') {
+    validate76.errors = [
+      { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
+    ];
+    return false;
+  }
+  if (!(data === 'regular' || data === 'playground' || data === 'platform_secret')) {
+    validate76.errors = [
+      {
+        instancePath,
+        schemaPath: '#/enum',
+        keyword: 'enum',
+        params: { allowedValues: schema33.enum },
+        message: 'must be equal to one of the allowed values',
+      },
+    ];
+    return false;
+  }
+  validate76.errors = vErrors;
+  return errors === 0;
+}
+validate76.evaluated = { dynamicProps: false, dynamicItems: false };
+
+const schema34 = { type: 'string', enum: ['active', 'inactive'], $id: 'KeyStatus' };
+
+function validate78(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="KeyStatus" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate78.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (typeof data !== 'string') {
+    validate78.errors = [
+      { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
+    ];
+    return false;
+  }
+  if (!(data === 'active' || data === 'inactive')) {
+    validate78.errors = [
+      {
+        instancePath,
+        schemaPath: '#/enum',
+        keyword: 'enum',
+        params: { allowedValues: schema34.enum },
+        message: 'must be equal to one of the allowed values',
+      },
+    ];
+    return false;
+  }
+  validate78.errors = vErrors;
+  return errors === 0;
+}
+validate78.evaluated = { dynamicProps: false, dynamicItems: false };
+
+const schema35 = { type: 'string', enum: ['active', 'disabled', 'expired', 'limit_reached'], $id: 'KeyState' };
+
+function validate80(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="KeyState" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate80.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (typeof data !== 'string') {
+    validate80.errors = [
+      { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
+    ];
+    return false;
+  }
+  if (!(data === 'active' || data === 'disabled' || data === 'expired' || data === 'limit_reached')) {
+    validate80.errors = [
+      {
+        instancePath,
+        schemaPath: '#/enum',
+        keyword: 'enum',
+        params: { allowedValues: schema35.enum },
+        message: 'must be equal to one of the allowed values',
+      },
+    ];
+    return false;
+  }
+  validate80.errors = vErrors;
+  return errors === 0;
+}
+validate80.evaluated = { dynamicProps: false, dynamicItems: false };
+
+const schema36 = { type: 'string', enum: ['hour', 'day', 'week', 'month'], $id: 'PeriodDurationUnit' };
+
+function validate82(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="PeriodDurationUnit" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate82.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (typeof data !== 'string') {
+    validate82.errors = [
+      { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
+    ];
+    return false;
+  }
+  if (!(data === 'hour' || data === 'day' || data === 'week' || data === 'month')) {
+    validate82.errors = [
+      {
+        instancePath,
+        schemaPath: '#/enum',
+        keyword: 'enum',
+        params: { allowedValues: schema36.enum },
+        message: 'must be equal to one of the allowed values',
+      },
+    ];
+    return false;
+  }
+  validate82.errors = vErrors;
+  return errors === 0;
+}
+validate82.evaluated = { dynamicProps: false, dynamicItems: false };
+
+function validate75(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="KeyRecord" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate75.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.id === undefined && (missing0 = 'id')) ||
+        (data.createdAt === undefined && (missing0 = 'createdAt')) ||
+        (data.updatedAt === undefined && (missing0 = 'updatedAt')) ||
+        (data.description === undefined && (missing0 = 'description')) ||
+        (data.projectId === undefined && (missing0 = 'projectId')) ||
+        (data.createdBy === undefined && (missing0 = 'createdBy')) ||
+        (data.kind === undefined && (missing0 = 'kind')) ||
+        (data.status === undefined && (missing0 = 'status')) ||
+        (data.state === undefined && (missing0 = 'state')) ||
+        (data.maskedToken === undefined && (missing0 = 'maskedToken')) ||
+        (data.expiresAt === undefined && (missing0 = 'expiresAt')) ||
+        (data.usageLimit === undefined && (missing0 = 'usageLimit')) ||
+        (data.usage === undefined && (missing0 = 'usage')) ||
+        (data.periodUsageLimit === undefined && (missing0 = 'periodUsageLimit')) ||
+        (data.periodUsageDurationValue === undefined && (missing0 = 'periodUsageDurationValue')) ||
+        (data.periodUsageDurationUnit === undefined && (missing0 = 'periodUsageDurationUnit')) ||
+        (data.currentPeriodUsage === undefined && (missing0 = 'currentPeriodUsage')) ||
+        (data.currentPeriodStartedAt === undefined && (missing0 = 'currentPeriodStartedAt')) ||
+        (data.currentPeriodResetAt === undefined && (missing0 = 'currentPeriodResetAt')) ||
+        (data.lastUsedAt === undefined && (missing0 = 'lastUsedAt'))
+      ) {
+        validate75.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!func1.call(schema32.properties, key0)) {
+            validate75.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.id !== undefined) {
+            const _errs2 = errors;
+            if (typeof data.id !== 'string') {
+              validate75.errors = [
+                {
+                  instancePath: instancePath + '/id',
+                  schemaPath: '#/properties/id/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.createdAt !== undefined) {
+              const _errs4 = errors;
+              if (typeof data.createdAt !== 'string') {
+                validate75.errors = [
+                  {
+                    instancePath: instancePath + '/createdAt',
+                    schemaPath: '#/properties/createdAt/type',
+                    keyword: 'type',
+                    params: { type: 'string' },
+                    message: 'must be string',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.updatedAt !== undefined) {
+                const _errs6 = errors;
+                if (typeof data.updatedAt !== 'string') {
+                  validate75.errors = [
+                    {
+                      instancePath: instancePath + '/updatedAt',
+                      schemaPath: '#/properties/updatedAt/type',
+                      keyword: 'type',
+                      params: { type: 'string' },
+                      message: 'must be string',
+                    },
+                  ];
+                  return false;
+                }
+                var valid0 = _errs6 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.description !== undefined) {
+                  let data3 = data.description;
+                  const _errs8 = errors;
+                  if (typeof data3 !== 'string' && data3 !== null) {
+                    validate75.errors = [
+                      {
+                        instancePath: instancePath + '/description',
+                        schemaPath: '#/properties/description/type',
+                        keyword: 'type',
+                        params: { type: schema32.properties.description.type },
+                        message: 'must be string,null',
+                      },
+                    ];
+                    return false;
+                  }
+                  var valid0 = _errs8 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.projectId !== undefined) {
+                    const _errs10 = errors;
+                    if (typeof data.projectId !== 'string') {
+                      validate75.errors = [
+                        {
+                          instancePath: instancePath + '/projectId',
+                          schemaPath: '#/properties/projectId/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid0 = _errs10 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.createdBy !== undefined) {
+                      let data5 = data.createdBy;
+                      const _errs12 = errors;
+                      if (typeof data5 !== 'string' && data5 !== null) {
+                        validate75.errors = [
+                          {
+                            instancePath: instancePath + '/createdBy',
+                            schemaPath: '#/properties/createdBy/type',
+                            keyword: 'type',
+                            params: { type: schema32.properties.createdBy.type },
+                            message: 'must be string,null',
+                          },
+                        ];
+                        return false;
+                      }
+                      var valid0 = _errs12 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.kind !== undefined) {
+                        const _errs14 = errors;
+                        if (
+                          !validate76(data.kind, {
+                            instancePath: instancePath + '/kind',
+                            parentData: data,
+                            parentDataProperty: 'kind',
+                            rootData,
+                            dynamicAnchors,
+                          })
+                        ) {
+                          vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
+                          errors = vErrors.length;
+                        }
+                        var valid0 = _errs14 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.status !== undefined) {
+                          const _errs15 = errors;
+                          if (
+                            !validate78(data.status, {
+                              instancePath: instancePath + '/status',
+                              parentData: data,
+                              parentDataProperty: 'status',
+                              rootData,
+                              dynamicAnchors,
+                            })
+                          ) {
+                            vErrors = vErrors === null ? validate78.errors : vErrors.concat(validate78.errors);
+                            errors = vErrors.length;
+                          }
+                          var valid0 = _errs15 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                        if (valid0) {
+                          if (data.state !== undefined) {
+                            const _errs16 = errors;
+                            if (
+                              !validate80(data.state, {
+                                instancePath: instancePath + '/state',
+                                parentData: data,
+                                parentDataProperty: 'state',
+                                rootData,
+                                dynamicAnchors,
+                              })
+                            ) {
+                              vErrors = vErrors === null ? validate80.errors : vErrors.concat(validate80.errors);
+                              errors = vErrors.length;
+                            }
+                            var valid0 = _errs16 === errors;
+                          } else {
+                            var valid0 = true;
+                          }
+                          if (valid0) {
+                            if (data.maskedToken !== undefined) {
+                              const _errs17 = errors;
+                              if (typeof data.maskedToken !== 'string') {
+                                validate75.errors = [
+                                  {
+                                    instancePath: instancePath + '/maskedToken',
+                                    schemaPath: '#/properties/maskedToken/type',
+                                    keyword: 'type',
+                                    params: { type: 'string' },
+                                    message: 'must be string',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid0 = _errs17 === errors;
+                            } else {
+                              var valid0 = true;
+                            }
+                            if (valid0) {
+                              if (data.expiresAt !== undefined) {
+                                let data10 = data.expiresAt;
+                                const _errs19 = errors;
+                                if (typeof data10 !== 'string' && data10 !== null) {
+                                  validate75.errors = [
+                                    {
+                                      instancePath: instancePath + '/expiresAt',
+                                      schemaPath: '#/properties/expiresAt/type',
+                                      keyword: 'type',
+                                      params: { type: schema32.properties.expiresAt.type },
+                                      message: 'must be string,null',
+                                    },
+                                  ];
+                                  return false;
+                                }
+                                var valid0 = _errs19 === errors;
+                              } else {
+                                var valid0 = true;
+                              }
+                              if (valid0) {
+                                if (data.usageLimit !== undefined) {
+                                  let data11 = data.usageLimit;
+                                  const _errs21 = errors;
+                                  if (typeof data11 !== 'string' && data11 !== null) {
+                                    validate75.errors = [
+                                      {
+                                        instancePath: instancePath + '/usageLimit',
+                                        schemaPath: '#/properties/usageLimit/type',
+                                        keyword: 'type',
+                                        params: { type: schema32.properties.usageLimit.type },
+                                        message: 'must be string,null',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                  var valid0 = _errs21 === errors;
+                                } else {
+                                  var valid0 = true;
+                                }
+                                if (valid0) {
+                                  if (data.usage !== undefined) {
+                                    const _errs23 = errors;
+                                    if (typeof data.usage !== 'string') {
+                                      validate75.errors = [
+                                        {
+                                          instancePath: instancePath + '/usage',
+                                          schemaPath: '#/properties/usage/type',
+                                          keyword: 'type',
+                                          params: { type: 'string' },
+                                          message: 'must be string',
+                                        },
+                                      ];
+                                      return false;
+                                    }
+                                    var valid0 = _errs23 === errors;
+                                  } else {
+                                    var valid0 = true;
+                                  }
+                                  if (valid0) {
+                                    if (data.periodUsageLimit !== undefined) {
+                                      let data13 = data.periodUsageLimit;
+                                      const _errs25 = errors;
+                                      if (typeof data13 !== 'string' && data13 !== null) {
+                                        validate75.errors = [
+                                          {
+                                            instancePath: instancePath + '/periodUsageLimit',
+                                            schemaPath: '#/properties/periodUsageLimit/type',
+                                            keyword: 'type',
+                                            params: { type: schema32.properties.periodUsageLimit.type },
+                                            message: 'must be string,null',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                      var valid0 = _errs25 === errors;
+                                    } else {
+                                      var valid0 = true;
+                                    }
+                                    if (valid0) {
+                                      if (data.periodUsageDurationValue !== undefined) {
+                                        let data14 = data.periodUsageDurationValue;
+                                        const _errs27 = errors;
+                                        if (
+                                          !(
+                                            typeof data14 == 'number' &&
+                                            !(data14 % 1) &&
+                                            !isNaN(data14) &&
+                                            isFinite(data14)
+                                          ) &&
+                                          data14 !== null
+                                        ) {
+                                          validate75.errors = [
+                                            {
+                                              instancePath: instancePath + '/periodUsageDurationValue',
+                                              schemaPath: '#/properties/periodUsageDurationValue/type',
+                                              keyword: 'type',
+                                              params: { type: schema32.properties.periodUsageDurationValue.type },
+                                              message: 'must be integer,null',
+                                            },
+                                          ];
+                                          return false;
+                                        }
+                                        var valid0 = _errs27 === errors;
+                                      } else {
+                                        var valid0 = true;
+                                      }
+                                      if (valid0) {
+                                        if (data.periodUsageDurationUnit !== undefined) {
+                                          let data15 = data.periodUsageDurationUnit;
+                                          const _errs29 = errors;
+                                          const _errs30 = errors;
+                                          let valid1 = false;
+                                          const _errs31 = errors;
+                                          if (
+                                            !validate82(data15, {
+                                              instancePath: instancePath + '/periodUsageDurationUnit',
+                                              parentData: data,
+                                              parentDataProperty: 'periodUsageDurationUnit',
+                                              rootData,
+                                              dynamicAnchors,
+                                            })
+                                          ) {
+                                            vErrors =
+                                              vErrors === null ? validate82.errors : vErrors.concat(validate82.errors);
+                                            errors = vErrors.length;
+                                          }
+                                          var _valid0 = _errs31 === errors;
+                                          valid1 = valid1 || _valid0;
+                                          const _errs32 = errors;
+                                          if (data15 !== null) {
+                                            const err0 = {
+                                              instancePath: instancePath + '/periodUsageDurationUnit',
+                                              schemaPath: '#/properties/periodUsageDurationUnit/anyOf/1/type',
+                                              keyword: 'type',
+                                              params: { type: 'null' },
+                                              message: 'must be null',
+                                            };
+                                            if (vErrors === null) {
+                                              vErrors = [err0];
+                                            } else {
+                                              vErrors.push(err0);
+                                            }
+                                            errors++;
+                                          }
+                                          var _valid0 = _errs32 === errors;
+                                          valid1 = valid1 || _valid0;
+                                          if (!valid1) {
+                                            const err1 = {
+                                              instancePath: instancePath + '/periodUsageDurationUnit',
+                                              schemaPath: '#/properties/periodUsageDurationUnit/anyOf',
+                                              keyword: 'anyOf',
+                                              params: {},
+                                              message: 'must match a schema in anyOf',
+                                            };
+                                            if (vErrors === null) {
+                                              vErrors = [err1];
+                                            } else {
+                                              vErrors.push(err1);
+                                            }
+                                            errors++;
+                                            validate75.errors = vErrors;
+                                            return false;
+                                          } else {
+                                            errors = _errs30;
+                                            if (vErrors !== null) {
+                                              if (_errs30) {
+                                                vErrors.length = _errs30;
+                                              } else {
+                                                vErrors = null;
+                                              }
+                                            }
+                                          }
+                                          var valid0 = _errs29 === errors;
+                                        } else {
+                                          var valid0 = true;
+                                        }
+                                        if (valid0) {
+                                          if (data.currentPeriodUsage !== undefined) {
+                                            let data16 = data.currentPeriodUsage;
+                                            const _errs34 = errors;
+                                            if (typeof data16 !== 'string' && data16 !== null) {
+                                              validate75.errors = [
+                                                {
+                                                  instancePath: instancePath + '/currentPeriodUsage',
+                                                  schemaPath: '#/properties/currentPeriodUsage/type',
+                                                  keyword: 'type',
+                                                  params: { type: schema32.properties.currentPeriodUsage.type },
+                                                  message: 'must be string,null',
+                                                },
+                                              ];
+                                              return false;
+                                            }
+                                            var valid0 = _errs34 === errors;
+                                          } else {
+                                            var valid0 = true;
+                                          }
+                                          if (valid0) {
+                                            if (data.currentPeriodStartedAt !== undefined) {
+                                              let data17 = data.currentPeriodStartedAt;
+                                              const _errs36 = errors;
+                                              if (typeof data17 !== 'string' && data17 !== null) {
+                                                validate75.errors = [
+                                                  {
+                                                    instancePath: instancePath + '/currentPeriodStartedAt',
+                                                    schemaPath: '#/properties/currentPeriodStartedAt/type',
+                                                    keyword: 'type',
+                                                    params: { type: schema32.properties.currentPeriodStartedAt.type },
+                                                    message: 'must be string,null',
+                                                  },
+                                                ];
+                                                return false;
+                                              }
+                                              var valid0 = _errs36 === errors;
+                                            } else {
+                                              var valid0 = true;
+                                            }
+                                            if (valid0) {
+                                              if (data.currentPeriodResetAt !== undefined) {
+                                                let data18 = data.currentPeriodResetAt;
+                                                const _errs38 = errors;
+                                                if (typeof data18 !== 'string' && data18 !== null) {
+                                                  validate75.errors = [
+                                                    {
+                                                      instancePath: instancePath + '/currentPeriodResetAt',
+                                                      schemaPath: '#/properties/currentPeriodResetAt/type',
+                                                      keyword: 'type',
+                                                      params: { type: schema32.properties.currentPeriodResetAt.type },
+                                                      message: 'must be string,null',
+                                                    },
+                                                  ];
+                                                  return false;
+                                                }
+                                                var valid0 = _errs38 === errors;
+                                              } else {
+                                                var valid0 = true;
+                                              }
+                                              if (valid0) {
+                                                if (data.lastUsedAt !== undefined) {
+                                                  let data19 = data.lastUsedAt;
+                                                  const _errs40 = errors;
+                                                  if (typeof data19 !== 'string' && data19 !== null) {
+                                                    validate75.errors = [
+                                                      {
+                                                        instancePath: instancePath + '/lastUsedAt',
+                                                        schemaPath: '#/properties/lastUsedAt/type',
+                                                        keyword: 'type',
+                                                        params: { type: schema32.properties.lastUsedAt.type },
+                                                        message: 'must be string,null',
+                                                      },
+                                                    ];
+                                                    return false;
+                                                  }
+                                                  var valid0 = _errs40 === errors;
+                                                } else {
+                                                  var valid0 = true;
+                                                }
+                                                if (valid0) {
+                                                  if (data.token !== undefined) {
+                                                    const _errs42 = errors;
+                                                    if (typeof data.token !== 'string') {
+                                                      validate75.errors = [
+                                                        {
+                                                          instancePath: instancePath + '/token',
+                                                          schemaPath: '#/properties/token/type',
+                                                          keyword: 'type',
+                                                          params: { type: 'string' },
+                                                          message: 'must be string',
+                                                        },
+                                                      ];
+                                                      return false;
+                                                    }
+                                                    var valid0 = _errs42 === errors;
+                                                  } else {
+                                                    var valid0 = true;
+                                                  }
+                                                }
+                                              }
+                                            }
+                                          }
+                                        }
+                                      }
+                                    }
+                                  }
+                                }
+                              }
+                            }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate75.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate75.errors = vErrors;
+  return errors === 0;
+}
+validate75.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+function validate74(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="KeyAnswer" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate74.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.key === undefined && (missing0 = 'key')) {
+        validate74.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!(key0 === 'key')) {
+            validate74.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.key !== undefined) {
+            if (
+              !validate75(data.key, {
+                instancePath: instancePath + '/key',
+                parentData: data,
+                parentDataProperty: 'key',
+                rootData,
+                dynamicAnchors,
+              })
+            ) {
+              vErrors = vErrors === null ? validate75.errors : vErrors.concat(validate75.errors);
+              errors = vErrors.length;
+            }
+          }
+        }
+      }
+    } else {
+      validate74.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate74.errors = vErrors;
+  return errors === 0;
+}
+validate74.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateKeyCreate = validate85;
+const schema37 = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['projectId'],
+  properties: {
+    projectId: { type: 'string', minLength: 1, maxLength: 64 },
+    description: { type: ['string', 'null'], maxLength: 256 },
+    usageLimit: { anyOf: [{ $ref: 'UsdAmount' }, { type: 'null' }] },
+    periodUsageLimit: { anyOf: [{ $ref: 'UsdAmount' }, { type: 'null' }] },
+    periodUsageDurationValue: { type: ['integer', 'null'], minimum: 1, maximum: 8760 },
+    periodUsageDurationUnit: { anyOf: [{ $ref: 'PeriodDurationUnit' }, { type: 'null' }] },
+    createdBy: { type: 'string', minLength: 1, maxLength: 64 },
+  },
+  dependentRequired: {
+    periodUsageLimit: ['periodUsageDurationValue', 'periodUsageDurationUnit'],
+    periodUsageDurationValue: ['periodUsageLimit', 'periodUsageDurationUnit'],
+    periodUsageDurationUnit: ['periodUsageLimit', 'periodUsageDurationValue'],
+  },
+  $id: 'KeyCreate',
+};
+
+function validate85(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="KeyCreate" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate85.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (data.projectId === undefined && (missing0 = 'projectId')) {
+        validate85.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (
+            !(
+              key0 === 'projectId' ||
+              key0 === 'description' ||
+              key0 === 'usageLimit' ||
+              key0 === 'periodUsageLimit' ||
+              key0 === 'periodUsageDurationValue' ||
+              key0 === 'periodUsageDurationUnit' ||
+              key0 === 'createdBy'
+            )
+          ) {
+            validate85.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.projectId !== undefined) {
+            let data0 = data.projectId;
+            const _errs2 = errors;
+            if (errors === _errs2) {
+              if (typeof data0 === 'string') {
+                if (func2(data0) > 64) {
+                  validate85.errors = [
+                    {
+                      instancePath: instancePath + '/projectId',
+                      schemaPath: '#/properties/projectId/maxLength',
+                      keyword: 'maxLength',
+                      params: { limit: 64 },
+                      message: 'must NOT have more than 64 characters',
+                    },
+                  ];
+                  return false;
+                } else {
+                  if (func2(data0) < 1) {
+                    validate85.errors = [
+                      {
+                        instancePath: instancePath + '/projectId',
+                        schemaPath: '#/properties/projectId/minLength',
+                        keyword: 'minLength',
+                        params: { limit: 1 },
+                        message: 'must NOT have fewer than 1 characters',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+              } else {
+                validate85.errors = [
+                  {
+                    instancePath: instancePath + '/projectId',
+                    schemaPath: '#/properties/projectId/type',
+                    keyword: 'type',
+                    params: { type: 'string' },
+                    message: 'must be string',
+                  },
+                ];
+                return false;
+              }
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.description !== undefined) {
+              let data1 = data.description;
+              const _errs4 = errors;
+              if (typeof data1 !== 'string' && data1 !== null) {
+                validate85.errors = [
+                  {
+                    instancePath: instancePath + '/description',
+                    schemaPath: '#/properties/description/type',
+                    keyword: 'type',
+                    params: { type: schema37.properties.description.type },
+                    message: 'must be string,null',
+                  },
+                ];
+                return false;
+              }
+              if (errors === _errs4) {
+                if (typeof data1 === 'string') {
+                  if (func2(data1) > 256) {
+                    validate85.errors = [
+                      {
+                        instancePath: instancePath + '/description',
+                        schemaPath: '#/properties/description/maxLength',
+                        keyword: 'maxLength',
+                        params: { limit: 256 },
+                        message: 'must NOT have more than 256 characters',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.usageLimit !== undefined) {
+                let data2 = data.usageLimit;
+                const _errs6 = errors;
+                const _errs7 = errors;
+                let valid1 = false;
+                const _errs8 = errors;
+                if (
+                  !validate52(data2, {
+                    instancePath: instancePath + '/usageLimit',
+                    parentData: data,
+                    parentDataProperty: 'usageLimit',
+                    rootData,
+                    dynamicAnchors,
+                  })
+                ) {
+                  vErrors = vErrors === null ? validate52.errors : vErrors.concat(validate52.errors);
+                  errors = vErrors.length;
+                }
+                var _valid0 = _errs8 === errors;
+                valid1 = valid1 || _valid0;
+                const _errs9 = errors;
+                if (data2 !== null) {
+                  const err0 = {
+                    instancePath: instancePath + '/usageLimit',
+                    schemaPath: '#/properties/usageLimit/anyOf/1/type',
+                    keyword: 'type',
+                    params: { type: 'null' },
+                    message: 'must be null',
+                  };
+                  if (vErrors === null) {
+                    vErrors = [err0];
+                  } else {
+                    vErrors.push(err0);
+                  }
+                  errors++;
+                }
+                var _valid0 = _errs9 === errors;
+                valid1 = valid1 || _valid0;
+                if (!valid1) {
+                  const err1 = {
+                    instancePath: instancePath + '/usageLimit',
+                    schemaPath: '#/properties/usageLimit/anyOf',
+                    keyword: 'anyOf',
+                    params: {},
+                    message: 'must match a schema in anyOf',
+                  };
+                  if (vErrors === null) {
+                    vErrors = [err1];
+                  } else {
+                    vErrors.push(err1);
+                  }
+                  errors++;
+                  validate85.errors = vErrors;
+                  return false;
+                } else {
+                  errors = _errs7;
+                  if (vErrors !== null) {
+                    if (_errs7) {
+                      vErrors.length = _errs7;
+                    } else {
+                      vErrors = null;
+                    }
+                  }
+                }
+                var valid0 = _errs6 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.periodUsageLimit !== undefined) {
+                  let data3 = data.periodUsageLimit;
+                  const _errs11 = errors;
+                  const _errs12 = errors;
+                  let valid2 = false;
+                  const _errs13 = errors;
+                  if (
+                    !validate52(data3, {
+                      instancePath: instancePath + '/periodUsageLimit',
+                      parentData: data,
+                      parentDataProperty: 'periodUsageLimit',
+                      rootData,
+                      dynamicAnchors,
+                    })
+                  ) {
+                    vErrors = vErrors === null ? validate52.errors : vErrors.concat(validate52.errors);
+                    errors = vErrors.length;
+                  }
+                  var _valid1 = _errs13 === errors;
+                  valid2 = valid2 || _valid1;
+                  const _errs14 = errors;
+                  if (data3 !== null) {
+                    const err2 = {
+                      instancePath: instancePath + '/periodUsageLimit',
+                      schemaPath: '#/properties/periodUsageLimit/anyOf/1/type',
+                      keyword: 'type',
+                      params: { type: 'null' },
+                      message: 'must be null',
+                    };
+                    if (vErrors === null) {
+                      vErrors = [err2];
+                    } else {
+                      vErrors.push(err2);
+                    }
+                    errors++;
+                  }
+                  var _valid1 = _errs14 === errors;
+                  valid2 = valid2 || _valid1;
+                  if (!valid2) {
+                    const err3 = {
+                      instancePath: instancePath + '/periodUsageLimit',
+                      schemaPath: '#/properties/periodUsageLimit/anyOf',
+                      keyword: 'anyOf',
+                      params: {},
+                      message: 'must match a schema in anyOf',
+                    };
+                    if (vErrors === null) {
+                      vErrors = [err3];
+                    } else {
+                      vErrors.push(err3);
+                    }
+                    errors++;
+                    validate85.errors = vErrors;
+                    return false;
+                  } else {
+                    errors = _errs12;
+                    if (vErrors !== null) {
+                      if (_errs12) {
+                        vErrors.length = _errs12;
+                      } else {
+                        vErrors = null;
+                      }
+                    }
+                  }
+                  var valid0 = _errs11 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.periodUsageDurationValue !== undefined) {
+                    let data4 = data.periodUsageDurationValue;
+                    const _errs16 = errors;
+                    if (
+                      !(typeof data4 == 'number' && !(data4 % 1) && !isNaN(data4) && isFinite(data4)) &&
+                      data4 !== null
+                    ) {
+                      validate85.errors = [
+                        {
+                          instancePath: instancePath + '/periodUsageDurationValue',
+                          schemaPath: '#/properties/periodUsageDurationValue/type',
+                          keyword: 'type',
+                          params: { type: schema37.properties.periodUsageDurationValue.type },
+                          message: 'must be integer,null',
+                        },
+                      ];
+                      return false;
+                    }
+                    if (errors === _errs16) {
+                      if (typeof data4 == 'number' && isFinite(data4)) {
+                        if (data4 > 8760 || isNaN(data4)) {
+                          validate85.errors = [
+                            {
+                              instancePath: instancePath + '/periodUsageDurationValue',
+                              schemaPath: '#/properties/periodUsageDurationValue/maximum',
+                              keyword: 'maximum',
+                              params: { comparison: '<=', limit: 8760 },
+                              message: 'must be <= 8760',
+                            },
+                          ];
+                          return false;
+                        } else {
+                          if (data4 < 1 || isNaN(data4)) {
+                            validate85.errors = [
+                              {
+                                instancePath: instancePath + '/periodUsageDurationValue',
+                                schemaPath: '#/properties/periodUsageDurationValue/minimum',
+                                keyword: 'minimum',
+                                params: { comparison: '>=', limit: 1 },
+                                message: 'must be >= 1',
+                              },
+                            ];
+                            return false;
+                          }
+                        }
+                      }
+                    }
+                    var valid0 = _errs16 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.periodUsageDurationUnit !== undefined) {
+                      let data5 = data.periodUsageDurationUnit;
+                      const _errs18 = errors;
+                      const _errs19 = errors;
+                      let valid3 = false;
+                      const _errs20 = errors;
+                      if (
+                        !validate82(data5, {
+                          instancePath: instancePath + '/periodUsageDurationUnit',
+                          parentData: data,
+                          parentDataProperty: 'periodUsageDurationUnit',
+                          rootData,
+                          dynamicAnchors,
+                        })
+                      ) {
+                        vErrors = vErrors === null ? validate82.errors : vErrors.concat(validate82.errors);
+                        errors = vErrors.length;
+                      }
+                      var _valid2 = _errs20 === errors;
+                      valid3 = valid3 || _valid2;
+                      const _errs21 = errors;
+                      if (data5 !== null) {
+                        const err4 = {
+                          instancePath: instancePath + '/periodUsageDurationUnit',
+                          schemaPath: '#/properties/periodUsageDurationUnit/anyOf/1/type',
+                          keyword: 'type',
+                          params: { type: 'null' },
+                          message: 'must be null',
+                        };
+                        if (vErrors === null) {
+                          vErrors = [err4];
+                        } else {
+                          vErrors.push(err4);
+                        }
+                        errors++;
+                      }
+                      var _valid2 = _errs21 === errors;
+                      valid3 = valid3 || _valid2;
+                      if (!valid3) {
+                        const err5 = {
+                          instancePath: instancePath + '/periodUsageDurationUnit',
+                          schemaPath: '#/properties/periodUsageDurationUnit/anyOf',
+                          keyword: 'anyOf',
+                          params: {},
+                          message: 'must match a schema in anyOf',
+                        };
+                        if (vErrors === null) {
+                          vErrors = [err5];
+                        } else {
+                          vErrors.push(err5);
+                        }
+                        errors++;
+                        validate85.errors = vErrors;
+                        return false;
+                      } else {
+                        errors = _errs19;
+                        if (vErrors !== null) {
+                          if (_errs19) {
+                            vErrors.length = _errs19;
+                          } else {
+                            vErrors = null;
+                          }
+                        }
+                      }
+                      var valid0 = _errs18 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.createdBy !== undefined) {
+                        let data6 = data.createdBy;
+                        const _errs23 = errors;
+                        if (errors === _errs23) {
+                          if (typeof data6 === 'string') {
+                            if (func2(data6) > 64) {
+                              validate85.errors = [
+                                {
+                                  instancePath: instancePath + '/createdBy',
+                                  schemaPath: '#/properties/createdBy/maxLength',
+                                  keyword: 'maxLength',
+                                  params: { limit: 64 },
+                                  message: 'must NOT have more than 64 characters',
+                                },
+                              ];
+                              return false;
+                            } else {
+                              if (func2(data6) < 1) {
+                                validate85.errors = [
+                                  {
+                                    instancePath: instancePath + '/createdBy',
+                                    schemaPath: '#/properties/createdBy/minLength',
+                                    keyword: 'minLength',
+                                    params: { limit: 1 },
+                                    message: 'must NOT have fewer than 1 characters',
+                                  },
+                                ];
+                                return false;
+                              }
+                            }
+                          } else {
+                            validate85.errors = [
+                              {
+                                instancePath: instancePath + '/createdBy',
+                                schemaPath: '#/properties/createdBy/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                        }
+                        var valid0 = _errs23 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        let missing1;
+                        if (
+                          data.periodUsageLimit !== undefined &&
+                          ((data.periodUsageDurationValue === undefined && (missing1 = 'periodUsageDurationValue')) ||
+                            (data.periodUsageDurationUnit === undefined && (missing1 = 'periodUsageDurationUnit')))
+                        ) {
+                          validate85.errors = [
+                            {
+                              instancePath,
+                              schemaPath: '#/dependentRequired',
+                              keyword: 'dependentRequired',
+                              params: {
+                                property: 'periodUsageLimit',
+                                missingProperty: missing1,
+                                depsCount: 2,
+                                deps: 'periodUsageDurationValue, periodUsageDurationUnit',
+                              },
+                              message:
+                                'must have properties periodUsageDurationValue, periodUsageDurationUnit when property periodUsageLimit is present',
+                            },
+                          ];
+                          return false;
+                        } else {
+                          if (
+                            data.periodUsageDurationValue !== undefined &&
+                            ((data.periodUsageLimit === undefined && (missing1 = 'periodUsageLimit')) ||
+                              (data.periodUsageDurationUnit === undefined && (missing1 = 'periodUsageDurationUnit')))
+                          ) {
+                            validate85.errors = [
+                              {
+                                instancePath,
+                                schemaPath: '#/dependentRequired',
+                                keyword: 'dependentRequired',
+                                params: {
+                                  property: 'periodUsageDurationValue',
+                                  missingProperty: missing1,
+                                  depsCount: 2,
+                                  deps: 'periodUsageLimit, periodUsageDurationUnit',
+                                },
+                                message:
+                                  'must have properties periodUsageLimit, periodUsageDurationUnit when property periodUsageDurationValue is present',
+                              },
+                            ];
+                            return false;
+                          } else {
+                            if (
+                              data.periodUsageDurationUnit !== undefined &&
+                              ((data.periodUsageLimit === undefined && (missing1 = 'periodUsageLimit')) ||
+                                (data.periodUsageDurationValue === undefined &&
+                                  (missing1 = 'periodUsageDurationValue')))
+                            ) {
+                              validate85.errors = [
+                                {
+                                  instancePath,
+                                  schemaPath: '#/dependentRequired',
+                                  keyword: 'dependentRequired',
+                                  params: {
+                                    property: 'periodUsageDurationUnit',
+                                    missingProperty: missing1,
+                                    depsCount: 2,
+                                    deps: 'periodUsageLimit, periodUsageDurationValue',
+                                  },
+                                  message:
+                                    'must have properties periodUsageLimit, periodUsageDurationValue when property periodUsageDurationUnit is present',
+                                },
+                              ];
+                              return false;
+                            }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate85.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate85.errors = vErrors;
+  return errors === 0;
+}
+validate85.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateKeyList = validate89;
+const schema38 = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['keys', 'nextCursor'],
+  properties: { keys: { type: 'array', items: { $ref: 'KeyRecord' } }, nextCursor: { type: ['string', 'null'] } },
+  $id: 'KeyList',
+};
+
+function validate89(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="KeyList" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate89.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.keys === undefined && (missing0 = 'keys')) ||
+        (data.nextCursor === undefined && (missing0 = 'nextCursor'))
+      ) {
+        validate89.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!(key0 === 'keys' || key0 === 'nextCursor')) {
+            validate89.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.keys !== undefined) {
+            let data0 = data.keys;
+            const _errs2 = errors;
+            if (errors === _errs2) {
+              if (Array.isArray(data0)) {
+                var valid1 = true;
+                const len0 = data0.length;
+                for (let i0 = 0; i0 < len0; i0++) {
+                  const _errs4 = errors;
+                  if (
+                    !validate75(data0[i0], {
+                      instancePath: instancePath + '/keys/' + i0,
+                      parentData: data0,
+                      parentDataProperty: i0,
+                      rootData,
+                      dynamicAnchors,
+                    })
+                  ) {
+                    vErrors = vErrors === null ? validate75.errors : vErrors.concat(validate75.errors);
+                    errors = vErrors.length;
+                  }
+                  var valid1 = _errs4 === errors;
+                  if (!valid1) {
+                    break;
+                  }
+                }
+              } else {
+                validate89.errors = [
+                  {
+                    instancePath: instancePath + '/keys',
+                    schemaPath: '#/properties/keys/type',
+                    keyword: 'type',
+                    params: { type: 'array' },
+                    message: 'must be array',
+                  },
+                ];
+                return false;
+              }
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.nextCursor !== undefined) {
+              let data2 = data.nextCursor;
+              const _errs5 = errors;
+              if (typeof data2 !== 'string' && data2 !== null) {
+                validate89.errors = [
+                  {
+                    instancePath: instancePath + '/nextCursor',
+                    schemaPath: '#/properties/nextCursor/type',
+                    keyword: 'type',
+                    params: { type: schema38.properties.nextCursor.type },
+                    message: 'must be string,null',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs5 === errors;
+            } else {
+              var valid0 = true;
+            }
+          }
+        }
+      }
+    } else {
+      validate89.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate89.errors = vErrors;
+  return errors === 0;
+}
+validate89.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateKeyPatch = validate91;
+const schema39 = {
+  type: 'object',
+  additionalProperties: false,
+  minProperties: 1,
+  properties: {
+    description: { type: ['string', 'null'], maxLength: 256 },
+    status: { $ref: 'KeyStatus' },
+    usageLimit: { anyOf: [{ $ref: 'UsdAmount' }, { type: 'null' }] },
+    periodUsageLimit: { anyOf: [{ $ref: 'UsdAmount' }, { type: 'null' }] },
+    periodUsageDurationValue: { type: ['integer', 'null'], minimum: 1, maximum: 8760 },
+    periodUsageDurationUnit: { anyOf: [{ $ref: 'PeriodDurationUnit' }, { type: 'null' }] },
+  },
+  $id: 'KeyPatch',
+};
+
+function validate91(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="KeyPatch" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate91.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      if (Object.keys(data).length < 1) {
+        validate91.errors = [
+          {
+            instancePath,
+            schemaPath: '#/minProperties',
+            keyword: 'minProperties',
+            params: { limit: 1 },
+            message: 'must NOT have fewer than 1 properties',
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (
+            !(
+              key0 === 'description' ||
+              key0 === 'status' ||
+              key0 === 'usageLimit' ||
+              key0 === 'periodUsageLimit' ||
+              key0 === 'periodUsageDurationValue' ||
+              key0 === 'periodUsageDurationUnit'
+            )
+          ) {
+            validate91.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.description !== undefined) {
+            let data0 = data.description;
+            const _errs2 = errors;
+            if (typeof data0 !== 'string' && data0 !== null) {
+              validate91.errors = [
+                {
+                  instancePath: instancePath + '/description',
+                  schemaPath: '#/properties/description/type',
+                  keyword: 'type',
+                  params: { type: schema39.properties.description.type },
+                  message: 'must be string,null',
+                },
+              ];
+              return false;
+            }
+            if (errors === _errs2) {
+              if (typeof data0 === 'string') {
+                if (func2(data0) > 256) {
+                  validate91.errors = [
+                    {
+                      instancePath: instancePath + '/description',
+                      schemaPath: '#/properties/description/maxLength',
+                      keyword: 'maxLength',
+                      params: { limit: 256 },
+                      message: 'must NOT have more than 256 characters',
+                    },
+                  ];
+                  return false;
+                }
+              }
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.status !== undefined) {
+              const _errs4 = errors;
+              if (
+                !validate78(data.status, {
+                  instancePath: instancePath + '/status',
+                  parentData: data,
+                  parentDataProperty: 'status',
+                  rootData,
+                  dynamicAnchors,
+                })
+              ) {
+                vErrors = vErrors === null ? validate78.errors : vErrors.concat(validate78.errors);
+                errors = vErrors.length;
+              }
+              var valid0 = _errs4 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.usageLimit !== undefined) {
+                let data2 = data.usageLimit;
+                const _errs5 = errors;
+                const _errs6 = errors;
+                let valid1 = false;
+                const _errs7 = errors;
+                if (
+                  !validate52(data2, {
+                    instancePath: instancePath + '/usageLimit',
+                    parentData: data,
+                    parentDataProperty: 'usageLimit',
+                    rootData,
+                    dynamicAnchors,
+                  })
+                ) {
+                  vErrors = vErrors === null ? validate52.errors : vErrors.concat(validate52.errors);
+                  errors = vErrors.length;
+                }
+                var _valid0 = _errs7 === errors;
+                valid1 = valid1 || _valid0;
+                const _errs8 = errors;
+                if (data2 !== null) {
+                  const err0 = {
+                    instancePath: instancePath + '/usageLimit',
+                    schemaPath: '#/properties/usageLimit/anyOf/1/type',
+                    keyword: 'type',
+                    params: { type: 'null' },
+                    message: 'must be null',
+                  };
+                  if (vErrors === null) {
+                    vErrors = [err0];
+                  } else {
+                    vErrors.push(err0);
+                  }
+                  errors++;
+                }
+                var _valid0 = _errs8 === errors;
+                valid1 = valid1 || _valid0;
+                if (!valid1) {
+                  const err1 = {
+                    instancePath: instancePath + '/usageLimit',
+                    schemaPath: '#/properties/usageLimit/anyOf',
+                    keyword: 'anyOf',
+                    params: {},
+                    message: 'must match a schema in anyOf',
+                  };
+                  if (vErrors === null) {
+                    vErrors = [err1];
+                  } else {
+                    vErrors.push(err1);
+                  }
+                  errors++;
+                  validate91.errors = vErrors;
+                  return false;
+                } else {
+                  errors = _errs6;
+                  if (vErrors !== null) {
+                    if (_errs6) {
+                      vErrors.length = _errs6;
+                    } else {
+                      vErrors = null;
+                    }
+                  }
+                }
+                var valid0 = _errs5 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.periodUsageLimit !== undefined) {
+                  let data3 = data.periodUsageLimit;
+                  const _errs10 = errors;
+                  const _errs11 = errors;
+                  let valid2 = false;
+                  const _errs12 = errors;
+                  if (
+                    !validate52(data3, {
+                      instancePath: instancePath + '/periodUsageLimit',
+                      parentData: data,
+                      parentDataProperty: 'periodUsageLimit',
+                      rootData,
+                      dynamicAnchors,
+                    })
+                  ) {
+                    vErrors = vErrors === null ? validate52.errors : vErrors.concat(validate52.errors);
+                    errors = vErrors.length;
+                  }
+                  var _valid1 = _errs12 === errors;
+                  valid2 = valid2 || _valid1;
+                  const _errs13 = errors;
+                  if (data3 !== null) {
+                    const err2 = {
+                      instancePath: instancePath + '/periodUsageLimit',
+                      schemaPath: '#/properties/periodUsageLimit/anyOf/1/type',
+                      keyword: 'type',
+                      params: { type: 'null' },
+                      message: 'must be null',
+                    };
+                    if (vErrors === null) {
+                      vErrors = [err2];
+                    } else {
+                      vErrors.push(err2);
+                    }
+                    errors++;
+                  }
+                  var _valid1 = _errs13 === errors;
+                  valid2 = valid2 || _valid1;
+                  if (!valid2) {
+                    const err3 = {
+                      instancePath: instancePath + '/periodUsageLimit',
+                      schemaPath: '#/properties/periodUsageLimit/anyOf',
+                      keyword: 'anyOf',
+                      params: {},
+                      message: 'must match a schema in anyOf',
+                    };
+                    if (vErrors === null) {
+                      vErrors = [err3];
+                    } else {
+                      vErrors.push(err3);
+                    }
+                    errors++;
+                    validate91.errors = vErrors;
+                    return false;
+                  } else {
+                    errors = _errs11;
+                    if (vErrors !== null) {
+                      if (_errs11) {
+                        vErrors.length = _errs11;
+                      } else {
+                        vErrors = null;
+                      }
+                    }
+                  }
+                  var valid0 = _errs10 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.periodUsageDurationValue !== undefined) {
+                    let data4 = data.periodUsageDurationValue;
+                    const _errs15 = errors;
+                    if (
+                      !(typeof data4 == 'number' && !(data4 % 1) && !isNaN(data4) && isFinite(data4)) &&
+                      data4 !== null
+                    ) {
+                      validate91.errors = [
+                        {
+                          instancePath: instancePath + '/periodUsageDurationValue',
+                          schemaPath: '#/properties/periodUsageDurationValue/type',
+                          keyword: 'type',
+                          params: { type: schema39.properties.periodUsageDurationValue.type },
+                          message: 'must be integer,null',
+                        },
+                      ];
+                      return false;
+                    }
+                    if (errors === _errs15) {
+                      if (typeof data4 == 'number' && isFinite(data4)) {
+                        if (data4 > 8760 || isNaN(data4)) {
+                          validate91.errors = [
+                            {
+                              instancePath: instancePath + '/periodUsageDurationValue',
+                              schemaPath: '#/properties/periodUsageDurationValue/maximum',
+                              keyword: 'maximum',
+                              params: { comparison: '<=', limit: 8760 },
+                              message: 'must be <= 8760',
+                            },
+                          ];
+                          return false;
+                        } else {
+                          if (data4 < 1 || isNaN(data4)) {
+                            validate91.errors = [
+                              {
+                                instancePath: instancePath + '/periodUsageDurationValue',
+                                schemaPath: '#/properties/periodUsageDurationValue/minimum',
+                                keyword: 'minimum',
+                                params: { comparison: '>=', limit: 1 },
+                                message: 'must be >= 1',
+                              },
+                            ];
+                            return false;
+                          }
+                        }
+                      }
+                    }
+                    var valid0 = _errs15 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.periodUsageDurationUnit !== undefined) {
+                      let data5 = data.periodUsageDurationUnit;
+                      const _errs17 = errors;
+                      const _errs18 = errors;
+                      let valid3 = false;
+                      const _errs19 = errors;
+                      if (
+                        !validate82(data5, {
+                          instancePath: instancePath + '/periodUsageDurationUnit',
+                          parentData: data,
+                          parentDataProperty: 'periodUsageDurationUnit',
+                          rootData,
+                          dynamicAnchors,
+                        })
+                      ) {
+                        vErrors = vErrors === null ? validate82.errors : vErrors.concat(validate82.errors);
+                        errors = vErrors.length;
+                      }
+                      var _valid2 = _errs19 === errors;
+                      valid3 = valid3 || _valid2;
+                      const _errs20 = errors;
+                      if (data5 !== null) {
+                        const err4 = {
+                          instancePath: instancePath + '/periodUsageDurationUnit',
+                          schemaPath: '#/properties/periodUsageDurationUnit/anyOf/1/type',
+                          keyword: 'type',
+                          params: { type: 'null' },
+                          message: 'must be null',
+                        };
+                        if (vErrors === null) {
+                          vErrors = [err4];
+                        } else {
+                          vErrors.push(err4);
+                        }
+                        errors++;
+                      }
+                      var _valid2 = _errs20 === errors;
+                      valid3 = valid3 || _valid2;
+                      if (!valid3) {
+                        const err5 = {
+                          instancePath: instancePath + '/periodUsageDurationUnit',
+                          schemaPath: '#/properties/periodUsageDurationUnit/anyOf',
+                          keyword: 'anyOf',
+                          params: {},
+                          message: 'must match a schema in anyOf',
+                        };
+                        if (vErrors === null) {
+                          vErrors = [err5];
+                        } else {
+                          vErrors.push(err5);
+                        }
+                        errors++;
+                        validate91.errors = vErrors;
+                        return false;
+                      } else {
+                        errors = _errs18;
+                        if (vErrors !== null) {
+                          if (_errs18) {
+                            vErrors.length = _errs18;
+                          } else {
+                            vErrors = null;
+                          }
+                        }
+                      }
+                      var valid0 = _errs17 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate91.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate91.errors = vErrors;
+  return errors === 0;
+}
+validate91.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateKeyRecord = validate75;
+
+export const validateKeyKind = validate76;
+
+export const validateKeyStatus = validate78;
+
+export const validateKeyState = validate80;
+
+export const validatePeriodDurationUnit = validate82;
+
+export const validateRuleAnswer = validate96;
+const schema40 = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['rule', 'warnings'],
+  properties: { rule: { $ref: 'IamRule' }, warnings: { type: 'array', items: { type: 'string' } } },
+  $id: 'RuleAnswer',
+};
+
+function validate96(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="RuleAnswer" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate96.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.rule === undefined && (missing0 = 'rule')) ||
+        (data.warnings === undefined && (missing0 = 'warnings'))
+      ) {
+        validate96.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!(key0 === 'rule' || key0 === 'warnings')) {
+            validate96.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.rule !== undefined) {
+            const _errs2 = errors;
+            if (
+              !validate54(data.rule, {
+                instancePath: instancePath + '/rule',
+                parentData: data,
+                parentDataProperty: 'rule',
+                rootData,
+                dynamicAnchors,
+              })
+            ) {
+              vErrors = vErrors === null ? validate54.errors : vErrors.concat(validate54.errors);
+              errors = vErrors.length;
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.warnings !== undefined) {
+              let data1 = data.warnings;
+              const _errs3 = errors;
+              if (errors === _errs3) {
+                if (Array.isArray(data1)) {
+                  var valid1 = true;
+                  const len0 = data1.length;
+                  for (let i0 = 0; i0 < len0; i0++) {
+                    const _errs5 = errors;
+                    if (typeof data1[i0] !== 'string') {
+                      validate96.errors = [
+                        {
+                          instancePath: instancePath + '/warnings/' + i0,
+                          schemaPath: '#/properties/warnings/items/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                    var valid1 = _errs5 === errors;
+                    if (!valid1) {
+                      break;
+                    }
+                  }
+                } else {
+                  validate96.errors = [
+                    {
+                      instancePath: instancePath + '/warnings',
+                      schemaPath: '#/properties/warnings/type',
+                      keyword: 'type',
+                      params: { type: 'array' },
+                      message: 'must be array',
+                    },
+                  ];
+                  return false;
+                }
+              }
+              var valid0 = _errs3 === errors;
+            } else {
+              var valid0 = true;
+            }
+          }
+        }
+      }
+    } else {
+      validate96.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate96.errors = vErrors;
+  return errors === 0;
+}
+validate96.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateRuleCreate = validate98;
+const schema41 = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['ruleType', 'ruleValue'],
+  properties: {
+    ruleType: { $ref: 'RuleType' },
+    ruleValue: { $ref: 'RuleValue' },
+    status: { $ref: 'RuleStatus' },
+    mode: { $ref: 'RuleMode' },
+    description: { type: ['string', 'null'], maxLength: 256 },
+  },
+  allOf: [
+    {
+      if: { properties: { ruleType: { enum: ['allow_models', 'deny_models'] } } },
+      then: { properties: { ruleValue: { $ref: 'ModelsValue' } } },
+    },
+    {
+      if: { properties: { ruleType: { enum: ['allow_providers', 'deny_providers'] } } },
+      then: { properties: { ruleValue: { $ref: 'ProvidersValue' } } },
+    },
+    {
+      if: { properties: { ruleType: { enum: ['allow_pricing', 'deny_pricing'] } } },
+      then: { properties: { ruleValue: { $ref: 'PricingValue' } } },
+    },
+    {
+      if: { properties: { ruleType: { enum: ['allow_ip_cidrs', 'deny_ip_cidrs'] } } },
+      then: { properties: { ruleValue: { $ref: 'IpCidrsValue' } } },
+    },
+  ],
+  $id: 'RuleCreate',
+};
+
+function validate98(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="RuleCreate" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate98.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  const _errs1 = errors;
+  const _errs2 = errors;
+  let valid1 = true;
+  const _errs3 = errors;
+  if (data && typeof data == 'object' && !Array.isArray(data)) {
+    if (data.ruleType !== undefined) {
+      let data0 = data.ruleType;
+      if (!(data0 === 'allow_models' || data0 === 'deny_models')) {
+        const err0 = {};
+        if (vErrors === null) {
+          vErrors = [err0];
+        } else {
+          vErrors.push(err0);
+        }
+        errors++;
+      }
+    }
+  }
+  var _valid0 = _errs3 === errors;
+  errors = _errs2;
+  if (vErrors !== null) {
+    if (_errs2) {
+      vErrors.length = _errs2;
+    } else {
+      vErrors = null;
+    }
+  }
+  if (_valid0) {
+    const _errs5 = errors;
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      if (data.ruleValue !== undefined) {
+        if (
+          !validate58(data.ruleValue, {
+            instancePath: instancePath + '/ruleValue',
+            parentData: data,
+            parentDataProperty: 'ruleValue',
+            rootData,
+            dynamicAnchors,
+          })
+        ) {
+          vErrors = vErrors === null ? validate58.errors : vErrors.concat(validate58.errors);
+          errors = vErrors.length;
+        }
+      }
+    }
+    var _valid0 = _errs5 === errors;
+    valid1 = _valid0;
+    if (valid1) {
+      var props0 = {};
+      props0.ruleValue = true;
+      props0.ruleType = true;
+    }
+  }
+  if (!valid1) {
+    const err1 = {
+      instancePath,
+      schemaPath: '#/allOf/0/if',
+      keyword: 'if',
+      params: { failingKeyword: 'then' },
+      message: 'must match "then" schema',
+    };
+    if (vErrors === null) {
+      vErrors = [err1];
+    } else {
+      vErrors.push(err1);
+    }
+    errors++;
+    validate98.errors = vErrors;
+    return false;
+  }
+  var valid0 = _errs1 === errors;
+  if (valid0) {
+    const _errs7 = errors;
+    const _errs8 = errors;
+    let valid4 = true;
+    const _errs9 = errors;
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      if (data.ruleType !== undefined) {
+        let data2 = data.ruleType;
+        if (!(data2 === 'allow_providers' || data2 === 'deny_providers')) {
+          const err2 = {};
+          if (vErrors === null) {
+            vErrors = [err2];
+          } else {
+            vErrors.push(err2);
+          }
+          errors++;
+        }
+      }
+    }
+    var _valid1 = _errs9 === errors;
+    errors = _errs8;
+    if (vErrors !== null) {
+      if (_errs8) {
+        vErrors.length = _errs8;
+      } else {
+        vErrors = null;
+      }
+    }
+    if (_valid1) {
+      const _errs11 = errors;
+      if (data && typeof data == 'object' && !Array.isArray(data)) {
+        if (data.ruleValue !== undefined) {
+          if (
+            !validate60(data.ruleValue, {
+              instancePath: instancePath + '/ruleValue',
+              parentData: data,
+              parentDataProperty: 'ruleValue',
+              rootData,
+              dynamicAnchors,
+            })
+          ) {
+            vErrors = vErrors === null ? validate60.errors : vErrors.concat(validate60.errors);
+            errors = vErrors.length;
+          }
+        }
+      }
+      var _valid1 = _errs11 === errors;
+      valid4 = _valid1;
+      if (valid4) {
+        var props1 = {};
+        props1.ruleValue = true;
+        props1.ruleType = true;
+      }
+    }
+    if (!valid4) {
+      const err3 = {
+        instancePath,
+        schemaPath: '#/allOf/1/if',
+        keyword: 'if',
+        params: { failingKeyword: 'then' },
+        message: 'must match "then" schema',
+      };
+      if (vErrors === null) {
+        vErrors = [err3];
+      } else {
+        vErrors.push(err3);
+      }
+      errors++;
+      validate98.errors = vErrors;
+      return false;
+    }
+    var valid0 = _errs7 === errors;
+    if (valid0) {
+      if (props0 !== true && props1 !== undefined) {
+        if (props1 === true) {
+          props0 = true;
+        } else {
+          props0 = props0 || {};
+          Object.assign(props0, props1);
+        }
+      }
+      const _errs13 = errors;
+      const _errs14 = errors;
+      let valid7 = true;
+      const _errs15 = errors;
+      if (data && typeof data == 'object' && !Array.isArray(data)) {
+        if (data.ruleType !== undefined) {
+          let data4 = data.ruleType;
+          if (!(data4 === 'allow_pricing' || data4 === 'deny_pricing')) {
+            const err4 = {};
+            if (vErrors === null) {
+              vErrors = [err4];
+            } else {
+              vErrors.push(err4);
+            }
+            errors++;
+          }
+        }
+      }
+      var _valid2 = _errs15 === errors;
+      errors = _errs14;
+      if (vErrors !== null) {
+        if (_errs14) {
+          vErrors.length = _errs14;
+        } else {
+          vErrors = null;
+        }
+      }
+      if (_valid2) {
+        const _errs17 = errors;
+        if (data && typeof data == 'object' && !Array.isArray(data)) {
+          if (data.ruleValue !== undefined) {
+            if (
+              !validate62(data.ruleValue, {
+                instancePath: instancePath + '/ruleValue',
+                parentData: data,
+                parentDataProperty: 'ruleValue',
+                rootData,
+                dynamicAnchors,
+              })
+            ) {
+              vErrors = vErrors === null ? validate62.errors : vErrors.concat(validate62.errors);
+              errors = vErrors.length;
+            }
+          }
+        }
+        var _valid2 = _errs17 === errors;
+        valid7 = _valid2;
+        if (valid7) {
+          var props2 = {};
+          props2.ruleValue = true;
+          props2.ruleType = true;
+        }
+      }
+      if (!valid7) {
+        const err5 = {
+          instancePath,
+          schemaPath: '#/allOf/2/if',
+          keyword: 'if',
+          params: { failingKeyword: 'then' },
+          message: 'must match "then" schema',
+        };
+        if (vErrors === null) {
+          vErrors = [err5];
+        } else {
+          vErrors.push(err5);
+        }
+        errors++;
+        validate98.errors = vErrors;
+        return false;
+      }
+      var valid0 = _errs13 === errors;
+      if (valid0) {
+        if (props0 !== true && props2 !== undefined) {
+          if (props2 === true) {
+            props0 = true;
+          } else {
+            props0 = props0 || {};
+            Object.assign(props0, props2);
+          }
+        }
+        const _errs19 = errors;
+        const _errs20 = errors;
+        let valid10 = true;
+        const _errs21 = errors;
+        if (data && typeof data == 'object' && !Array.isArray(data)) {
+          if (data.ruleType !== undefined) {
+            let data6 = data.ruleType;
+            if (!(data6 === 'allow_ip_cidrs' || data6 === 'deny_ip_cidrs')) {
+              const err6 = {};
+              if (vErrors === null) {
+                vErrors = [err6];
+              } else {
+                vErrors.push(err6);
+              }
+              errors++;
+            }
+          }
+        }
+        var _valid3 = _errs21 === errors;
+        errors = _errs20;
+        if (vErrors !== null) {
+          if (_errs20) {
+            vErrors.length = _errs20;
+          } else {
+            vErrors = null;
+          }
+        }
+        if (_valid3) {
+          const _errs23 = errors;
+          if (data && typeof data == 'object' && !Array.isArray(data)) {
+            if (data.ruleValue !== undefined) {
+              if (
+                !validate67(data.ruleValue, {
+                  instancePath: instancePath + '/ruleValue',
+                  parentData: data,
+                  parentDataProperty: 'ruleValue',
+                  rootData,
+                  dynamicAnchors,
+                })
+              ) {
+                vErrors = vErrors === null ? validate67.errors : vErrors.concat(validate67.errors);
+                errors = vErrors.length;
+              }
+            }
+          }
+          var _valid3 = _errs23 === errors;
+          valid10 = _valid3;
+          if (valid10) {
+            var props3 = {};
+            props3.ruleValue = true;
+            props3.ruleType = true;
+          }
+        }
+        if (!valid10) {
+          const err7 = {
+            instancePath,
+            schemaPath: '#/allOf/3/if',
+            keyword: 'if',
+            params: { failingKeyword: 'then' },
+            message: 'must match "then" schema',
+          };
+          if (vErrors === null) {
+            vErrors = [err7];
+          } else {
+            vErrors.push(err7);
+          }
+          errors++;
+          validate98.errors = vErrors;
+          return false;
+        }
+        var valid0 = _errs19 === errors;
+        if (valid0) {
+          if (props0 !== true && props3 !== undefined) {
+            if (props3 === true) {
+              props0 = true;
+            } else {
+              props0 = props0 || {};
+              Object.assign(props0, props3);
+            }
+          }
+        }
+      }
+    }
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.ruleType === undefined && (missing0 = 'ruleType')) ||
+        (data.ruleValue === undefined && (missing0 = 'ruleValue'))
+      ) {
+        validate98.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs25 = errors;
+        for (const key0 in data) {
+          if (
+            !(
+              key0 === 'ruleType' ||
+              key0 === 'ruleValue' ||
+              key0 === 'status' ||
+              key0 === 'mode' ||
+              key0 === 'description'
+            )
+          ) {
+            validate98.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs25 === errors) {
+          if (data.ruleType !== undefined) {
+            const _errs26 = errors;
+            if (
+              !validate55(data.ruleType, {
+                instancePath: instancePath + '/ruleType',
+                parentData: data,
+                parentDataProperty: 'ruleType',
+                rootData,
+                dynamicAnchors,
+              })
+            ) {
+              vErrors = vErrors === null ? validate55.errors : vErrors.concat(validate55.errors);
+              errors = vErrors.length;
+            }
+            var valid13 = _errs26 === errors;
+          } else {
+            var valid13 = true;
+          }
+          if (valid13) {
+            if (data.ruleValue !== undefined) {
+              const _errs27 = errors;
+              if (
+                !validate57(data.ruleValue, {
+                  instancePath: instancePath + '/ruleValue',
+                  parentData: data,
+                  parentDataProperty: 'ruleValue',
+                  rootData,
+                  dynamicAnchors,
+                })
+              ) {
+                vErrors = vErrors === null ? validate57.errors : vErrors.concat(validate57.errors);
+                errors = vErrors.length;
+              }
+              var valid13 = _errs27 === errors;
+            } else {
+              var valid13 = true;
+            }
+            if (valid13) {
+              if (data.status !== undefined) {
+                const _errs28 = errors;
+                if (
+                  !validate70(data.status, {
+                    instancePath: instancePath + '/status',
+                    parentData: data,
+                    parentDataProperty: 'status',
+                    rootData,
+                    dynamicAnchors,
+                  })
+                ) {
+                  vErrors = vErrors === null ? validate70.errors : vErrors.concat(validate70.errors);
+                  errors = vErrors.length;
+                }
+                var valid13 = _errs28 === errors;
+              } else {
+                var valid13 = true;
+              }
+              if (valid13) {
+                if (data.mode !== undefined) {
+                  const _errs29 = errors;
+                  if (
+                    !validate72(data.mode, {
+                      instancePath: instancePath + '/mode',
+                      parentData: data,
+                      parentDataProperty: 'mode',
+                      rootData,
+                      dynamicAnchors,
+                    })
+                  ) {
+                    vErrors = vErrors === null ? validate72.errors : vErrors.concat(validate72.errors);
+                    errors = vErrors.length;
+                  }
+                  var valid13 = _errs29 === errors;
+                } else {
+                  var valid13 = true;
+                }
+                if (valid13) {
+                  if (data.description !== undefined) {
+                    let data12 = data.description;
+                    const _errs30 = errors;
+                    if (typeof data12 !== 'string' && data12 !== null) {
+                      validate98.errors = [
+                        {
+                          instancePath: instancePath + '/description',
+                          schemaPath: '#/properties/description/type',
+                          keyword: 'type',
+                          params: { type: schema41.properties.description.type },
+                          message: 'must be string,null',
+                        },
+                      ];
+                      return false;
+                    }
+                    if (errors === _errs30) {
+                      if (typeof data12 === 'string') {
+                        if (func2(data12) > 256) {
+                          validate98.errors = [
+                            {
+                              instancePath: instancePath + '/description',
+                              schemaPath: '#/properties/description/maxLength',
+                              keyword: 'maxLength',
+                              params: { limit: 256 },
+                              message: 'must NOT have more than 256 characters',
+                            },
+                          ];
+                          return false;
+                        }
+                      }
+                    }
+                    var valid13 = _errs30 === errors;
+                  } else {
+                    var valid13 = true;
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate98.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate98.errors = vErrors;
+  return errors === 0;
+}
+validate98.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateRuleList = validate107;
+const schema42 = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['rules', 'nextCursor'],
+  properties: { rules: { type: 'array', items: { $ref: 'IamRule' } }, nextCursor: { type: ['string', 'null'] } },
+  $id: 'RuleList',
+};
+
+function validate107(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="RuleList" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate107.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.rules === undefined && (missing0 = 'rules')) ||
+        (data.nextCursor === undefined && (missing0 = 'nextCursor'))
+      ) {
+        validate107.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (!(key0 === 'rules' || key0 === 'nextCursor')) {
+            validate107.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.rules !== undefined) {
+            let data0 = data.rules;
+            const _errs2 = errors;
+            if (errors === _errs2) {
+              if (Array.isArray(data0)) {
+                var valid1 = true;
+                const len0 = data0.length;
+                for (let i0 = 0; i0 < len0; i0++) {
+                  const _errs4 = errors;
+                  if (
+                    !validate54(data0[i0], {
+                      instancePath: instancePath + '/rules/' + i0,
+                      parentData: data0,
+                      parentDataProperty: i0,
+                      rootData,
+                      dynamicAnchors,
+                    })
+                  ) {
+                    vErrors = vErrors === null ? validate54.errors : vErrors.concat(validate54.errors);
+                    errors = vErrors.length;
+                  }
+                  var valid1 = _errs4 === errors;
+                  if (!valid1) {
+                    break;
+                  }
+                }
+              } else {
+                validate107.errors = [
+                  {
+                    instancePath: instancePath + '/rules',
+                    schemaPath: '#/properties/rules/type',
+                    keyword: 'type',
+                    params: { type: 'array' },
+                    message: 'must be array',
+                  },
+                ];
+                return false;
+              }
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.nextCursor !== undefined) {
+              let data2 = data.nextCursor;
+              const _errs5 = errors;
+              if (typeof data2 !== 'string' && data2 !== null) {
+                validate107.errors = [
+                  {
+                    instancePath: instancePath + '/nextCursor',
+                    schemaPath: '#/properties/nextCursor/type',
+                    keyword: 'type',
+                    params: { type: schema42.properties.nextCursor.type },
+                    message: 'must be string,null',
+                  },
+                ];
+                return false;
+              }
+              var valid0 = _errs5 === errors;
+            } else {
+              var valid0 = true;
+            }
+          }
+        }
+      }
+    } else {
+      validate107.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate107.errors = vErrors;
+  return errors === 0;
+}
+validate107.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateRulePatch = validate109;
+const schema43 = {
+  type: 'object',
+  additionalProperties: false,
+  minProperties: 1,
+  properties: {
+    ruleType: { $ref: 'RuleType' },
+    ruleValue: { type: 'object', additionalProperties: true },
+    status: { $ref: 'RuleStatus' },
+    mode: { $ref: 'RuleMode' },
+    description: { type: ['string', 'null'], maxLength: 256 },
+  },
+  $id: 'RulePatch',
+};
+
+function validate109(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="RulePatch" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate109.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      if (Object.keys(data).length < 1) {
+        validate109.errors = [
+          {
+            instancePath,
+            schemaPath: '#/minProperties',
+            keyword: 'minProperties',
+            params: { limit: 1 },
+            message: 'must NOT have fewer than 1 properties',
+          },
+        ];
+        return false;
+      } else {
+        const _errs1 = errors;
+        for (const key0 in data) {
+          if (
+            !(
+              key0 === 'ruleType' ||
+              key0 === 'ruleValue' ||
+              key0 === 'status' ||
+              key0 === 'mode' ||
+              key0 === 'description'
+            )
+          ) {
+            validate109.errors = [
+              {
+                instancePath,
+                schemaPath: '#/additionalProperties',
+                keyword: 'additionalProperties',
+                params: { additionalProperty: key0 },
+                message: 'must NOT have additional properties',
+              },
+            ];
+            return false;
+            break;
+          }
+        }
+        if (_errs1 === errors) {
+          if (data.ruleType !== undefined) {
+            const _errs2 = errors;
+            if (
+              !validate55(data.ruleType, {
+                instancePath: instancePath + '/ruleType',
+                parentData: data,
+                parentDataProperty: 'ruleType',
+                rootData,
+                dynamicAnchors,
+              })
+            ) {
+              vErrors = vErrors === null ? validate55.errors : vErrors.concat(validate55.errors);
+              errors = vErrors.length;
+            }
+            var valid0 = _errs2 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.ruleValue !== undefined) {
+              let data1 = data.ruleValue;
+              const _errs3 = errors;
+              if (errors === _errs3) {
+                if (data1 && typeof data1 == 'object' && !Array.isArray(data1)) {
+                } else {
+                  validate109.errors = [
+                    {
+                      instancePath: instancePath + '/ruleValue',
+                      schemaPath: '#/properties/ruleValue/type',
+                      keyword: 'type',
+                      params: { type: 'object' },
+                      message: 'must be object',
+                    },
+                  ];
+                  return false;
+                }
+              }
+              var valid0 = _errs3 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.status !== undefined) {
+                const _errs6 = errors;
+                if (
+                  !validate70(data.status, {
+                    instancePath: instancePath + '/status',
+                    parentData: data,
+                    parentDataProperty: 'status',
+                    rootData,
+                    dynamicAnchors,
+                  })
+                ) {
+                  vErrors = vErrors === null ? validate70.errors : vErrors.concat(validate70.errors);
+                  errors = vErrors.length;
+                }
+                var valid0 = _errs6 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.mode !== undefined) {
+                  const _errs7 = errors;
+                  if (
+                    !validate72(data.mode, {
+                      instancePath: instancePath + '/mode',
+                      parentData: data,
+                      parentDataProperty: 'mode',
+                      rootData,
+                      dynamicAnchors,
+                    })
+                  ) {
+                    vErrors = vErrors === null ? validate72.errors : vErrors.concat(validate72.errors);
+                    errors = vErrors.length;
+                  }
+                  var valid0 = _errs7 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.description !== undefined) {
+                    let data4 = data.description;
+                    const _errs8 = errors;
+                    if (typeof data4 !== 'string' && data4 !== null) {
+                      validate109.errors = [
+                        {
+                          instancePath: instancePath + '/description',
+                          schemaPath: '#/properties/description/type',
+                          keyword: 'type',
+                          params: { type: schema43.properties.description.type },
+                          message: 'must be string,null',
+                        },
+                      ];
+                      return false;
+                    }
+                    if (errors === _errs8) {
+                      if (typeof data4 === 'string') {
+                        if (func2(data4) > 256) {
+                          validate109.errors = [
+                            {
+                              instancePath: instancePath + '/description',
+                              schemaPath: '#/properties/description/maxLength',
+                              keyword: 'maxLength',
+                              params: { limit: 256 },
+                              message: 'must NOT have more than 256 characters',
+                            },
+                          ];
+                          return false;
+                        }
+                      }
+                    }
+                    var valid0 = _errs8 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate109.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate109.errors = vErrors;
+  return errors === 0;
+}
+validate109.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+
+export const validateChatChunk = validate113;
+const schema44 = {
   type: 'object',
   required: ['id', 'object', 'created', 'model', 'choices'],
   properties: {
@@ -1248,7 +4383,7 @@ const schema29 = {
   },
   $id: 'ChatChunk',
 };
-const schema30 = {
+const schema45 = {
   type: 'object',
   required: ['index', 'delta', 'finish_reason'],
   properties: {
@@ -1259,7 +4394,7 @@ const schema30 = {
   },
   $id: 'ChunkChoice',
 };
-const schema31 = {
+const schema46 = {
   type: 'object',
   properties: {
     role: { type: 'string', const: 'assistant' },
@@ -1273,7 +4408,7 @@ const schema31 = {
   },
   $id: 'ChunkDelta',
 };
-const schema32 = {
+const schema47 = {
   type: 'object',
   required: ['index'],
   properties: {
@@ -1286,14 +4421,14 @@ const schema32 = {
   $id: 'ChunkToolCall',
 };
 
-function validate75(
+function validate116(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ChunkToolCall" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate75.evaluated;
+  const evaluated0 = validate116.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -1304,7 +4439,7 @@ function validate75(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.index === undefined && (missing0 = 'index')) {
-        validate75.errors = [
+        validate116.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -1319,7 +4454,7 @@ function validate75(
           let data0 = data.index;
           const _errs1 = errors;
           if (!(typeof data0 == 'number' && !(data0 % 1) && !isNaN(data0) && isFinite(data0))) {
-            validate75.errors = [
+            validate116.errors = [
               {
                 instancePath: instancePath + '/index',
                 schemaPath: '#/properties/index/type',
@@ -1333,7 +4468,7 @@ function validate75(
           if (errors === _errs1) {
             if (typeof data0 == 'number' && isFinite(data0)) {
               if (data0 < 0 || isNaN(data0)) {
-                validate75.errors = [
+                validate116.errors = [
                   {
                     instancePath: instancePath + '/index',
                     schemaPath: '#/properties/index/minimum',
@@ -1354,7 +4489,7 @@ function validate75(
           if (data.id !== undefined) {
             const _errs3 = errors;
             if (typeof data.id !== 'string') {
-              validate75.errors = [
+              validate116.errors = [
                 {
                   instancePath: instancePath + '/id',
                   schemaPath: '#/properties/id/type',
@@ -1374,7 +4509,7 @@ function validate75(
               let data2 = data.type;
               const _errs5 = errors;
               if (typeof data2 !== 'string') {
-                validate75.errors = [
+                validate116.errors = [
                   {
                     instancePath: instancePath + '/type',
                     schemaPath: '#/properties/type/type',
@@ -1386,7 +4521,7 @@ function validate75(
                 return false;
               }
               if ('function' !== data2) {
-                validate75.errors = [
+                validate116.errors = [
                   {
                     instancePath: instancePath + '/type',
                     schemaPath: '#/properties/type/const',
@@ -1410,7 +4545,7 @@ function validate75(
                     if (data3.name !== undefined) {
                       const _errs9 = errors;
                       if (typeof data3.name !== 'string') {
-                        validate75.errors = [
+                        validate116.errors = [
                           {
                             instancePath: instancePath + '/function/name',
                             schemaPath: '#/properties/function/properties/name/type',
@@ -1429,7 +4564,7 @@ function validate75(
                       if (data3.arguments !== undefined) {
                         const _errs11 = errors;
                         if (typeof data3.arguments !== 'string') {
-                          validate75.errors = [
+                          validate116.errors = [
                             {
                               instancePath: instancePath + '/function/arguments',
                               schemaPath: '#/properties/function/properties/arguments/type',
@@ -1446,7 +4581,7 @@ function validate75(
                       }
                     }
                   } else {
-                    validate75.errors = [
+                    validate116.errors = [
                       {
                         instancePath: instancePath + '/function',
                         schemaPath: '#/properties/function/type',
@@ -1469,7 +4604,7 @@ function validate75(
                   if (errors === _errs13) {
                     if (data6 && typeof data6 == 'object' && !Array.isArray(data6)) {
                     } else {
-                      validate75.errors = [
+                      validate116.errors = [
                         {
                           instancePath: instancePath + '/extra_content',
                           schemaPath: '#/properties/extra_content/type',
@@ -1491,22 +4626,22 @@ function validate75(
         }
       }
     } else {
-      validate75.errors = [
+      validate116.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate75.errors = vErrors;
+  validate116.errors = vErrors;
   return errors === 0;
 }
-validate75.evaluated = {
+validate116.evaluated = {
   props: { index: true, id: true, type: true, function: true, extra_content: true },
   dynamicProps: false,
   dynamicItems: false,
 };
 
-const schema33 = {
+const schema48 = {
   type: 'object',
   required: ['type', 'image_url'],
   properties: {
@@ -1516,14 +4651,14 @@ const schema33 = {
   $id: 'CompletionImage',
 };
 
-function validate77(
+function validate118(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="CompletionImage" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate77.evaluated;
+  const evaluated0 = validate118.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -1537,7 +4672,7 @@ function validate77(
         (data.type === undefined && (missing0 = 'type')) ||
         (data.image_url === undefined && (missing0 = 'image_url'))
       ) {
-        validate77.errors = [
+        validate118.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -1552,7 +4687,7 @@ function validate77(
           let data0 = data.type;
           const _errs1 = errors;
           if (typeof data0 !== 'string') {
-            validate77.errors = [
+            validate118.errors = [
               {
                 instancePath: instancePath + '/type',
                 schemaPath: '#/properties/type/type',
@@ -1564,7 +4699,7 @@ function validate77(
             return false;
           }
           if ('image_url' !== data0) {
-            validate77.errors = [
+            validate118.errors = [
               {
                 instancePath: instancePath + '/type',
                 schemaPath: '#/properties/type/const',
@@ -1587,7 +4722,7 @@ function validate77(
               if (data1 && typeof data1 == 'object' && !Array.isArray(data1)) {
                 let missing1;
                 if (data1.url === undefined && (missing1 = 'url')) {
-                  validate77.errors = [
+                  validate118.errors = [
                     {
                       instancePath: instancePath + '/image_url',
                       schemaPath: '#/properties/image_url/required',
@@ -1600,7 +4735,7 @@ function validate77(
                 } else {
                   if (data1.url !== undefined) {
                     if (typeof data1.url !== 'string') {
-                      validate77.errors = [
+                      validate118.errors = [
                         {
                           instancePath: instancePath + '/image_url/url',
                           schemaPath: '#/properties/image_url/properties/url/type',
@@ -1614,7 +4749,7 @@ function validate77(
                   }
                 }
               } else {
-                validate77.errors = [
+                validate118.errors = [
                   {
                     instancePath: instancePath + '/image_url',
                     schemaPath: '#/properties/image_url/type',
@@ -1633,25 +4768,25 @@ function validate77(
         }
       }
     } else {
-      validate77.errors = [
+      validate118.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate77.errors = vErrors;
+  validate118.errors = vErrors;
   return errors === 0;
 }
-validate77.evaluated = { props: { type: true, image_url: true }, dynamicProps: false, dynamicItems: false };
+validate118.evaluated = { props: { type: true, image_url: true }, dynamicProps: false, dynamicItems: false };
 
-function validate74(
+function validate115(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ChunkDelta" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate74.evaluated;
+  const evaluated0 = validate115.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -1664,7 +4799,7 @@ function validate74(
         let data0 = data.role;
         const _errs1 = errors;
         if (typeof data0 !== 'string') {
-          validate74.errors = [
+          validate115.errors = [
             {
               instancePath: instancePath + '/role',
               schemaPath: '#/properties/role/type',
@@ -1676,7 +4811,7 @@ function validate74(
           return false;
         }
         if ('assistant' !== data0) {
-          validate74.errors = [
+          validate115.errors = [
             {
               instancePath: instancePath + '/role',
               schemaPath: '#/properties/role/const',
@@ -1696,12 +4831,12 @@ function validate74(
           let data1 = data.content;
           const _errs3 = errors;
           if (typeof data1 !== 'string' && data1 !== null) {
-            validate74.errors = [
+            validate115.errors = [
               {
                 instancePath: instancePath + '/content',
                 schemaPath: '#/properties/content/type',
                 keyword: 'type',
-                params: { type: schema31.properties.content.type },
+                params: { type: schema46.properties.content.type },
                 message: 'must be string,null',
               },
             ];
@@ -1716,12 +4851,12 @@ function validate74(
             let data2 = data.reasoning;
             const _errs5 = errors;
             if (typeof data2 !== 'string' && data2 !== null) {
-              validate74.errors = [
+              validate115.errors = [
                 {
                   instancePath: instancePath + '/reasoning',
                   schemaPath: '#/properties/reasoning/type',
                   keyword: 'type',
-                  params: { type: schema31.properties.reasoning.type },
+                  params: { type: schema46.properties.reasoning.type },
                   message: 'must be string,null',
                 },
               ];
@@ -1742,7 +4877,7 @@ function validate74(
                   for (let i0 = 0; i0 < len0; i0++) {
                     const _errs9 = errors;
                     if (
-                      !validate75(data3[i0], {
+                      !validate116(data3[i0], {
                         instancePath: instancePath + '/tool_calls/' + i0,
                         parentData: data3,
                         parentDataProperty: i0,
@@ -1750,7 +4885,7 @@ function validate74(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate75.errors : vErrors.concat(validate75.errors);
+                      vErrors = vErrors === null ? validate116.errors : vErrors.concat(validate116.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs9 === errors;
@@ -1759,7 +4894,7 @@ function validate74(
                     }
                   }
                 } else {
-                  validate74.errors = [
+                  validate115.errors = [
                     {
                       instancePath: instancePath + '/tool_calls',
                       schemaPath: '#/properties/tool_calls/type',
@@ -1786,7 +4921,7 @@ function validate74(
                     for (let i1 = 0; i1 < len1; i1++) {
                       const _errs12 = errors;
                       if (
-                        !validate77(data5[i1], {
+                        !validate118(data5[i1], {
                           instancePath: instancePath + '/images/' + i1,
                           parentData: data5,
                           parentDataProperty: i1,
@@ -1794,7 +4929,7 @@ function validate74(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate77.errors : vErrors.concat(validate77.errors);
+                        vErrors = vErrors === null ? validate118.errors : vErrors.concat(validate118.errors);
                         errors = vErrors.length;
                       }
                       var valid2 = _errs12 === errors;
@@ -1803,7 +4938,7 @@ function validate74(
                       }
                     }
                   } else {
-                    validate74.errors = [
+                    validate115.errors = [
                       {
                         instancePath: instancePath + '/images',
                         schemaPath: '#/properties/images/type',
@@ -1824,12 +4959,12 @@ function validate74(
                   let data7 = data.refusal;
                   const _errs13 = errors;
                   if (typeof data7 !== 'string' && data7 !== null) {
-                    validate74.errors = [
+                    validate115.errors = [
                       {
                         instancePath: instancePath + '/refusal',
                         schemaPath: '#/properties/refusal/type',
                         keyword: 'type',
-                        params: { type: schema31.properties.refusal.type },
+                        params: { type: schema46.properties.refusal.type },
                         message: 'must be string,null',
                       },
                     ];
@@ -1853,7 +4988,7 @@ function validate74(
                           if (errors === _errs17) {
                             if (data9 && typeof data9 == 'object' && !Array.isArray(data9)) {
                             } else {
-                              validate74.errors = [
+                              validate115.errors = [
                                 {
                                   instancePath: instancePath + '/annotations/' + i2,
                                   schemaPath: '#/properties/annotations/items/type',
@@ -1871,7 +5006,7 @@ function validate74(
                           }
                         }
                       } else {
-                        validate74.errors = [
+                        validate115.errors = [
                           {
                             instancePath: instancePath + '/annotations',
                             schemaPath: '#/properties/annotations/type',
@@ -1892,12 +5027,12 @@ function validate74(
                       let data10 = data.audio;
                       const _errs20 = errors;
                       if (!(data10 && typeof data10 == 'object' && !Array.isArray(data10)) && data10 !== null) {
-                        validate74.errors = [
+                        validate115.errors = [
                           {
                             instancePath: instancePath + '/audio',
                             schemaPath: '#/properties/audio/type',
                             keyword: 'type',
-                            params: { type: schema31.properties.audio.type },
+                            params: { type: schema46.properties.audio.type },
                             message: 'must be object,null',
                           },
                         ];
@@ -1915,16 +5050,16 @@ function validate74(
         }
       }
     } else {
-      validate74.errors = [
+      validate115.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate74.errors = vErrors;
+  validate115.errors = vErrors;
   return errors === 0;
 }
-validate74.evaluated = {
+validate115.evaluated = {
   props: {
     role: true,
     content: true,
@@ -1939,16 +5074,16 @@ validate74.evaluated = {
   dynamicItems: false,
 };
 
-const schema34 = { type: 'string', enum: ['stop', 'length', 'tool_calls', 'content_filter'], $id: 'FinishReason' };
+const schema49 = { type: 'string', enum: ['stop', 'length', 'tool_calls', 'content_filter'], $id: 'FinishReason' };
 
-function validate80(
+function validate121(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="FinishReason" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate80.evaluated;
+  const evaluated0 = validate121.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -1956,36 +5091,36 @@ function validate80(
     evaluated0.items = undefined;
   }
   if (typeof data !== 'string') {
-    validate80.errors = [
+    validate121.errors = [
       { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
     ];
     return false;
   }
   if (!(data === 'stop' || data === 'length' || data === 'tool_calls' || data === 'content_filter')) {
-    validate80.errors = [
+    validate121.errors = [
       {
         instancePath,
         schemaPath: '#/enum',
         keyword: 'enum',
-        params: { allowedValues: schema34.enum },
+        params: { allowedValues: schema49.enum },
         message: 'must be equal to one of the allowed values',
       },
     ];
     return false;
   }
-  validate80.errors = vErrors;
+  validate121.errors = vErrors;
   return errors === 0;
 }
-validate80.evaluated = { dynamicProps: false, dynamicItems: false };
+validate121.evaluated = { dynamicProps: false, dynamicItems: false };
 
-function validate73(
+function validate114(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ChunkChoice" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate73.evaluated;
+  const evaluated0 = validate114.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -2000,7 +5135,7 @@ function validate73(
         (data.delta === undefined && (missing0 = 'delta')) ||
         (data.finish_reason === undefined && (missing0 = 'finish_reason'))
       ) {
-        validate73.errors = [
+        validate114.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -2015,7 +5150,7 @@ function validate73(
           let data0 = data.index;
           const _errs1 = errors;
           if (!(typeof data0 == 'number' && !(data0 % 1) && !isNaN(data0) && isFinite(data0))) {
-            validate73.errors = [
+            validate114.errors = [
               {
                 instancePath: instancePath + '/index',
                 schemaPath: '#/properties/index/type',
@@ -2029,7 +5164,7 @@ function validate73(
           if (errors === _errs1) {
             if (typeof data0 == 'number' && isFinite(data0)) {
               if (data0 < 0 || isNaN(data0)) {
-                validate73.errors = [
+                validate114.errors = [
                   {
                     instancePath: instancePath + '/index',
                     schemaPath: '#/properties/index/minimum',
@@ -2050,7 +5185,7 @@ function validate73(
           if (data.delta !== undefined) {
             const _errs3 = errors;
             if (
-              !validate74(data.delta, {
+              !validate115(data.delta, {
                 instancePath: instancePath + '/delta',
                 parentData: data,
                 parentDataProperty: 'delta',
@@ -2058,7 +5193,7 @@ function validate73(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate74.errors : vErrors.concat(validate74.errors);
+              vErrors = vErrors === null ? validate115.errors : vErrors.concat(validate115.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs3 === errors;
@@ -2073,7 +5208,7 @@ function validate73(
               let valid1 = false;
               const _errs6 = errors;
               if (
-                !validate80(data2, {
+                !validate121(data2, {
                   instancePath: instancePath + '/finish_reason',
                   parentData: data,
                   parentDataProperty: 'finish_reason',
@@ -2081,7 +5216,7 @@ function validate73(
                   dynamicAnchors,
                 })
               ) {
-                vErrors = vErrors === null ? validate80.errors : vErrors.concat(validate80.errors);
+                vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
                 errors = vErrors.length;
               }
               var _valid0 = _errs6 === errors;
@@ -2118,7 +5253,7 @@ function validate73(
                   vErrors.push(err1);
                 }
                 errors++;
-                validate73.errors = vErrors;
+                validate114.errors = vErrors;
                 return false;
               } else {
                 errors = _errs5;
@@ -2139,12 +5274,12 @@ function validate73(
                 let data3 = data.logprobs;
                 const _errs9 = errors;
                 if (!(data3 && typeof data3 == 'object' && !Array.isArray(data3)) && data3 !== null) {
-                  validate73.errors = [
+                  validate114.errors = [
                     {
                       instancePath: instancePath + '/logprobs',
                       schemaPath: '#/properties/logprobs/type',
                       keyword: 'type',
-                      params: { type: schema30.properties.logprobs.type },
+                      params: { type: schema45.properties.logprobs.type },
                       message: 'must be object,null',
                     },
                   ];
@@ -2159,22 +5294,22 @@ function validate73(
         }
       }
     } else {
-      validate73.errors = [
+      validate114.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate73.errors = vErrors;
+  validate114.errors = vErrors;
   return errors === 0;
 }
-validate73.evaluated = {
+validate114.evaluated = {
   props: { index: true, delta: true, finish_reason: true, logprobs: true },
   dynamicProps: false,
   dynamicItems: false,
 };
 
-const schema35 = {
+const schema50 = {
   type: 'object',
   required: ['prompt_tokens', 'completion_tokens', 'total_tokens'],
   properties: {
@@ -2213,7 +5348,7 @@ const schema35 = {
   },
   $id: 'ChatUsage',
 };
-const schema36 = {
+const schema51 = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -2235,14 +5370,14 @@ const schema36 = {
   $id: 'CostDetails',
 };
 
-function validate84(
+function validate125(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="CostDetails" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate84.evaluated;
+  const evaluated0 = validate125.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -2253,8 +5388,8 @@ function validate84(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       const _errs1 = errors;
       for (const key0 in data) {
-        if (!func1.call(schema36.properties, key0)) {
-          validate84.errors = [
+        if (!func1.call(schema51.properties, key0)) {
+          validate125.errors = [
             {
               instancePath,
               schemaPath: '#/additionalProperties',
@@ -2272,7 +5407,7 @@ function validate84(
           let data0 = data.upstream_inference_cost;
           const _errs2 = errors;
           if (!(typeof data0 == 'number' && isFinite(data0))) {
-            validate84.errors = [
+            validate125.errors = [
               {
                 instancePath: instancePath + '/upstream_inference_cost',
                 schemaPath: '#/properties/upstream_inference_cost/type',
@@ -2292,7 +5427,7 @@ function validate84(
             let data1 = data.upstream_inference_prompt_cost;
             const _errs4 = errors;
             if (!(typeof data1 == 'number' && isFinite(data1))) {
-              validate84.errors = [
+              validate125.errors = [
                 {
                   instancePath: instancePath + '/upstream_inference_prompt_cost',
                   schemaPath: '#/properties/upstream_inference_prompt_cost/type',
@@ -2312,7 +5447,7 @@ function validate84(
               let data2 = data.upstream_inference_completions_cost;
               const _errs6 = errors;
               if (!(typeof data2 == 'number' && isFinite(data2))) {
-                validate84.errors = [
+                validate125.errors = [
                   {
                     instancePath: instancePath + '/upstream_inference_completions_cost',
                     schemaPath: '#/properties/upstream_inference_completions_cost/type',
@@ -2332,7 +5467,7 @@ function validate84(
                 let data3 = data.total_cost;
                 const _errs8 = errors;
                 if (!(typeof data3 == 'number' && isFinite(data3))) {
-                  validate84.errors = [
+                  validate125.errors = [
                     {
                       instancePath: instancePath + '/total_cost',
                       schemaPath: '#/properties/total_cost/type',
@@ -2352,7 +5487,7 @@ function validate84(
                   let data4 = data.input_cost;
                   const _errs10 = errors;
                   if (!(typeof data4 == 'number' && isFinite(data4))) {
-                    validate84.errors = [
+                    validate125.errors = [
                       {
                         instancePath: instancePath + '/input_cost',
                         schemaPath: '#/properties/input_cost/type',
@@ -2372,7 +5507,7 @@ function validate84(
                     let data5 = data.output_cost;
                     const _errs12 = errors;
                     if (!(typeof data5 == 'number' && isFinite(data5))) {
-                      validate84.errors = [
+                      validate125.errors = [
                         {
                           instancePath: instancePath + '/output_cost',
                           schemaPath: '#/properties/output_cost/type',
@@ -2392,7 +5527,7 @@ function validate84(
                       let data6 = data.cached_input_cost;
                       const _errs14 = errors;
                       if (!(typeof data6 == 'number' && isFinite(data6))) {
-                        validate84.errors = [
+                        validate125.errors = [
                           {
                             instancePath: instancePath + '/cached_input_cost',
                             schemaPath: '#/properties/cached_input_cost/type',
@@ -2412,7 +5547,7 @@ function validate84(
                         let data7 = data.cache_write_input_cost;
                         const _errs16 = errors;
                         if (!(typeof data7 == 'number' && isFinite(data7))) {
-                          validate84.errors = [
+                          validate125.errors = [
                             {
                               instancePath: instancePath + '/cache_write_input_cost',
                               schemaPath: '#/properties/cache_write_input_cost/type',
@@ -2432,7 +5567,7 @@ function validate84(
                           let data8 = data.request_cost;
                           const _errs18 = errors;
                           if (!(typeof data8 == 'number' && isFinite(data8))) {
-                            validate84.errors = [
+                            validate125.errors = [
                               {
                                 instancePath: instancePath + '/request_cost',
                                 schemaPath: '#/properties/request_cost/type',
@@ -2452,7 +5587,7 @@ function validate84(
                             let data9 = data.web_search_cost;
                             const _errs20 = errors;
                             if (!(typeof data9 == 'number' && isFinite(data9))) {
-                              validate84.errors = [
+                              validate125.errors = [
                                 {
                                   instancePath: instancePath + '/web_search_cost',
                                   schemaPath: '#/properties/web_search_cost/type',
@@ -2472,7 +5607,7 @@ function validate84(
                               let data10 = data.image_input_cost;
                               const _errs22 = errors;
                               if (!(typeof data10 == 'number' && isFinite(data10))) {
-                                validate84.errors = [
+                                validate125.errors = [
                                   {
                                     instancePath: instancePath + '/image_input_cost',
                                     schemaPath: '#/properties/image_input_cost/type',
@@ -2492,7 +5627,7 @@ function validate84(
                                 let data11 = data.image_output_cost;
                                 const _errs24 = errors;
                                 if (!(typeof data11 == 'number' && isFinite(data11))) {
-                                  validate84.errors = [
+                                  validate125.errors = [
                                     {
                                       instancePath: instancePath + '/image_output_cost',
                                       schemaPath: '#/properties/image_output_cost/type',
@@ -2512,7 +5647,7 @@ function validate84(
                                   let data12 = data.audio_input_cost;
                                   const _errs26 = errors;
                                   if (!(typeof data12 == 'number' && isFinite(data12))) {
-                                    validate84.errors = [
+                                    validate125.errors = [
                                       {
                                         instancePath: instancePath + '/audio_input_cost',
                                         schemaPath: '#/properties/audio_input_cost/type',
@@ -2532,7 +5667,7 @@ function validate84(
                                     let data13 = data.data_storage_cost;
                                     const _errs28 = errors;
                                     if (!(typeof data13 == 'number' && isFinite(data13))) {
-                                      validate84.errors = [
+                                      validate125.errors = [
                                         {
                                           instancePath: instancePath + '/data_storage_cost',
                                           schemaPath: '#/properties/data_storage_cost/type',
@@ -2562,25 +5697,25 @@ function validate84(
         }
       }
     } else {
-      validate84.errors = [
+      validate125.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate84.errors = vErrors;
+  validate125.errors = vErrors;
   return errors === 0;
 }
-validate84.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate125.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate83(
+function validate124(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ChatUsage" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate83.evaluated;
+  const evaluated0 = validate124.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -2595,7 +5730,7 @@ function validate83(
         (data.completion_tokens === undefined && (missing0 = 'completion_tokens')) ||
         (data.total_tokens === undefined && (missing0 = 'total_tokens'))
       ) {
-        validate83.errors = [
+        validate124.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -2610,7 +5745,7 @@ function validate83(
           let data0 = data.prompt_tokens;
           const _errs1 = errors;
           if (!(typeof data0 == 'number' && !(data0 % 1) && !isNaN(data0) && isFinite(data0))) {
-            validate83.errors = [
+            validate124.errors = [
               {
                 instancePath: instancePath + '/prompt_tokens',
                 schemaPath: '#/properties/prompt_tokens/type',
@@ -2624,7 +5759,7 @@ function validate83(
           if (errors === _errs1) {
             if (typeof data0 == 'number' && isFinite(data0)) {
               if (data0 < 0 || isNaN(data0)) {
-                validate83.errors = [
+                validate124.errors = [
                   {
                     instancePath: instancePath + '/prompt_tokens',
                     schemaPath: '#/properties/prompt_tokens/minimum',
@@ -2646,7 +5781,7 @@ function validate83(
             let data1 = data.completion_tokens;
             const _errs3 = errors;
             if (!(typeof data1 == 'number' && !(data1 % 1) && !isNaN(data1) && isFinite(data1))) {
-              validate83.errors = [
+              validate124.errors = [
                 {
                   instancePath: instancePath + '/completion_tokens',
                   schemaPath: '#/properties/completion_tokens/type',
@@ -2660,7 +5795,7 @@ function validate83(
             if (errors === _errs3) {
               if (typeof data1 == 'number' && isFinite(data1)) {
                 if (data1 < 0 || isNaN(data1)) {
-                  validate83.errors = [
+                  validate124.errors = [
                     {
                       instancePath: instancePath + '/completion_tokens',
                       schemaPath: '#/properties/completion_tokens/minimum',
@@ -2682,7 +5817,7 @@ function validate83(
               let data2 = data.total_tokens;
               const _errs5 = errors;
               if (!(typeof data2 == 'number' && !(data2 % 1) && !isNaN(data2) && isFinite(data2))) {
-                validate83.errors = [
+                validate124.errors = [
                   {
                     instancePath: instancePath + '/total_tokens',
                     schemaPath: '#/properties/total_tokens/type',
@@ -2696,7 +5831,7 @@ function validate83(
               if (errors === _errs5) {
                 if (typeof data2 == 'number' && isFinite(data2)) {
                   if (data2 < 0 || isNaN(data2)) {
-                    validate83.errors = [
+                    validate124.errors = [
                       {
                         instancePath: instancePath + '/total_tokens',
                         schemaPath: '#/properties/total_tokens/minimum',
@@ -2718,7 +5853,7 @@ function validate83(
                 let data3 = data.reasoning_tokens;
                 const _errs7 = errors;
                 if (!(typeof data3 == 'number' && !(data3 % 1) && !isNaN(data3) && isFinite(data3))) {
-                  validate83.errors = [
+                  validate124.errors = [
                     {
                       instancePath: instancePath + '/reasoning_tokens',
                       schemaPath: '#/properties/reasoning_tokens/type',
@@ -2732,7 +5867,7 @@ function validate83(
                 if (errors === _errs7) {
                   if (typeof data3 == 'number' && isFinite(data3)) {
                     if (data3 < 0 || isNaN(data3)) {
-                      validate83.errors = [
+                      validate124.errors = [
                         {
                           instancePath: instancePath + '/reasoning_tokens',
                           schemaPath: '#/properties/reasoning_tokens/minimum',
@@ -2759,7 +5894,7 @@ function validate83(
                         let data5 = data4.cached_tokens;
                         const _errs11 = errors;
                         if (!(typeof data5 == 'number' && !(data5 % 1) && !isNaN(data5) && isFinite(data5))) {
-                          validate83.errors = [
+                          validate124.errors = [
                             {
                               instancePath: instancePath + '/prompt_tokens_details/cached_tokens',
                               schemaPath: '#/properties/prompt_tokens_details/properties/cached_tokens/type',
@@ -2773,7 +5908,7 @@ function validate83(
                         if (errors === _errs11) {
                           if (typeof data5 == 'number' && isFinite(data5)) {
                             if (data5 < 0 || isNaN(data5)) {
-                              validate83.errors = [
+                              validate124.errors = [
                                 {
                                   instancePath: instancePath + '/prompt_tokens_details/cached_tokens',
                                   schemaPath: '#/properties/prompt_tokens_details/properties/cached_tokens/minimum',
@@ -2795,7 +5930,7 @@ function validate83(
                           let data6 = data4.cache_write_tokens;
                           const _errs13 = errors;
                           if (!(typeof data6 == 'number' && !(data6 % 1) && !isNaN(data6) && isFinite(data6))) {
-                            validate83.errors = [
+                            validate124.errors = [
                               {
                                 instancePath: instancePath + '/prompt_tokens_details/cache_write_tokens',
                                 schemaPath: '#/properties/prompt_tokens_details/properties/cache_write_tokens/type',
@@ -2809,7 +5944,7 @@ function validate83(
                           if (errors === _errs13) {
                             if (typeof data6 == 'number' && isFinite(data6)) {
                               if (data6 < 0 || isNaN(data6)) {
-                                validate83.errors = [
+                                validate124.errors = [
                                   {
                                     instancePath: instancePath + '/prompt_tokens_details/cache_write_tokens',
                                     schemaPath:
@@ -2832,7 +5967,7 @@ function validate83(
                             let data7 = data4.cache_creation_tokens;
                             const _errs15 = errors;
                             if (!(typeof data7 == 'number' && !(data7 % 1) && !isNaN(data7) && isFinite(data7))) {
-                              validate83.errors = [
+                              validate124.errors = [
                                 {
                                   instancePath: instancePath + '/prompt_tokens_details/cache_creation_tokens',
                                   schemaPath:
@@ -2847,7 +5982,7 @@ function validate83(
                             if (errors === _errs15) {
                               if (typeof data7 == 'number' && isFinite(data7)) {
                                 if (data7 < 0 || isNaN(data7)) {
-                                  validate83.errors = [
+                                  validate124.errors = [
                                     {
                                       instancePath: instancePath + '/prompt_tokens_details/cache_creation_tokens',
                                       schemaPath:
@@ -2877,7 +6012,7 @@ function validate83(
                                     if (
                                       !(typeof data9 == 'number' && !(data9 % 1) && !isNaN(data9) && isFinite(data9))
                                     ) {
-                                      validate83.errors = [
+                                      validate124.errors = [
                                         {
                                           instancePath:
                                             instancePath +
@@ -2894,7 +6029,7 @@ function validate83(
                                     if (errors === _errs19) {
                                       if (typeof data9 == 'number' && isFinite(data9)) {
                                         if (data9 < 0 || isNaN(data9)) {
-                                          validate83.errors = [
+                                          validate124.errors = [
                                             {
                                               instancePath:
                                                 instancePath +
@@ -2926,7 +6061,7 @@ function validate83(
                                           isFinite(data10)
                                         )
                                       ) {
-                                        validate83.errors = [
+                                        validate124.errors = [
                                           {
                                             instancePath:
                                               instancePath +
@@ -2943,7 +6078,7 @@ function validate83(
                                       if (errors === _errs21) {
                                         if (typeof data10 == 'number' && isFinite(data10)) {
                                           if (data10 < 0 || isNaN(data10)) {
-                                            validate83.errors = [
+                                            validate124.errors = [
                                               {
                                                 instancePath:
                                                   instancePath +
@@ -2965,7 +6100,7 @@ function validate83(
                                     }
                                   }
                                 } else {
-                                  validate83.errors = [
+                                  validate124.errors = [
                                     {
                                       instancePath: instancePath + '/prompt_tokens_details/cache_creation',
                                       schemaPath: '#/properties/prompt_tokens_details/properties/cache_creation/type',
@@ -2988,7 +6123,7 @@ function validate83(
                                 if (
                                   !(typeof data11 == 'number' && !(data11 % 1) && !isNaN(data11) && isFinite(data11))
                                 ) {
-                                  validate83.errors = [
+                                  validate124.errors = [
                                     {
                                       instancePath: instancePath + '/prompt_tokens_details/audio_tokens',
                                       schemaPath: '#/properties/prompt_tokens_details/properties/audio_tokens/type',
@@ -3002,7 +6137,7 @@ function validate83(
                                 if (errors === _errs23) {
                                   if (typeof data11 == 'number' && isFinite(data11)) {
                                     if (data11 < 0 || isNaN(data11)) {
-                                      validate83.errors = [
+                                      validate124.errors = [
                                         {
                                           instancePath: instancePath + '/prompt_tokens_details/audio_tokens',
                                           schemaPath:
@@ -3027,7 +6162,7 @@ function validate83(
                                   if (
                                     !(typeof data12 == 'number' && !(data12 % 1) && !isNaN(data12) && isFinite(data12))
                                   ) {
-                                    validate83.errors = [
+                                    validate124.errors = [
                                       {
                                         instancePath: instancePath + '/prompt_tokens_details/video_tokens',
                                         schemaPath: '#/properties/prompt_tokens_details/properties/video_tokens/type',
@@ -3041,7 +6176,7 @@ function validate83(
                                   if (errors === _errs25) {
                                     if (typeof data12 == 'number' && isFinite(data12)) {
                                       if (data12 < 0 || isNaN(data12)) {
-                                        validate83.errors = [
+                                        validate124.errors = [
                                           {
                                             instancePath: instancePath + '/prompt_tokens_details/video_tokens',
                                             schemaPath:
@@ -3065,7 +6200,7 @@ function validate83(
                         }
                       }
                     } else {
-                      validate83.errors = [
+                      validate124.errors = [
                         {
                           instancePath: instancePath + '/prompt_tokens_details',
                           schemaPath: '#/properties/prompt_tokens_details/type',
@@ -3091,7 +6226,7 @@ function validate83(
                           let data14 = data13.reasoning_tokens;
                           const _errs29 = errors;
                           if (!(typeof data14 == 'number' && !(data14 % 1) && !isNaN(data14) && isFinite(data14))) {
-                            validate83.errors = [
+                            validate124.errors = [
                               {
                                 instancePath: instancePath + '/completion_tokens_details/reasoning_tokens',
                                 schemaPath: '#/properties/completion_tokens_details/properties/reasoning_tokens/type',
@@ -3105,7 +6240,7 @@ function validate83(
                           if (errors === _errs29) {
                             if (typeof data14 == 'number' && isFinite(data14)) {
                               if (data14 < 0 || isNaN(data14)) {
-                                validate83.errors = [
+                                validate124.errors = [
                                   {
                                     instancePath: instancePath + '/completion_tokens_details/reasoning_tokens',
                                     schemaPath:
@@ -3128,7 +6263,7 @@ function validate83(
                             let data15 = data13.image_tokens;
                             const _errs31 = errors;
                             if (!(typeof data15 == 'number' && !(data15 % 1) && !isNaN(data15) && isFinite(data15))) {
-                              validate83.errors = [
+                              validate124.errors = [
                                 {
                                   instancePath: instancePath + '/completion_tokens_details/image_tokens',
                                   schemaPath: '#/properties/completion_tokens_details/properties/image_tokens/type',
@@ -3142,7 +6277,7 @@ function validate83(
                             if (errors === _errs31) {
                               if (typeof data15 == 'number' && isFinite(data15)) {
                                 if (data15 < 0 || isNaN(data15)) {
-                                  validate83.errors = [
+                                  validate124.errors = [
                                     {
                                       instancePath: instancePath + '/completion_tokens_details/image_tokens',
                                       schemaPath:
@@ -3165,7 +6300,7 @@ function validate83(
                               let data16 = data13.audio_tokens;
                               const _errs33 = errors;
                               if (!(typeof data16 == 'number' && !(data16 % 1) && !isNaN(data16) && isFinite(data16))) {
-                                validate83.errors = [
+                                validate124.errors = [
                                   {
                                     instancePath: instancePath + '/completion_tokens_details/audio_tokens',
                                     schemaPath: '#/properties/completion_tokens_details/properties/audio_tokens/type',
@@ -3179,7 +6314,7 @@ function validate83(
                               if (errors === _errs33) {
                                 if (typeof data16 == 'number' && isFinite(data16)) {
                                   if (data16 < 0 || isNaN(data16)) {
-                                    validate83.errors = [
+                                    validate124.errors = [
                                       {
                                         instancePath: instancePath + '/completion_tokens_details/audio_tokens',
                                         schemaPath:
@@ -3200,7 +6335,7 @@ function validate83(
                           }
                         }
                       } else {
-                        validate83.errors = [
+                        validate124.errors = [
                           {
                             instancePath: instancePath + '/completion_tokens_details',
                             schemaPath: '#/properties/completion_tokens_details/type',
@@ -3223,7 +6358,7 @@ function validate83(
                       if (errors === _errs35) {
                         if (typeof data17 == 'number' && isFinite(data17)) {
                           if (data17 < 0 || isNaN(data17)) {
-                            validate83.errors = [
+                            validate124.errors = [
                               {
                                 instancePath: instancePath + '/cost',
                                 schemaPath: '#/properties/cost/minimum',
@@ -3235,7 +6370,7 @@ function validate83(
                             return false;
                           }
                         } else {
-                          validate83.errors = [
+                          validate124.errors = [
                             {
                               instancePath: instancePath + '/cost',
                               schemaPath: '#/properties/cost/type',
@@ -3255,7 +6390,7 @@ function validate83(
                       if (data.cost_details !== undefined) {
                         const _errs37 = errors;
                         if (
-                          !validate84(data.cost_details, {
+                          !validate125(data.cost_details, {
                             instancePath: instancePath + '/cost_details',
                             parentData: data,
                             parentDataProperty: 'cost_details',
@@ -3263,7 +6398,7 @@ function validate83(
                             dynamicAnchors,
                           })
                         ) {
-                          vErrors = vErrors === null ? validate84.errors : vErrors.concat(validate84.errors);
+                          vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
                           errors = vErrors.length;
                         }
                         var valid0 = _errs37 === errors;
@@ -3274,7 +6409,7 @@ function validate83(
                         if (data.info !== undefined) {
                           const _errs38 = errors;
                           if (typeof data.info !== 'string') {
-                            validate83.errors = [
+                            validate124.errors = [
                               {
                                 instancePath: instancePath + '/info',
                                 schemaPath: '#/properties/info/type',
@@ -3299,16 +6434,16 @@ function validate83(
         }
       }
     } else {
-      validate83.errors = [
+      validate124.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate83.errors = vErrors;
+  validate124.errors = vErrors;
   return errors === 0;
 }
-validate83.evaluated = {
+validate124.evaluated = {
   props: {
     prompt_tokens: true,
     completion_tokens: true,
@@ -3324,7 +6459,7 @@ validate83.evaluated = {
   dynamicItems: false,
 };
 
-const schema37 = {
+const schema52 = {
   type: 'object',
   additionalProperties: false,
   required: [
@@ -3358,7 +6493,7 @@ const schema37 = {
   },
   $id: 'CallMetadata',
 };
-const schema38 = {
+const schema53 = {
   type: 'object',
   additionalProperties: false,
   required: ['provider', 'model', 'region', 'error_type', 'succeeded', 'credentialSource', 'logId'],
@@ -3390,14 +6525,14 @@ const schema38 = {
   $id: 'RoutingAttempt',
 };
 
-function validate88(
+function validate129(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="RoutingAttempt" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate88.evaluated;
+  const evaluated0 = validate129.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -3416,7 +6551,7 @@ function validate88(
         (data.credentialSource === undefined && (missing0 = 'credentialSource')) ||
         (data.logId === undefined && (missing0 = 'logId'))
       ) {
-        validate88.errors = [
+        validate129.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -3429,8 +6564,8 @@ function validate88(
       } else {
         const _errs1 = errors;
         for (const key0 in data) {
-          if (!func1.call(schema38.properties, key0)) {
-            validate88.errors = [
+          if (!func1.call(schema53.properties, key0)) {
+            validate129.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -3447,7 +6582,7 @@ function validate88(
           if (data.provider !== undefined) {
             const _errs2 = errors;
             if (typeof data.provider !== 'string') {
-              validate88.errors = [
+              validate129.errors = [
                 {
                   instancePath: instancePath + '/provider',
                   schemaPath: '#/properties/provider/type',
@@ -3466,7 +6601,7 @@ function validate88(
             if (data.model !== undefined) {
               const _errs4 = errors;
               if (typeof data.model !== 'string') {
-                validate88.errors = [
+                validate129.errors = [
                   {
                     instancePath: instancePath + '/model',
                     schemaPath: '#/properties/model/type',
@@ -3485,7 +6620,7 @@ function validate88(
               if (data.region !== undefined) {
                 const _errs6 = errors;
                 if (typeof data.region !== 'string') {
-                  validate88.errors = [
+                  validate129.errors = [
                     {
                       instancePath: instancePath + '/region',
                       schemaPath: '#/properties/region/type',
@@ -3505,7 +6640,7 @@ function validate88(
                   let data3 = data.status_code;
                   const _errs8 = errors;
                   if (!(typeof data3 == 'number' && !(data3 % 1) && !isNaN(data3) && isFinite(data3))) {
-                    validate88.errors = [
+                    validate129.errors = [
                       {
                         instancePath: instancePath + '/status_code',
                         schemaPath: '#/properties/status_code/type',
@@ -3525,7 +6660,7 @@ function validate88(
                     let data4 = data.error_type;
                     const _errs10 = errors;
                     if (typeof data4 !== 'string') {
-                      validate88.errors = [
+                      validate129.errors = [
                         {
                           instancePath: instancePath + '/error_type',
                           schemaPath: '#/properties/error_type/type',
@@ -3548,12 +6683,12 @@ function validate88(
                         data4 === 'rejected'
                       )
                     ) {
-                      validate88.errors = [
+                      validate129.errors = [
                         {
                           instancePath: instancePath + '/error_type',
                           schemaPath: '#/properties/error_type/enum',
                           keyword: 'enum',
-                          params: { allowedValues: schema38.properties.error_type.enum },
+                          params: { allowedValues: schema53.properties.error_type.enum },
                           message: 'must be equal to one of the allowed values',
                         },
                       ];
@@ -3567,7 +6702,7 @@ function validate88(
                     if (data.succeeded !== undefined) {
                       const _errs12 = errors;
                       if (typeof data.succeeded !== 'boolean') {
-                        validate88.errors = [
+                        validate129.errors = [
                           {
                             instancePath: instancePath + '/succeeded',
                             schemaPath: '#/properties/succeeded/type',
@@ -3586,7 +6721,7 @@ function validate88(
                       if (data.apiKeyHash !== undefined) {
                         const _errs14 = errors;
                         if (typeof data.apiKeyHash !== 'string') {
-                          validate88.errors = [
+                          validate129.errors = [
                             {
                               instancePath: instancePath + '/apiKeyHash',
                               schemaPath: '#/properties/apiKeyHash/type',
@@ -3606,7 +6741,7 @@ function validate88(
                           let data7 = data.credentialSource;
                           const _errs16 = errors;
                           if (typeof data7 !== 'string') {
-                            validate88.errors = [
+                            validate129.errors = [
                               {
                                 instancePath: instancePath + '/credentialSource',
                                 schemaPath: '#/properties/credentialSource/type',
@@ -3618,12 +6753,12 @@ function validate88(
                             return false;
                           }
                           if (!(data7 === 'byok' || data7 === 'service')) {
-                            validate88.errors = [
+                            validate129.errors = [
                               {
                                 instancePath: instancePath + '/credentialSource',
                                 schemaPath: '#/properties/credentialSource/enum',
                                 keyword: 'enum',
-                                params: { allowedValues: schema38.properties.credentialSource.enum },
+                                params: { allowedValues: schema53.properties.credentialSource.enum },
                                 message: 'must be equal to one of the allowed values',
                               },
                             ];
@@ -3637,7 +6772,7 @@ function validate88(
                           if (data.providerKeyId !== undefined) {
                             const _errs18 = errors;
                             if (typeof data.providerKeyId !== 'string') {
-                              validate88.errors = [
+                              validate129.errors = [
                                 {
                                   instancePath: instancePath + '/providerKeyId',
                                   schemaPath: '#/properties/providerKeyId/type',
@@ -3656,7 +6791,7 @@ function validate88(
                             if (data.providerKeyLabel !== undefined) {
                               const _errs20 = errors;
                               if (typeof data.providerKeyLabel !== 'string') {
-                                validate88.errors = [
+                                validate129.errors = [
                                   {
                                     instancePath: instancePath + '/providerKeyLabel',
                                     schemaPath: '#/properties/providerKeyLabel/type',
@@ -3675,7 +6810,7 @@ function validate88(
                               if (data.logId !== undefined) {
                                 const _errs22 = errors;
                                 if (typeof data.logId !== 'string') {
-                                  validate88.errors = [
+                                  validate129.errors = [
                                     {
                                       instancePath: instancePath + '/logId',
                                       schemaPath: '#/properties/logId/type',
@@ -3703,25 +6838,25 @@ function validate88(
         }
       }
     } else {
-      validate88.errors = [
+      validate129.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate88.errors = vErrors;
+  validate129.errors = vErrors;
   return errors === 0;
 }
-validate88.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate129.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate87(
+function validate128(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="CallMetadata" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate87.evaluated;
+  const evaluated0 = validate128.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -3745,7 +6880,7 @@ function validate87(
         (data.cached === undefined && (missing0 = 'cached')) ||
         (data.routing === undefined && (missing0 = 'routing'))
       ) {
-        validate87.errors = [
+        validate128.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -3758,8 +6893,8 @@ function validate87(
       } else {
         const _errs1 = errors;
         for (const key0 in data) {
-          if (!func1.call(schema37.properties, key0)) {
-            validate87.errors = [
+          if (!func1.call(schema52.properties, key0)) {
+            validate128.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -3776,7 +6911,7 @@ function validate87(
           if (data.request_id !== undefined) {
             const _errs2 = errors;
             if (typeof data.request_id !== 'string') {
-              validate87.errors = [
+              validate128.errors = [
                 {
                   instancePath: instancePath + '/request_id',
                   schemaPath: '#/properties/request_id/type',
@@ -3795,7 +6930,7 @@ function validate87(
             if (data.requested_model !== undefined) {
               const _errs4 = errors;
               if (typeof data.requested_model !== 'string') {
-                validate87.errors = [
+                validate128.errors = [
                   {
                     instancePath: instancePath + '/requested_model',
                     schemaPath: '#/properties/requested_model/type',
@@ -3814,7 +6949,7 @@ function validate87(
               if (data.requested_provider !== undefined) {
                 const _errs6 = errors;
                 if (typeof data.requested_provider !== 'string') {
-                  validate87.errors = [
+                  validate128.errors = [
                     {
                       instancePath: instancePath + '/requested_provider',
                       schemaPath: '#/properties/requested_provider/type',
@@ -3833,7 +6968,7 @@ function validate87(
                 if (data.used_model !== undefined) {
                   const _errs8 = errors;
                   if (typeof data.used_model !== 'string') {
-                    validate87.errors = [
+                    validate128.errors = [
                       {
                         instancePath: instancePath + '/used_model',
                         schemaPath: '#/properties/used_model/type',
@@ -3852,7 +6987,7 @@ function validate87(
                   if (data.used_provider !== undefined) {
                     const _errs10 = errors;
                     if (typeof data.used_provider !== 'string') {
-                      validate87.errors = [
+                      validate128.errors = [
                         {
                           instancePath: instancePath + '/used_provider',
                           schemaPath: '#/properties/used_provider/type',
@@ -3871,7 +7006,7 @@ function validate87(
                     if (data.used_region !== undefined) {
                       const _errs12 = errors;
                       if (typeof data.used_region !== 'string') {
-                        validate87.errors = [
+                        validate128.errors = [
                           {
                             instancePath: instancePath + '/used_region',
                             schemaPath: '#/properties/used_region/type',
@@ -3890,7 +7025,7 @@ function validate87(
                       if (data.underlying_used_model !== undefined) {
                         const _errs14 = errors;
                         if (typeof data.underlying_used_model !== 'string') {
-                          validate87.errors = [
+                          validate128.errors = [
                             {
                               instancePath: instancePath + '/underlying_used_model',
                               schemaPath: '#/properties/underlying_used_model/type',
@@ -3909,7 +7044,7 @@ function validate87(
                         if (data.log_id !== undefined) {
                           const _errs16 = errors;
                           if (typeof data.log_id !== 'string') {
-                            validate87.errors = [
+                            validate128.errors = [
                               {
                                 instancePath: instancePath + '/log_id',
                                 schemaPath: '#/properties/log_id/type',
@@ -3928,7 +7063,7 @@ function validate87(
                           if (data.organization_id !== undefined) {
                             const _errs18 = errors;
                             if (typeof data.organization_id !== 'string') {
-                              validate87.errors = [
+                              validate128.errors = [
                                 {
                                   instancePath: instancePath + '/organization_id',
                                   schemaPath: '#/properties/organization_id/type',
@@ -3947,7 +7082,7 @@ function validate87(
                             if (data.project_id !== undefined) {
                               const _errs20 = errors;
                               if (typeof data.project_id !== 'string') {
-                                validate87.errors = [
+                                validate128.errors = [
                                   {
                                     instancePath: instancePath + '/project_id',
                                     schemaPath: '#/properties/project_id/type',
@@ -3967,7 +7102,7 @@ function validate87(
                                 let data10 = data.discount;
                                 const _errs22 = errors;
                                 if (!(typeof data10 == 'number' && isFinite(data10))) {
-                                  validate87.errors = [
+                                  validate128.errors = [
                                     {
                                       instancePath: instancePath + '/discount',
                                       schemaPath: '#/properties/discount/type',
@@ -3986,7 +7121,7 @@ function validate87(
                                 if (data.cached !== undefined) {
                                   const _errs24 = errors;
                                   if (typeof data.cached !== 'boolean') {
-                                    validate87.errors = [
+                                    validate128.errors = [
                                       {
                                         instancePath: instancePath + '/cached',
                                         schemaPath: '#/properties/cached/type',
@@ -4012,7 +7147,7 @@ function validate87(
                                         for (let i0 = 0; i0 < len0; i0++) {
                                           const _errs28 = errors;
                                           if (
-                                            !validate88(data12[i0], {
+                                            !validate129(data12[i0], {
                                               instancePath: instancePath + '/routing/' + i0,
                                               parentData: data12,
                                               parentDataProperty: i0,
@@ -4021,7 +7156,9 @@ function validate87(
                                             })
                                           ) {
                                             vErrors =
-                                              vErrors === null ? validate88.errors : vErrors.concat(validate88.errors);
+                                              vErrors === null
+                                                ? validate129.errors
+                                                : vErrors.concat(validate129.errors);
                                             errors = vErrors.length;
                                           }
                                           var valid1 = _errs28 === errors;
@@ -4030,7 +7167,7 @@ function validate87(
                                           }
                                         }
                                       } else {
-                                        validate87.errors = [
+                                        validate128.errors = [
                                           {
                                             instancePath: instancePath + '/routing',
                                             schemaPath: '#/properties/routing/type',
@@ -4061,25 +7198,25 @@ function validate87(
         }
       }
     } else {
-      validate87.errors = [
+      validate128.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate87.errors = vErrors;
+  validate128.errors = vErrors;
   return errors === 0;
 }
-validate87.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate128.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate72(
+function validate113(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ChatChunk" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate72.evaluated;
+  const evaluated0 = validate113.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -4096,7 +7233,7 @@ function validate72(
         (data.model === undefined && (missing0 = 'model')) ||
         (data.choices === undefined && (missing0 = 'choices'))
       ) {
-        validate72.errors = [
+        validate113.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -4110,7 +7247,7 @@ function validate72(
         if (data.id !== undefined) {
           const _errs1 = errors;
           if (typeof data.id !== 'string') {
-            validate72.errors = [
+            validate113.errors = [
               {
                 instancePath: instancePath + '/id',
                 schemaPath: '#/properties/id/type',
@@ -4130,7 +7267,7 @@ function validate72(
             let data1 = data.object;
             const _errs3 = errors;
             if (typeof data1 !== 'string') {
-              validate72.errors = [
+              validate113.errors = [
                 {
                   instancePath: instancePath + '/object',
                   schemaPath: '#/properties/object/type',
@@ -4142,7 +7279,7 @@ function validate72(
               return false;
             }
             if ('chat.completion.chunk' !== data1) {
-              validate72.errors = [
+              validate113.errors = [
                 {
                   instancePath: instancePath + '/object',
                   schemaPath: '#/properties/object/const',
@@ -4162,7 +7299,7 @@ function validate72(
               let data2 = data.created;
               const _errs5 = errors;
               if (!(typeof data2 == 'number' && !(data2 % 1) && !isNaN(data2) && isFinite(data2))) {
-                validate72.errors = [
+                validate113.errors = [
                   {
                     instancePath: instancePath + '/created',
                     schemaPath: '#/properties/created/type',
@@ -4181,7 +7318,7 @@ function validate72(
               if (data.model !== undefined) {
                 const _errs7 = errors;
                 if (typeof data.model !== 'string') {
-                  validate72.errors = [
+                  validate113.errors = [
                     {
                       instancePath: instancePath + '/model',
                       schemaPath: '#/properties/model/type',
@@ -4207,7 +7344,7 @@ function validate72(
                       for (let i0 = 0; i0 < len0; i0++) {
                         const _errs11 = errors;
                         if (
-                          !validate73(data4[i0], {
+                          !validate114(data4[i0], {
                             instancePath: instancePath + '/choices/' + i0,
                             parentData: data4,
                             parentDataProperty: i0,
@@ -4215,7 +7352,7 @@ function validate72(
                             dynamicAnchors,
                           })
                         ) {
-                          vErrors = vErrors === null ? validate73.errors : vErrors.concat(validate73.errors);
+                          vErrors = vErrors === null ? validate114.errors : vErrors.concat(validate114.errors);
                           errors = vErrors.length;
                         }
                         var valid1 = _errs11 === errors;
@@ -4224,7 +7361,7 @@ function validate72(
                         }
                       }
                     } else {
-                      validate72.errors = [
+                      validate113.errors = [
                         {
                           instancePath: instancePath + '/choices',
                           schemaPath: '#/properties/choices/type',
@@ -4248,7 +7385,7 @@ function validate72(
                     let valid2 = false;
                     const _errs14 = errors;
                     if (
-                      !validate83(data6, {
+                      !validate124(data6, {
                         instancePath: instancePath + '/usage',
                         parentData: data,
                         parentDataProperty: 'usage',
@@ -4256,7 +7393,7 @@ function validate72(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate83.errors : vErrors.concat(validate83.errors);
+                      vErrors = vErrors === null ? validate124.errors : vErrors.concat(validate124.errors);
                       errors = vErrors.length;
                     }
                     var _valid0 = _errs14 === errors;
@@ -4305,7 +7442,7 @@ function validate72(
                         vErrors.push(err1);
                       }
                       errors++;
-                      validate72.errors = vErrors;
+                      validate113.errors = vErrors;
                       return false;
                     } else {
                       errors = _errs13;
@@ -4325,7 +7462,7 @@ function validate72(
                     if (data.metadata !== undefined) {
                       const _errs17 = errors;
                       if (
-                        !validate87(data.metadata, {
+                        !validate128(data.metadata, {
                           instancePath: instancePath + '/metadata',
                           parentData: data,
                           parentDataProperty: 'metadata',
@@ -4333,7 +7470,7 @@ function validate72(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate87.errors : vErrors.concat(validate87.errors);
+                        vErrors = vErrors === null ? validate128.errors : vErrors.concat(validate128.errors);
                         errors = vErrors.length;
                       }
                       var valid0 = _errs17 === errors;
@@ -4345,12 +7482,12 @@ function validate72(
                         let data8 = data.system_fingerprint;
                         const _errs18 = errors;
                         if (typeof data8 !== 'string' && data8 !== null) {
-                          validate72.errors = [
+                          validate113.errors = [
                             {
                               instancePath: instancePath + '/system_fingerprint',
                               schemaPath: '#/properties/system_fingerprint/type',
                               keyword: 'type',
-                              params: { type: schema29.properties.system_fingerprint.type },
+                              params: { type: schema44.properties.system_fingerprint.type },
                               message: 'must be string,null',
                             },
                           ];
@@ -4365,12 +7502,12 @@ function validate72(
                           let data9 = data.service_tier;
                           const _errs20 = errors;
                           if (typeof data9 !== 'string' && data9 !== null) {
-                            validate72.errors = [
+                            validate113.errors = [
                               {
                                 instancePath: instancePath + '/service_tier',
                                 schemaPath: '#/properties/service_tier/type',
                                 keyword: 'type',
-                                params: { type: schema29.properties.service_tier.type },
+                                params: { type: schema44.properties.service_tier.type },
                                 message: 'must be string,null',
                               },
                             ];
@@ -4384,7 +7521,7 @@ function validate72(
                           if (data.obfuscation !== undefined) {
                             const _errs22 = errors;
                             if (typeof data.obfuscation !== 'string') {
-                              validate72.errors = [
+                              validate113.errors = [
                                 {
                                   instancePath: instancePath + '/obfuscation',
                                   schemaPath: '#/properties/obfuscation/type',
@@ -4410,16 +7547,16 @@ function validate72(
         }
       }
     } else {
-      validate72.errors = [
+      validate113.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate72.errors = vErrors;
+  validate113.errors = vErrors;
   return errors === 0;
 }
-validate72.evaluated = {
+validate113.evaluated = {
   props: {
     id: true,
     object: true,
@@ -4436,14 +7573,14 @@ validate72.evaluated = {
   dynamicItems: false,
 };
 
-export const validateChunkChoice = validate73;
+export const validateChunkChoice = validate114;
 
-export const validateChunkDelta = validate74;
+export const validateChunkDelta = validate115;
 
-export const validateChunkToolCall = validate75;
+export const validateChunkToolCall = validate116;
 
-export const validateChatCompletion = validate91;
-const schema39 = {
+export const validateChatCompletion = validate132;
+const schema54 = {
   type: 'object',
   required: ['id', 'object', 'created', 'model', 'choices', 'usage', 'metadata'],
   properties: {
@@ -4459,7 +7596,7 @@ const schema39 = {
   },
   $id: 'ChatCompletion',
 };
-const schema40 = {
+const schema55 = {
   type: 'object',
   required: ['index', 'finish_reason', 'message'],
   properties: {
@@ -4470,7 +7607,7 @@ const schema40 = {
   },
   $id: 'ChatChoice',
 };
-const schema41 = {
+const schema56 = {
   type: 'object',
   required: ['role', 'content'],
   properties: {
@@ -4485,7 +7622,7 @@ const schema41 = {
   },
   $id: 'CompletionMessage',
 };
-const schema42 = {
+const schema57 = {
   type: 'object',
   required: ['id', 'type', 'function'],
   properties: {
@@ -4501,14 +7638,14 @@ const schema42 = {
   $id: 'ToolCall',
 };
 
-function validate95(
+function validate136(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ToolCall" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate95.evaluated;
+  const evaluated0 = validate136.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -4523,7 +7660,7 @@ function validate95(
         (data.type === undefined && (missing0 = 'type')) ||
         (data.function === undefined && (missing0 = 'function'))
       ) {
-        validate95.errors = [
+        validate136.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -4537,7 +7674,7 @@ function validate95(
         if (data.id !== undefined) {
           const _errs1 = errors;
           if (typeof data.id !== 'string') {
-            validate95.errors = [
+            validate136.errors = [
               {
                 instancePath: instancePath + '/id',
                 schemaPath: '#/properties/id/type',
@@ -4557,7 +7694,7 @@ function validate95(
             let data1 = data.type;
             const _errs3 = errors;
             if (typeof data1 !== 'string') {
-              validate95.errors = [
+              validate136.errors = [
                 {
                   instancePath: instancePath + '/type',
                   schemaPath: '#/properties/type/type',
@@ -4569,7 +7706,7 @@ function validate95(
               return false;
             }
             if ('function' !== data1) {
-              validate95.errors = [
+              validate136.errors = [
                 {
                   instancePath: instancePath + '/type',
                   schemaPath: '#/properties/type/const',
@@ -4595,7 +7732,7 @@ function validate95(
                     (data2.name === undefined && (missing1 = 'name')) ||
                     (data2.arguments === undefined && (missing1 = 'arguments'))
                   ) {
-                    validate95.errors = [
+                    validate136.errors = [
                       {
                         instancePath: instancePath + '/function',
                         schemaPath: '#/properties/function/required',
@@ -4609,7 +7746,7 @@ function validate95(
                     if (data2.name !== undefined) {
                       const _errs7 = errors;
                       if (typeof data2.name !== 'string') {
-                        validate95.errors = [
+                        validate136.errors = [
                           {
                             instancePath: instancePath + '/function/name',
                             schemaPath: '#/properties/function/properties/name/type',
@@ -4628,7 +7765,7 @@ function validate95(
                       if (data2.arguments !== undefined) {
                         const _errs9 = errors;
                         if (typeof data2.arguments !== 'string') {
-                          validate95.errors = [
+                          validate136.errors = [
                             {
                               instancePath: instancePath + '/function/arguments',
                               schemaPath: '#/properties/function/properties/arguments/type',
@@ -4646,7 +7783,7 @@ function validate95(
                     }
                   }
                 } else {
-                  validate95.errors = [
+                  validate136.errors = [
                     {
                       instancePath: instancePath + '/function',
                       schemaPath: '#/properties/function/type',
@@ -4669,7 +7806,7 @@ function validate95(
                 if (errors === _errs11) {
                   if (data5 && typeof data5 == 'object' && !Array.isArray(data5)) {
                   } else {
-                    validate95.errors = [
+                    validate136.errors = [
                       {
                         instancePath: instancePath + '/extra_content',
                         schemaPath: '#/properties/extra_content/type',
@@ -4690,29 +7827,29 @@ function validate95(
         }
       }
     } else {
-      validate95.errors = [
+      validate136.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate95.errors = vErrors;
+  validate136.errors = vErrors;
   return errors === 0;
 }
-validate95.evaluated = {
+validate136.evaluated = {
   props: { id: true, type: true, function: true, extra_content: true },
   dynamicProps: false,
   dynamicItems: false,
 };
 
-function validate94(
+function validate135(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="CompletionMessage" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate94.evaluated;
+  const evaluated0 = validate135.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -4723,7 +7860,7 @@ function validate94(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if ((data.role === undefined && (missing0 = 'role')) || (data.content === undefined && (missing0 = 'content'))) {
-        validate94.errors = [
+        validate135.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -4738,7 +7875,7 @@ function validate94(
           let data0 = data.role;
           const _errs1 = errors;
           if (typeof data0 !== 'string') {
-            validate94.errors = [
+            validate135.errors = [
               {
                 instancePath: instancePath + '/role',
                 schemaPath: '#/properties/role/type',
@@ -4750,7 +7887,7 @@ function validate94(
             return false;
           }
           if ('assistant' !== data0) {
-            validate94.errors = [
+            validate135.errors = [
               {
                 instancePath: instancePath + '/role',
                 schemaPath: '#/properties/role/const',
@@ -4770,12 +7907,12 @@ function validate94(
             let data1 = data.content;
             const _errs3 = errors;
             if (typeof data1 !== 'string' && data1 !== null) {
-              validate94.errors = [
+              validate135.errors = [
                 {
                   instancePath: instancePath + '/content',
                   schemaPath: '#/properties/content/type',
                   keyword: 'type',
-                  params: { type: schema41.properties.content.type },
+                  params: { type: schema56.properties.content.type },
                   message: 'must be string,null',
                 },
               ];
@@ -4790,12 +7927,12 @@ function validate94(
               let data2 = data.reasoning;
               const _errs5 = errors;
               if (typeof data2 !== 'string' && data2 !== null) {
-                validate94.errors = [
+                validate135.errors = [
                   {
                     instancePath: instancePath + '/reasoning',
                     schemaPath: '#/properties/reasoning/type',
                     keyword: 'type',
-                    params: { type: schema41.properties.reasoning.type },
+                    params: { type: schema56.properties.reasoning.type },
                     message: 'must be string,null',
                   },
                 ];
@@ -4816,7 +7953,7 @@ function validate94(
                     for (let i0 = 0; i0 < len0; i0++) {
                       const _errs9 = errors;
                       if (
-                        !validate95(data3[i0], {
+                        !validate136(data3[i0], {
                           instancePath: instancePath + '/tool_calls/' + i0,
                           parentData: data3,
                           parentDataProperty: i0,
@@ -4824,7 +7961,7 @@ function validate94(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+                        vErrors = vErrors === null ? validate136.errors : vErrors.concat(validate136.errors);
                         errors = vErrors.length;
                       }
                       var valid1 = _errs9 === errors;
@@ -4833,7 +7970,7 @@ function validate94(
                       }
                     }
                   } else {
-                    validate94.errors = [
+                    validate135.errors = [
                       {
                         instancePath: instancePath + '/tool_calls',
                         schemaPath: '#/properties/tool_calls/type',
@@ -4860,7 +7997,7 @@ function validate94(
                       for (let i1 = 0; i1 < len1; i1++) {
                         const _errs12 = errors;
                         if (
-                          !validate77(data5[i1], {
+                          !validate118(data5[i1], {
                             instancePath: instancePath + '/images/' + i1,
                             parentData: data5,
                             parentDataProperty: i1,
@@ -4868,7 +8005,7 @@ function validate94(
                             dynamicAnchors,
                           })
                         ) {
-                          vErrors = vErrors === null ? validate77.errors : vErrors.concat(validate77.errors);
+                          vErrors = vErrors === null ? validate118.errors : vErrors.concat(validate118.errors);
                           errors = vErrors.length;
                         }
                         var valid2 = _errs12 === errors;
@@ -4877,7 +8014,7 @@ function validate94(
                         }
                       }
                     } else {
-                      validate94.errors = [
+                      validate135.errors = [
                         {
                           instancePath: instancePath + '/images',
                           schemaPath: '#/properties/images/type',
@@ -4898,12 +8035,12 @@ function validate94(
                     let data7 = data.refusal;
                     const _errs13 = errors;
                     if (typeof data7 !== 'string' && data7 !== null) {
-                      validate94.errors = [
+                      validate135.errors = [
                         {
                           instancePath: instancePath + '/refusal',
                           schemaPath: '#/properties/refusal/type',
                           keyword: 'type',
-                          params: { type: schema41.properties.refusal.type },
+                          params: { type: schema56.properties.refusal.type },
                           message: 'must be string,null',
                         },
                       ];
@@ -4927,7 +8064,7 @@ function validate94(
                             if (errors === _errs17) {
                               if (data9 && typeof data9 == 'object' && !Array.isArray(data9)) {
                               } else {
-                                validate94.errors = [
+                                validate135.errors = [
                                   {
                                     instancePath: instancePath + '/annotations/' + i2,
                                     schemaPath: '#/properties/annotations/items/type',
@@ -4945,7 +8082,7 @@ function validate94(
                             }
                           }
                         } else {
-                          validate94.errors = [
+                          validate135.errors = [
                             {
                               instancePath: instancePath + '/annotations',
                               schemaPath: '#/properties/annotations/type',
@@ -4966,12 +8103,12 @@ function validate94(
                         let data10 = data.audio;
                         const _errs20 = errors;
                         if (!(data10 && typeof data10 == 'object' && !Array.isArray(data10)) && data10 !== null) {
-                          validate94.errors = [
+                          validate135.errors = [
                             {
                               instancePath: instancePath + '/audio',
                               schemaPath: '#/properties/audio/type',
                               keyword: 'type',
-                              params: { type: schema41.properties.audio.type },
+                              params: { type: schema56.properties.audio.type },
                               message: 'must be object,null',
                             },
                           ];
@@ -4990,16 +8127,16 @@ function validate94(
         }
       }
     } else {
-      validate94.errors = [
+      validate135.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate94.errors = vErrors;
+  validate135.errors = vErrors;
   return errors === 0;
 }
-validate94.evaluated = {
+validate135.evaluated = {
   props: {
     role: true,
     content: true,
@@ -5014,14 +8151,14 @@ validate94.evaluated = {
   dynamicItems: false,
 };
 
-function validate92(
+function validate133(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ChatChoice" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate92.evaluated;
+  const evaluated0 = validate133.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -5036,7 +8173,7 @@ function validate92(
         (data.finish_reason === undefined && (missing0 = 'finish_reason')) ||
         (data.message === undefined && (missing0 = 'message'))
       ) {
-        validate92.errors = [
+        validate133.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -5051,7 +8188,7 @@ function validate92(
           let data0 = data.index;
           const _errs1 = errors;
           if (!(typeof data0 == 'number' && !(data0 % 1) && !isNaN(data0) && isFinite(data0))) {
-            validate92.errors = [
+            validate133.errors = [
               {
                 instancePath: instancePath + '/index',
                 schemaPath: '#/properties/index/type',
@@ -5065,7 +8202,7 @@ function validate92(
           if (errors === _errs1) {
             if (typeof data0 == 'number' && isFinite(data0)) {
               if (data0 < 0 || isNaN(data0)) {
-                validate92.errors = [
+                validate133.errors = [
                   {
                     instancePath: instancePath + '/index',
                     schemaPath: '#/properties/index/minimum',
@@ -5086,7 +8223,7 @@ function validate92(
           if (data.finish_reason !== undefined) {
             const _errs3 = errors;
             if (
-              !validate80(data.finish_reason, {
+              !validate121(data.finish_reason, {
                 instancePath: instancePath + '/finish_reason',
                 parentData: data,
                 parentDataProperty: 'finish_reason',
@@ -5094,7 +8231,7 @@ function validate92(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate80.errors : vErrors.concat(validate80.errors);
+              vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs3 === errors;
@@ -5105,7 +8242,7 @@ function validate92(
             if (data.message !== undefined) {
               const _errs4 = errors;
               if (
-                !validate94(data.message, {
+                !validate135(data.message, {
                   instancePath: instancePath + '/message',
                   parentData: data,
                   parentDataProperty: 'message',
@@ -5113,7 +8250,7 @@ function validate92(
                   dynamicAnchors,
                 })
               ) {
-                vErrors = vErrors === null ? validate94.errors : vErrors.concat(validate94.errors);
+                vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
                 errors = vErrors.length;
               }
               var valid0 = _errs4 === errors;
@@ -5125,12 +8262,12 @@ function validate92(
                 let data3 = data.logprobs;
                 const _errs5 = errors;
                 if (!(data3 && typeof data3 == 'object' && !Array.isArray(data3)) && data3 !== null) {
-                  validate92.errors = [
+                  validate133.errors = [
                     {
                       instancePath: instancePath + '/logprobs',
                       schemaPath: '#/properties/logprobs/type',
                       keyword: 'type',
-                      params: { type: schema40.properties.logprobs.type },
+                      params: { type: schema55.properties.logprobs.type },
                       message: 'must be object,null',
                     },
                   ];
@@ -5145,29 +8282,29 @@ function validate92(
         }
       }
     } else {
-      validate92.errors = [
+      validate133.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate92.errors = vErrors;
+  validate133.errors = vErrors;
   return errors === 0;
 }
-validate92.evaluated = {
+validate133.evaluated = {
   props: { index: true, finish_reason: true, message: true, logprobs: true },
   dynamicProps: false,
   dynamicItems: false,
 };
 
-function validate91(
+function validate132(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ChatCompletion" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate91.evaluated;
+  const evaluated0 = validate132.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -5186,7 +8323,7 @@ function validate91(
         (data.usage === undefined && (missing0 = 'usage')) ||
         (data.metadata === undefined && (missing0 = 'metadata'))
       ) {
-        validate91.errors = [
+        validate132.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -5200,7 +8337,7 @@ function validate91(
         if (data.id !== undefined) {
           const _errs1 = errors;
           if (typeof data.id !== 'string') {
-            validate91.errors = [
+            validate132.errors = [
               {
                 instancePath: instancePath + '/id',
                 schemaPath: '#/properties/id/type',
@@ -5220,7 +8357,7 @@ function validate91(
             let data1 = data.object;
             const _errs3 = errors;
             if (typeof data1 !== 'string') {
-              validate91.errors = [
+              validate132.errors = [
                 {
                   instancePath: instancePath + '/object',
                   schemaPath: '#/properties/object/type',
@@ -5232,7 +8369,7 @@ function validate91(
               return false;
             }
             if ('chat.completion' !== data1) {
-              validate91.errors = [
+              validate132.errors = [
                 {
                   instancePath: instancePath + '/object',
                   schemaPath: '#/properties/object/const',
@@ -5252,7 +8389,7 @@ function validate91(
               let data2 = data.created;
               const _errs5 = errors;
               if (!(typeof data2 == 'number' && !(data2 % 1) && !isNaN(data2) && isFinite(data2))) {
-                validate91.errors = [
+                validate132.errors = [
                   {
                     instancePath: instancePath + '/created',
                     schemaPath: '#/properties/created/type',
@@ -5271,7 +8408,7 @@ function validate91(
               if (data.model !== undefined) {
                 const _errs7 = errors;
                 if (typeof data.model !== 'string') {
-                  validate91.errors = [
+                  validate132.errors = [
                     {
                       instancePath: instancePath + '/model',
                       schemaPath: '#/properties/model/type',
@@ -5297,7 +8434,7 @@ function validate91(
                       for (let i0 = 0; i0 < len0; i0++) {
                         const _errs11 = errors;
                         if (
-                          !validate92(data4[i0], {
+                          !validate133(data4[i0], {
                             instancePath: instancePath + '/choices/' + i0,
                             parentData: data4,
                             parentDataProperty: i0,
@@ -5305,7 +8442,7 @@ function validate91(
                             dynamicAnchors,
                           })
                         ) {
-                          vErrors = vErrors === null ? validate92.errors : vErrors.concat(validate92.errors);
+                          vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
                           errors = vErrors.length;
                         }
                         var valid1 = _errs11 === errors;
@@ -5314,7 +8451,7 @@ function validate91(
                         }
                       }
                     } else {
-                      validate91.errors = [
+                      validate132.errors = [
                         {
                           instancePath: instancePath + '/choices',
                           schemaPath: '#/properties/choices/type',
@@ -5334,7 +8471,7 @@ function validate91(
                   if (data.usage !== undefined) {
                     const _errs12 = errors;
                     if (
-                      !validate83(data.usage, {
+                      !validate124(data.usage, {
                         instancePath: instancePath + '/usage',
                         parentData: data,
                         parentDataProperty: 'usage',
@@ -5342,7 +8479,7 @@ function validate91(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate83.errors : vErrors.concat(validate83.errors);
+                      vErrors = vErrors === null ? validate124.errors : vErrors.concat(validate124.errors);
                       errors = vErrors.length;
                     }
                     var valid0 = _errs12 === errors;
@@ -5353,7 +8490,7 @@ function validate91(
                     if (data.metadata !== undefined) {
                       const _errs13 = errors;
                       if (
-                        !validate87(data.metadata, {
+                        !validate128(data.metadata, {
                           instancePath: instancePath + '/metadata',
                           parentData: data,
                           parentDataProperty: 'metadata',
@@ -5361,7 +8498,7 @@ function validate91(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate87.errors : vErrors.concat(validate87.errors);
+                        vErrors = vErrors === null ? validate128.errors : vErrors.concat(validate128.errors);
                         errors = vErrors.length;
                       }
                       var valid0 = _errs13 === errors;
@@ -5373,12 +8510,12 @@ function validate91(
                         let data8 = data.system_fingerprint;
                         const _errs14 = errors;
                         if (typeof data8 !== 'string' && data8 !== null) {
-                          validate91.errors = [
+                          validate132.errors = [
                             {
                               instancePath: instancePath + '/system_fingerprint',
                               schemaPath: '#/properties/system_fingerprint/type',
                               keyword: 'type',
-                              params: { type: schema39.properties.system_fingerprint.type },
+                              params: { type: schema54.properties.system_fingerprint.type },
                               message: 'must be string,null',
                             },
                           ];
@@ -5393,12 +8530,12 @@ function validate91(
                           let data9 = data.service_tier;
                           const _errs16 = errors;
                           if (typeof data9 !== 'string' && data9 !== null) {
-                            validate91.errors = [
+                            validate132.errors = [
                               {
                                 instancePath: instancePath + '/service_tier',
                                 schemaPath: '#/properties/service_tier/type',
                                 keyword: 'type',
-                                params: { type: schema39.properties.service_tier.type },
+                                params: { type: schema54.properties.service_tier.type },
                                 message: 'must be string,null',
                               },
                             ];
@@ -5418,16 +8555,16 @@ function validate91(
         }
       }
     } else {
-      validate91.errors = [
+      validate132.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate91.errors = vErrors;
+  validate132.errors = vErrors;
   return errors === 0;
 }
-validate91.evaluated = {
+validate132.evaluated = {
   props: {
     id: true,
     object: true,
@@ -5443,26 +8580,26 @@ validate91.evaluated = {
   dynamicItems: false,
 };
 
-export const validateChatChoice = validate92;
+export const validateChatChoice = validate133;
 
-export const validateFinishReason = validate80;
+export const validateFinishReason = validate121;
 
-export const validateCompletionMessage = validate94;
+export const validateCompletionMessage = validate135;
 
-export const validateToolCall = validate95;
+export const validateToolCall = validate136;
 
-export const validateCompletionImage = validate77;
+export const validateCompletionImage = validate118;
 
-export const validateChatUsage = validate83;
+export const validateChatUsage = validate124;
 
-export const validateCostDetails = validate84;
+export const validateCostDetails = validate125;
 
-export const validateCallMetadata = validate87;
+export const validateCallMetadata = validate128;
 
-export const validateRoutingAttempt = validate88;
+export const validateRoutingAttempt = validate129;
 
-export const validateChatRequest = validate102;
-const schema43 = {
+export const validateChatRequest = validate143;
+const schema58 = {
   type: 'object',
   required: ['model', 'messages'],
   properties: {
@@ -5522,7 +8659,7 @@ const schema43 = {
   },
   $id: 'ChatRequest',
 };
-const schema44 = {
+const schema59 = {
   type: 'object',
   required: ['role'],
   properties: {
@@ -5549,7 +8686,7 @@ const schema44 = {
   ],
   $id: 'ChatMessage',
 };
-const schema45 = {
+const schema60 = {
   type: 'object',
   required: ['type'],
   properties: {
@@ -5589,14 +8726,14 @@ const schema45 = {
   $id: 'ContentPart',
 };
 
-function validate104(
+function validate145(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ContentPart" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate104.evaluated;
+  const evaluated0 = validate145.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -5634,7 +8771,7 @@ function validate104(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.text === undefined && (missing0 = 'text')) {
-        validate104.errors = [
+        validate145.errors = [
           {
             instancePath,
             schemaPath: '#/allOf/0/then/required',
@@ -5663,7 +8800,7 @@ function validate104(
       vErrors.push(err1);
     }
     errors++;
-    validate104.errors = vErrors;
+    validate145.errors = vErrors;
     return false;
   }
   var valid0 = _errs1 === errors;
@@ -5699,7 +8836,7 @@ function validate104(
       if (data && typeof data == 'object' && !Array.isArray(data)) {
         let missing1;
         if (data.image_url === undefined && (missing1 = 'image_url')) {
-          validate104.errors = [
+          validate145.errors = [
             {
               instancePath,
               schemaPath: '#/allOf/1/then/required',
@@ -5728,7 +8865,7 @@ function validate104(
         vErrors.push(err3);
       }
       errors++;
-      validate104.errors = vErrors;
+      validate145.errors = vErrors;
       return false;
     }
     var valid0 = _errs6 === errors;
@@ -5764,7 +8901,7 @@ function validate104(
         if (data && typeof data == 'object' && !Array.isArray(data)) {
           let missing2;
           if (data.input_audio === undefined && (missing2 = 'input_audio')) {
-            validate104.errors = [
+            validate145.errors = [
               {
                 instancePath,
                 schemaPath: '#/allOf/2/then/required',
@@ -5793,7 +8930,7 @@ function validate104(
           vErrors.push(err5);
         }
         errors++;
-        validate104.errors = vErrors;
+        validate145.errors = vErrors;
         return false;
       }
       var valid0 = _errs11 === errors;
@@ -5829,7 +8966,7 @@ function validate104(
           if (data && typeof data == 'object' && !Array.isArray(data)) {
             let missing3;
             if (data.file === undefined && (missing3 = 'file')) {
-              validate104.errors = [
+              validate145.errors = [
                 {
                   instancePath,
                   schemaPath: '#/allOf/3/then/required',
@@ -5858,7 +8995,7 @@ function validate104(
             vErrors.push(err7);
           }
           errors++;
-          validate104.errors = vErrors;
+          validate145.errors = vErrors;
           return false;
         }
         var valid0 = _errs16 === errors;
@@ -5869,7 +9006,7 @@ function validate104(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing4;
       if (data.type === undefined && (missing4 = 'type')) {
-        validate104.errors = [
+        validate145.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -5883,7 +9020,7 @@ function validate104(
         if (data.type !== undefined) {
           const _errs21 = errors;
           if (typeof data.type !== 'string') {
-            validate104.errors = [
+            validate145.errors = [
               {
                 instancePath: instancePath + '/type',
                 schemaPath: '#/properties/type/type',
@@ -5902,7 +9039,7 @@ function validate104(
           if (data.text !== undefined) {
             const _errs23 = errors;
             if (typeof data.text !== 'string') {
-              validate104.errors = [
+              validate145.errors = [
                 {
                   instancePath: instancePath + '/text',
                   schemaPath: '#/properties/text/type',
@@ -5925,7 +9062,7 @@ function validate104(
                 if (data6 && typeof data6 == 'object' && !Array.isArray(data6)) {
                   let missing5;
                   if (data6.url === undefined && (missing5 = 'url')) {
-                    validate104.errors = [
+                    validate145.errors = [
                       {
                         instancePath: instancePath + '/image_url',
                         schemaPath: '#/properties/image_url/required',
@@ -5939,7 +9076,7 @@ function validate104(
                     if (data6.url !== undefined) {
                       const _errs27 = errors;
                       if (typeof data6.url !== 'string') {
-                        validate104.errors = [
+                        validate145.errors = [
                           {
                             instancePath: instancePath + '/image_url/url',
                             schemaPath: '#/properties/image_url/properties/url/type',
@@ -5959,12 +9096,12 @@ function validate104(
                         let data8 = data6.detail;
                         const _errs29 = errors;
                         if (typeof data8 !== 'string' && data8 !== null) {
-                          validate104.errors = [
+                          validate145.errors = [
                             {
                               instancePath: instancePath + '/image_url/detail',
                               schemaPath: '#/properties/image_url/properties/detail/type',
                               keyword: 'type',
-                              params: { type: schema45.properties.image_url.properties.detail.type },
+                              params: { type: schema60.properties.image_url.properties.detail.type },
                               message: 'must be string,null',
                             },
                           ];
@@ -5977,7 +9114,7 @@ function validate104(
                     }
                   }
                 } else {
-                  validate104.errors = [
+                  validate145.errors = [
                     {
                       instancePath: instancePath + '/image_url',
                       schemaPath: '#/properties/image_url/type',
@@ -6001,7 +9138,7 @@ function validate104(
                   if (data9 && typeof data9 == 'object' && !Array.isArray(data9)) {
                     let missing6;
                     if (data9.data === undefined && (missing6 = 'data')) {
-                      validate104.errors = [
+                      validate145.errors = [
                         {
                           instancePath: instancePath + '/input_audio',
                           schemaPath: '#/properties/input_audio/required',
@@ -6015,7 +9152,7 @@ function validate104(
                       if (data9.data !== undefined) {
                         const _errs33 = errors;
                         if (typeof data9.data !== 'string') {
-                          validate104.errors = [
+                          validate145.errors = [
                             {
                               instancePath: instancePath + '/input_audio/data',
                               schemaPath: '#/properties/input_audio/properties/data/type',
@@ -6034,7 +9171,7 @@ function validate104(
                         if (data9.format !== undefined) {
                           const _errs35 = errors;
                           if (typeof data9.format !== 'string') {
-                            validate104.errors = [
+                            validate145.errors = [
                               {
                                 instancePath: instancePath + '/input_audio/format',
                                 schemaPath: '#/properties/input_audio/properties/format/type',
@@ -6052,7 +9189,7 @@ function validate104(
                       }
                     }
                   } else {
-                    validate104.errors = [
+                    validate145.errors = [
                       {
                         instancePath: instancePath + '/input_audio',
                         schemaPath: '#/properties/input_audio/type',
@@ -6076,7 +9213,7 @@ function validate104(
                     if (data12 && typeof data12 == 'object' && !Array.isArray(data12)) {
                       let missing7;
                       if (data12.url === undefined && (missing7 = 'url')) {
-                        validate104.errors = [
+                        validate145.errors = [
                           {
                             instancePath: instancePath + '/video_url',
                             schemaPath: '#/properties/video_url/required',
@@ -6089,7 +9226,7 @@ function validate104(
                       } else {
                         if (data12.url !== undefined) {
                           if (typeof data12.url !== 'string') {
-                            validate104.errors = [
+                            validate145.errors = [
                               {
                                 instancePath: instancePath + '/video_url/url',
                                 schemaPath: '#/properties/video_url/properties/url/type',
@@ -6103,7 +9240,7 @@ function validate104(
                         }
                       }
                     } else {
-                      validate104.errors = [
+                      validate145.errors = [
                         {
                           instancePath: instancePath + '/video_url',
                           schemaPath: '#/properties/video_url/type',
@@ -6129,12 +9266,12 @@ function validate104(
                           let data15 = data14.file_data;
                           const _errs43 = errors;
                           if (typeof data15 !== 'string' && data15 !== null) {
-                            validate104.errors = [
+                            validate145.errors = [
                               {
                                 instancePath: instancePath + '/file/file_data',
                                 schemaPath: '#/properties/file/properties/file_data/type',
                                 keyword: 'type',
-                                params: { type: schema45.properties.file.properties.file_data.type },
+                                params: { type: schema60.properties.file.properties.file_data.type },
                                 message: 'must be string,null',
                               },
                             ];
@@ -6149,12 +9286,12 @@ function validate104(
                             let data16 = data14.file_id;
                             const _errs45 = errors;
                             if (typeof data16 !== 'string' && data16 !== null) {
-                              validate104.errors = [
+                              validate145.errors = [
                                 {
                                   instancePath: instancePath + '/file/file_id',
                                   schemaPath: '#/properties/file/properties/file_id/type',
                                   keyword: 'type',
-                                  params: { type: schema45.properties.file.properties.file_id.type },
+                                  params: { type: schema60.properties.file.properties.file_id.type },
                                   message: 'must be string,null',
                                 },
                               ];
@@ -6169,12 +9306,12 @@ function validate104(
                               let data17 = data14.filename;
                               const _errs47 = errors;
                               if (typeof data17 !== 'string' && data17 !== null) {
-                                validate104.errors = [
+                                validate145.errors = [
                                   {
                                     instancePath: instancePath + '/file/filename',
                                     schemaPath: '#/properties/file/properties/filename/type',
                                     keyword: 'type',
-                                    params: { type: schema45.properties.file.properties.filename.type },
+                                    params: { type: schema60.properties.file.properties.filename.type },
                                     message: 'must be string,null',
                                   },
                                 ];
@@ -6187,7 +9324,7 @@ function validate104(
                           }
                         }
                       } else {
-                        validate104.errors = [
+                        validate145.errors = [
                           {
                             instancePath: instancePath + '/file',
                             schemaPath: '#/properties/file/type',
@@ -6207,7 +9344,7 @@ function validate104(
                     if (data.refusal !== undefined) {
                       const _errs49 = errors;
                       if (typeof data.refusal !== 'string') {
-                        validate104.errors = [
+                        validate145.errors = [
                           {
                             instancePath: instancePath + '/refusal',
                             schemaPath: '#/properties/refusal/type',
@@ -6227,12 +9364,12 @@ function validate104(
                         let data19 = data.cache_control;
                         const _errs51 = errors;
                         if (!(data19 && typeof data19 == 'object' && !Array.isArray(data19)) && data19 !== null) {
-                          validate104.errors = [
+                          validate145.errors = [
                             {
                               instancePath: instancePath + '/cache_control',
                               schemaPath: '#/properties/cache_control/type',
                               keyword: 'type',
-                              params: { type: schema45.properties.cache_control.type },
+                              params: { type: schema60.properties.cache_control.type },
                               message: 'must be object,null',
                             },
                           ];
@@ -6243,7 +9380,7 @@ function validate104(
                             if (data19.type !== undefined) {
                               const _errs53 = errors;
                               if (typeof data19.type !== 'string') {
-                                validate104.errors = [
+                                validate145.errors = [
                                   {
                                     instancePath: instancePath + '/cache_control/type',
                                     schemaPath: '#/properties/cache_control/properties/type/type',
@@ -6263,12 +9400,12 @@ function validate104(
                                 let data21 = data19.ttl;
                                 const _errs55 = errors;
                                 if (typeof data21 !== 'string' && data21 !== null) {
-                                  validate104.errors = [
+                                  validate145.errors = [
                                     {
                                       instancePath: instancePath + '/cache_control/ttl',
                                       schemaPath: '#/properties/cache_control/properties/ttl/type',
                                       keyword: 'type',
-                                      params: { type: schema45.properties.cache_control.properties.ttl.type },
+                                      params: { type: schema60.properties.cache_control.properties.ttl.type },
                                       message: 'must be string,null',
                                     },
                                   ];
@@ -6294,16 +9431,16 @@ function validate104(
         }
       }
     } else {
-      validate104.errors = [
+      validate145.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate104.errors = vErrors;
+  validate145.errors = vErrors;
   return errors === 0;
 }
-validate104.evaluated = {
+validate145.evaluated = {
   props: {
     type: true,
     text: true,
@@ -6318,7 +9455,7 @@ validate104.evaluated = {
   dynamicItems: false,
 };
 
-const schema46 = {
+const schema61 = {
   type: 'object',
   required: ['id', 'type'],
   properties: {
@@ -6342,14 +9479,14 @@ const schema46 = {
   $id: 'MessageToolCall',
 };
 
-function validate106(
+function validate147(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="MessageToolCall" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate106.evaluated;
+  const evaluated0 = validate147.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -6387,7 +9524,7 @@ function validate106(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.function === undefined && (missing0 = 'function')) {
-        validate106.errors = [
+        validate147.errors = [
           {
             instancePath,
             schemaPath: '#/then/required',
@@ -6407,7 +9544,7 @@ function validate106(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing1;
       if (data.custom === undefined && (missing1 = 'custom')) {
-        validate106.errors = [
+        validate147.errors = [
           {
             instancePath,
             schemaPath: '#/else/required',
@@ -6437,14 +9574,14 @@ function validate106(
       vErrors.push(err1);
     }
     errors++;
-    validate106.errors = vErrors;
+    validate147.errors = vErrors;
     return false;
   }
   if (errors === 0) {
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing2;
       if ((data.id === undefined && (missing2 = 'id')) || (data.type === undefined && (missing2 = 'type'))) {
-        validate106.errors = [
+        validate147.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -6458,7 +9595,7 @@ function validate106(
         if (data.id !== undefined) {
           const _errs6 = errors;
           if (typeof data.id !== 'string') {
-            validate106.errors = [
+            validate147.errors = [
               {
                 instancePath: instancePath + '/id',
                 schemaPath: '#/properties/id/type',
@@ -6478,7 +9615,7 @@ function validate106(
             let data2 = data.type;
             const _errs8 = errors;
             if (typeof data2 !== 'string') {
-              validate106.errors = [
+              validate147.errors = [
                 {
                   instancePath: instancePath + '/type',
                   schemaPath: '#/properties/type/type',
@@ -6490,12 +9627,12 @@ function validate106(
               return false;
             }
             if (!(data2 === 'function' || data2 === 'custom')) {
-              validate106.errors = [
+              validate147.errors = [
                 {
                   instancePath: instancePath + '/type',
                   schemaPath: '#/properties/type/enum',
                   keyword: 'enum',
-                  params: { allowedValues: schema46.properties.type.enum },
+                  params: { allowedValues: schema61.properties.type.enum },
                   message: 'must be equal to one of the allowed values',
                 },
               ];
@@ -6516,7 +9653,7 @@ function validate106(
                     (data3.name === undefined && (missing3 = 'name')) ||
                     (data3.arguments === undefined && (missing3 = 'arguments'))
                   ) {
-                    validate106.errors = [
+                    validate147.errors = [
                       {
                         instancePath: instancePath + '/function',
                         schemaPath: '#/properties/function/required',
@@ -6530,7 +9667,7 @@ function validate106(
                     if (data3.name !== undefined) {
                       const _errs12 = errors;
                       if (typeof data3.name !== 'string') {
-                        validate106.errors = [
+                        validate147.errors = [
                           {
                             instancePath: instancePath + '/function/name',
                             schemaPath: '#/properties/function/properties/name/type',
@@ -6549,7 +9686,7 @@ function validate106(
                       if (data3.arguments !== undefined) {
                         const _errs14 = errors;
                         if (typeof data3.arguments !== 'string') {
-                          validate106.errors = [
+                          validate147.errors = [
                             {
                               instancePath: instancePath + '/function/arguments',
                               schemaPath: '#/properties/function/properties/arguments/type',
@@ -6567,7 +9704,7 @@ function validate106(
                     }
                   }
                 } else {
-                  validate106.errors = [
+                  validate147.errors = [
                     {
                       instancePath: instancePath + '/function',
                       schemaPath: '#/properties/function/type',
@@ -6594,7 +9731,7 @@ function validate106(
                       (data6.name === undefined && (missing4 = 'name')) ||
                       (data6.input === undefined && (missing4 = 'input'))
                     ) {
-                      validate106.errors = [
+                      validate147.errors = [
                         {
                           instancePath: instancePath + '/custom',
                           schemaPath: '#/properties/custom/required',
@@ -6608,7 +9745,7 @@ function validate106(
                       if (data6.name !== undefined) {
                         const _errs18 = errors;
                         if (typeof data6.name !== 'string') {
-                          validate106.errors = [
+                          validate147.errors = [
                             {
                               instancePath: instancePath + '/custom/name',
                               schemaPath: '#/properties/custom/properties/name/type',
@@ -6627,7 +9764,7 @@ function validate106(
                         if (data6.input !== undefined) {
                           const _errs20 = errors;
                           if (typeof data6.input !== 'string') {
-                            validate106.errors = [
+                            validate147.errors = [
                               {
                                 instancePath: instancePath + '/custom/input',
                                 schemaPath: '#/properties/custom/properties/input/type',
@@ -6645,7 +9782,7 @@ function validate106(
                       }
                     }
                   } else {
-                    validate106.errors = [
+                    validate147.errors = [
                       {
                         instancePath: instancePath + '/custom',
                         schemaPath: '#/properties/custom/type',
@@ -6666,12 +9803,12 @@ function validate106(
                   let data9 = data.extra_content;
                   const _errs22 = errors;
                   if (!(data9 && typeof data9 == 'object' && !Array.isArray(data9)) && data9 !== null) {
-                    validate106.errors = [
+                    validate147.errors = [
                       {
                         instancePath: instancePath + '/extra_content',
                         schemaPath: '#/properties/extra_content/type',
                         keyword: 'type',
-                        params: { type: schema46.properties.extra_content.type },
+                        params: { type: schema61.properties.extra_content.type },
                         message: 'must be object,null',
                       },
                     ];
@@ -6687,29 +9824,29 @@ function validate106(
         }
       }
     } else {
-      validate106.errors = [
+      validate147.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate106.errors = vErrors;
+  validate147.errors = vErrors;
   return errors === 0;
 }
-validate106.evaluated = {
+validate147.evaluated = {
   props: { id: true, type: true, function: true, custom: true, extra_content: true },
   dynamicProps: false,
   dynamicItems: false,
 };
 
-function validate103(
+function validate144(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ChatMessage" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate103.evaluated;
+  const evaluated0 = validate144.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -6747,7 +9884,7 @@ function validate103(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.content === undefined && (missing0 = 'content')) {
-        validate103.errors = [
+        validate144.errors = [
           {
             instancePath,
             schemaPath: '#/allOf/0/else/required',
@@ -6776,7 +9913,7 @@ function validate103(
       vErrors.push(err1);
     }
     errors++;
-    validate103.errors = vErrors;
+    validate144.errors = vErrors;
     return false;
   }
   var valid0 = _errs1 === errors;
@@ -6812,7 +9949,7 @@ function validate103(
       if (data && typeof data == 'object' && !Array.isArray(data)) {
         let missing1;
         if (data.tool_call_id === undefined && (missing1 = 'tool_call_id')) {
-          validate103.errors = [
+          validate144.errors = [
             {
               instancePath,
               schemaPath: '#/allOf/1/then/required',
@@ -6825,7 +9962,7 @@ function validate103(
         } else {
           if (data.tool_call_id !== undefined) {
             if (typeof data.tool_call_id !== 'string') {
-              validate103.errors = [
+              validate144.errors = [
                 {
                   instancePath: instancePath + '/tool_call_id',
                   schemaPath: '#/allOf/1/then/properties/tool_call_id/type',
@@ -6861,7 +9998,7 @@ function validate103(
         vErrors.push(err3);
       }
       errors++;
-      validate103.errors = vErrors;
+      validate144.errors = vErrors;
       return false;
     }
     var valid0 = _errs6 === errors;
@@ -6876,7 +10013,7 @@ function validate103(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing2;
       if (data.role === undefined && (missing2 = 'role')) {
-        validate103.errors = [
+        validate144.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -6903,7 +10040,7 @@ function validate103(
           let data3 = data.role;
           const _errs13 = errors;
           if (typeof data3 !== 'string') {
-            validate103.errors = [
+            validate144.errors = [
               {
                 instancePath: instancePath + '/role',
                 schemaPath: '#/properties/role/type',
@@ -6924,12 +10061,12 @@ function validate103(
               data3 === 'function'
             )
           ) {
-            validate103.errors = [
+            validate144.errors = [
               {
                 instancePath: instancePath + '/role',
                 schemaPath: '#/properties/role/enum',
                 keyword: 'enum',
-                params: { allowedValues: schema44.properties.role.enum },
+                params: { allowedValues: schema59.properties.role.enum },
                 message: 'must be equal to one of the allowed values',
               },
             ];
@@ -6944,12 +10081,12 @@ function validate103(
             let data4 = data.content;
             const _errs15 = errors;
             if (typeof data4 !== 'string' && !Array.isArray(data4) && data4 !== null) {
-              validate103.errors = [
+              validate144.errors = [
                 {
                   instancePath: instancePath + '/content',
                   schemaPath: '#/properties/content/type',
                   keyword: 'type',
-                  params: { type: schema44.properties.content.type },
+                  params: { type: schema59.properties.content.type },
                   message: 'must be string,array,null',
                 },
               ];
@@ -6962,7 +10099,7 @@ function validate103(
                 for (let i0 = 0; i0 < len0; i0++) {
                   const _errs17 = errors;
                   if (
-                    !validate104(data4[i0], {
+                    !validate145(data4[i0], {
                       instancePath: instancePath + '/content/' + i0,
                       parentData: data4,
                       parentDataProperty: i0,
@@ -6970,7 +10107,7 @@ function validate103(
                       dynamicAnchors,
                     })
                   ) {
-                    vErrors = vErrors === null ? validate104.errors : vErrors.concat(validate104.errors);
+                    vErrors = vErrors === null ? validate145.errors : vErrors.concat(validate145.errors);
                     errors = vErrors.length;
                   }
                   var valid7 = _errs17 === errors;
@@ -6989,12 +10126,12 @@ function validate103(
               let data6 = data.name;
               const _errs18 = errors;
               if (typeof data6 !== 'string' && data6 !== null) {
-                validate103.errors = [
+                validate144.errors = [
                   {
                     instancePath: instancePath + '/name',
                     schemaPath: '#/properties/name/type',
                     keyword: 'type',
-                    params: { type: schema44.properties.name.type },
+                    params: { type: schema59.properties.name.type },
                     message: 'must be string,null',
                   },
                 ];
@@ -7009,12 +10146,12 @@ function validate103(
                 let data7 = data.tool_calls;
                 const _errs20 = errors;
                 if (!Array.isArray(data7) && data7 !== null) {
-                  validate103.errors = [
+                  validate144.errors = [
                     {
                       instancePath: instancePath + '/tool_calls',
                       schemaPath: '#/properties/tool_calls/type',
                       keyword: 'type',
-                      params: { type: schema44.properties.tool_calls.type },
+                      params: { type: schema59.properties.tool_calls.type },
                       message: 'must be array,null',
                     },
                   ];
@@ -7027,7 +10164,7 @@ function validate103(
                     for (let i1 = 0; i1 < len1; i1++) {
                       const _errs22 = errors;
                       if (
-                        !validate106(data7[i1], {
+                        !validate147(data7[i1], {
                           instancePath: instancePath + '/tool_calls/' + i1,
                           parentData: data7,
                           parentDataProperty: i1,
@@ -7035,7 +10172,7 @@ function validate103(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate106.errors : vErrors.concat(validate106.errors);
+                        vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
                         errors = vErrors.length;
                       }
                       var valid8 = _errs22 === errors;
@@ -7054,12 +10191,12 @@ function validate103(
                   let data9 = data.tool_call_id;
                   const _errs23 = errors;
                   if (typeof data9 !== 'string' && data9 !== null) {
-                    validate103.errors = [
+                    validate144.errors = [
                       {
                         instancePath: instancePath + '/tool_call_id',
                         schemaPath: '#/properties/tool_call_id/type',
                         keyword: 'type',
-                        params: { type: schema44.properties.tool_call_id.type },
+                        params: { type: schema59.properties.tool_call_id.type },
                         message: 'must be string,null',
                       },
                     ];
@@ -7074,12 +10211,12 @@ function validate103(
                     let data10 = data.function_call;
                     const _errs25 = errors;
                     if (!(data10 && typeof data10 == 'object' && !Array.isArray(data10)) && data10 !== null) {
-                      validate103.errors = [
+                      validate144.errors = [
                         {
                           instancePath: instancePath + '/function_call',
                           schemaPath: '#/properties/function_call/type',
                           keyword: 'type',
-                          params: { type: schema44.properties.function_call.type },
+                          params: { type: schema59.properties.function_call.type },
                           message: 'must be object,null',
                         },
                       ];
@@ -7092,7 +10229,7 @@ function validate103(
                           (data10.name === undefined && (missing3 = 'name')) ||
                           (data10.arguments === undefined && (missing3 = 'arguments'))
                         ) {
-                          validate103.errors = [
+                          validate144.errors = [
                             {
                               instancePath: instancePath + '/function_call',
                               schemaPath: '#/properties/function_call/required',
@@ -7106,7 +10243,7 @@ function validate103(
                           if (data10.name !== undefined) {
                             const _errs27 = errors;
                             if (typeof data10.name !== 'string') {
-                              validate103.errors = [
+                              validate144.errors = [
                                 {
                                   instancePath: instancePath + '/function_call/name',
                                   schemaPath: '#/properties/function_call/properties/name/type',
@@ -7125,7 +10262,7 @@ function validate103(
                             if (data10.arguments !== undefined) {
                               const _errs29 = errors;
                               if (typeof data10.arguments !== 'string') {
-                                validate103.errors = [
+                                validate144.errors = [
                                   {
                                     instancePath: instancePath + '/function_call/arguments',
                                     schemaPath: '#/properties/function_call/properties/arguments/type',
@@ -7153,12 +10290,12 @@ function validate103(
                       let data13 = data.refusal;
                       const _errs31 = errors;
                       if (typeof data13 !== 'string' && data13 !== null) {
-                        validate103.errors = [
+                        validate144.errors = [
                           {
                             instancePath: instancePath + '/refusal',
                             schemaPath: '#/properties/refusal/type',
                             keyword: 'type',
-                            params: { type: schema44.properties.refusal.type },
+                            params: { type: schema59.properties.refusal.type },
                             message: 'must be string,null',
                           },
                         ];
@@ -7173,12 +10310,12 @@ function validate103(
                         let data14 = data.reasoning;
                         const _errs33 = errors;
                         if (typeof data14 !== 'string' && data14 !== null) {
-                          validate103.errors = [
+                          validate144.errors = [
                             {
                               instancePath: instancePath + '/reasoning',
                               schemaPath: '#/properties/reasoning/type',
                               keyword: 'type',
-                              params: { type: schema44.properties.reasoning.type },
+                              params: { type: schema59.properties.reasoning.type },
                               message: 'must be string,null',
                             },
                           ];
@@ -7193,12 +10330,12 @@ function validate103(
                           let data15 = data.audio;
                           const _errs35 = errors;
                           if (!(data15 && typeof data15 == 'object' && !Array.isArray(data15)) && data15 !== null) {
-                            validate103.errors = [
+                            validate144.errors = [
                               {
                                 instancePath: instancePath + '/audio',
                                 schemaPath: '#/properties/audio/type',
                                 keyword: 'type',
-                                params: { type: schema44.properties.audio.type },
+                                params: { type: schema59.properties.audio.type },
                                 message: 'must be object,null',
                               },
                             ];
@@ -7208,7 +10345,7 @@ function validate103(
                             if (data15 && typeof data15 == 'object' && !Array.isArray(data15)) {
                               if (data15.id !== undefined) {
                                 if (typeof data15.id !== 'string') {
-                                  validate103.errors = [
+                                  validate144.errors = [
                                     {
                                       instancePath: instancePath + '/audio/id',
                                       schemaPath: '#/properties/audio/properties/id/type',
@@ -7236,19 +10373,19 @@ function validate103(
         }
       }
     } else {
-      validate103.errors = [
+      validate144.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate103.errors = vErrors;
+  validate144.errors = vErrors;
   evaluated0.props = props0;
   return errors === 0;
 }
-validate103.evaluated = { dynamicProps: true, dynamicItems: false };
+validate144.evaluated = { dynamicProps: true, dynamicItems: false };
 
-const schema47 = {
+const schema62 = {
   type: 'object',
   required: ['name'],
   properties: {
@@ -7260,14 +10397,14 @@ const schema47 = {
   $id: 'FunctionDefinition',
 };
 
-function validate109(
+function validate150(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="FunctionDefinition" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate109.evaluated;
+  const evaluated0 = validate150.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -7278,7 +10415,7 @@ function validate109(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.name === undefined && (missing0 = 'name')) {
-        validate109.errors = [
+        validate150.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -7292,7 +10429,7 @@ function validate109(
         if (data.name !== undefined) {
           const _errs1 = errors;
           if (typeof data.name !== 'string') {
-            validate109.errors = [
+            validate150.errors = [
               {
                 instancePath: instancePath + '/name',
                 schemaPath: '#/properties/name/type',
@@ -7312,12 +10449,12 @@ function validate109(
             let data1 = data.description;
             const _errs3 = errors;
             if (typeof data1 !== 'string' && data1 !== null) {
-              validate109.errors = [
+              validate150.errors = [
                 {
                   instancePath: instancePath + '/description',
                   schemaPath: '#/properties/description/type',
                   keyword: 'type',
-                  params: { type: schema47.properties.description.type },
+                  params: { type: schema62.properties.description.type },
                   message: 'must be string,null',
                 },
               ];
@@ -7332,12 +10469,12 @@ function validate109(
               let data2 = data.parameters;
               const _errs5 = errors;
               if (!(data2 && typeof data2 == 'object' && !Array.isArray(data2)) && data2 !== null) {
-                validate109.errors = [
+                validate150.errors = [
                   {
                     instancePath: instancePath + '/parameters',
                     schemaPath: '#/properties/parameters/type',
                     keyword: 'type',
-                    params: { type: schema47.properties.parameters.type },
+                    params: { type: schema62.properties.parameters.type },
                     message: 'must be object,null',
                   },
                 ];
@@ -7352,12 +10489,12 @@ function validate109(
                 let data3 = data.strict;
                 const _errs8 = errors;
                 if (typeof data3 !== 'boolean' && data3 !== null) {
-                  validate109.errors = [
+                  validate150.errors = [
                     {
                       instancePath: instancePath + '/strict',
                       schemaPath: '#/properties/strict/type',
                       keyword: 'type',
-                      params: { type: schema47.properties.strict.type },
+                      params: { type: schema62.properties.strict.type },
                       message: 'must be boolean,null',
                     },
                   ];
@@ -7372,22 +10509,22 @@ function validate109(
         }
       }
     } else {
-      validate109.errors = [
+      validate150.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate109.errors = vErrors;
+  validate150.errors = vErrors;
   return errors === 0;
 }
-validate109.evaluated = {
+validate150.evaluated = {
   props: { name: true, description: true, parameters: true, strict: true },
   dynamicProps: false,
   dynamicItems: false,
 };
 
-const schema48 = {
+const schema63 = {
   type: ['object', 'null'],
   required: ['type'],
   properties: {
@@ -7408,14 +10545,14 @@ const schema48 = {
   $id: 'ResponseFormat',
 };
 
-function validate112(
+function validate153(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ResponseFormat" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate112.evaluated;
+  const evaluated0 = validate153.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -7423,12 +10560,12 @@ function validate112(
     evaluated0.items = undefined;
   }
   if (!(data && typeof data == 'object' && !Array.isArray(data)) && data !== null) {
-    validate112.errors = [
+    validate153.errors = [
       {
         instancePath,
         schemaPath: '#/type',
         keyword: 'type',
-        params: { type: schema48.type },
+        params: { type: schema63.type },
         message: 'must be object,null',
       },
     ];
@@ -7474,7 +10611,7 @@ function validate112(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.json_schema === undefined && (missing0 = 'json_schema')) {
-        validate112.errors = [
+        validate153.errors = [
           {
             instancePath,
             schemaPath: '#/then/required',
@@ -7503,14 +10640,14 @@ function validate112(
       vErrors.push(err2);
     }
     errors++;
-    validate112.errors = vErrors;
+    validate153.errors = vErrors;
     return false;
   }
   if (errors === 0) {
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing1;
       if (data.type === undefined && (missing1 = 'type')) {
-        validate112.errors = [
+        validate153.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -7524,7 +10661,7 @@ function validate112(
         if (data.type !== undefined) {
           const _errs6 = errors;
           if (typeof data.type !== 'string') {
-            validate112.errors = [
+            validate153.errors = [
               {
                 instancePath: instancePath + '/type',
                 schemaPath: '#/properties/type/type',
@@ -7547,7 +10684,7 @@ function validate112(
               if (data2 && typeof data2 == 'object' && !Array.isArray(data2)) {
                 let missing2;
                 if (data2.name === undefined && (missing2 = 'name')) {
-                  validate112.errors = [
+                  validate153.errors = [
                     {
                       instancePath: instancePath + '/json_schema',
                       schemaPath: '#/properties/json_schema/required',
@@ -7561,7 +10698,7 @@ function validate112(
                   if (data2.name !== undefined) {
                     const _errs10 = errors;
                     if (typeof data2.name !== 'string') {
-                      validate112.errors = [
+                      validate153.errors = [
                         {
                           instancePath: instancePath + '/json_schema/name',
                           schemaPath: '#/properties/json_schema/properties/name/type',
@@ -7581,12 +10718,12 @@ function validate112(
                       let data4 = data2.description;
                       const _errs12 = errors;
                       if (typeof data4 !== 'string' && data4 !== null) {
-                        validate112.errors = [
+                        validate153.errors = [
                           {
                             instancePath: instancePath + '/json_schema/description',
                             schemaPath: '#/properties/json_schema/properties/description/type',
                             keyword: 'type',
-                            params: { type: schema48.properties.json_schema.properties.description.type },
+                            params: { type: schema63.properties.json_schema.properties.description.type },
                             message: 'must be string,null',
                           },
                         ];
@@ -7601,12 +10738,12 @@ function validate112(
                         let data5 = data2.schema;
                         const _errs14 = errors;
                         if (!(data5 && typeof data5 == 'object' && !Array.isArray(data5)) && data5 !== null) {
-                          validate112.errors = [
+                          validate153.errors = [
                             {
                               instancePath: instancePath + '/json_schema/schema',
                               schemaPath: '#/properties/json_schema/properties/schema/type',
                               keyword: 'type',
-                              params: { type: schema48.properties.json_schema.properties.schema.type },
+                              params: { type: schema63.properties.json_schema.properties.schema.type },
                               message: 'must be object,null',
                             },
                           ];
@@ -7621,12 +10758,12 @@ function validate112(
                           let data6 = data2.strict;
                           const _errs17 = errors;
                           if (typeof data6 !== 'boolean' && data6 !== null) {
-                            validate112.errors = [
+                            validate153.errors = [
                               {
                                 instancePath: instancePath + '/json_schema/strict',
                                 schemaPath: '#/properties/json_schema/properties/strict/type',
                                 keyword: 'type',
-                                params: { type: schema48.properties.json_schema.properties.strict.type },
+                                params: { type: schema63.properties.json_schema.properties.strict.type },
                                 message: 'must be boolean,null',
                               },
                             ];
@@ -7641,7 +10778,7 @@ function validate112(
                   }
                 }
               } else {
-                validate112.errors = [
+                validate153.errors = [
                   {
                     instancePath: instancePath + '/json_schema',
                     schemaPath: '#/properties/json_schema/type',
@@ -7661,12 +10798,12 @@ function validate112(
       }
     }
   }
-  validate112.errors = vErrors;
+  validate153.errors = vErrors;
   return errors === 0;
 }
-validate112.evaluated = { props: { type: true, json_schema: true }, dynamicProps: false, dynamicItems: false };
+validate153.evaluated = { props: { type: true, json_schema: true }, dynamicProps: false, dynamicItems: false };
 
-const schema49 = {
+const schema64 = {
   type: ['string', 'object', 'null'],
   required: ['type'],
   properties: {
@@ -7678,14 +10815,14 @@ const schema49 = {
   $id: 'ToolChoice',
 };
 
-function validate114(
+function validate155(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ToolChoice" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate114.evaluated;
+  const evaluated0 = validate155.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -7693,12 +10830,12 @@ function validate114(
     evaluated0.items = undefined;
   }
   if (typeof data !== 'string' && !(data && typeof data == 'object' && !Array.isArray(data)) && data !== null) {
-    validate114.errors = [
+    validate155.errors = [
       {
         instancePath,
         schemaPath: '#/type',
         keyword: 'type',
-        params: { type: schema49.type },
+        params: { type: schema64.type },
         message: 'must be string,object,null',
       },
     ];
@@ -7708,7 +10845,7 @@ function validate114(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.type === undefined && (missing0 = 'type')) {
-        validate114.errors = [
+        validate155.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -7722,7 +10859,7 @@ function validate114(
         if (data.type !== undefined) {
           const _errs1 = errors;
           if (typeof data.type !== 'string') {
-            validate114.errors = [
+            validate155.errors = [
               {
                 instancePath: instancePath + '/type',
                 schemaPath: '#/properties/type/type',
@@ -7745,7 +10882,7 @@ function validate114(
               if (data1 && typeof data1 == 'object' && !Array.isArray(data1)) {
                 let missing1;
                 if (data1.name === undefined && (missing1 = 'name')) {
-                  validate114.errors = [
+                  validate155.errors = [
                     {
                       instancePath: instancePath + '/function',
                       schemaPath: '#/properties/function/required',
@@ -7758,7 +10895,7 @@ function validate114(
                 } else {
                   if (data1.name !== undefined) {
                     if (typeof data1.name !== 'string') {
-                      validate114.errors = [
+                      validate155.errors = [
                         {
                           instancePath: instancePath + '/function/name',
                           schemaPath: '#/properties/function/properties/name/type',
@@ -7772,7 +10909,7 @@ function validate114(
                   }
                 }
               } else {
-                validate114.errors = [
+                validate155.errors = [
                   {
                     instancePath: instancePath + '/function',
                     schemaPath: '#/properties/function/type',
@@ -7796,7 +10933,7 @@ function validate114(
                 if (data3 && typeof data3 == 'object' && !Array.isArray(data3)) {
                   let missing2;
                   if (data3.name === undefined && (missing2 = 'name')) {
-                    validate114.errors = [
+                    validate155.errors = [
                       {
                         instancePath: instancePath + '/custom',
                         schemaPath: '#/properties/custom/required',
@@ -7809,7 +10946,7 @@ function validate114(
                   } else {
                     if (data3.name !== undefined) {
                       if (typeof data3.name !== 'string') {
-                        validate114.errors = [
+                        validate155.errors = [
                           {
                             instancePath: instancePath + '/custom/name',
                             schemaPath: '#/properties/custom/properties/name/type',
@@ -7823,7 +10960,7 @@ function validate114(
                     }
                   }
                 } else {
-                  validate114.errors = [
+                  validate155.errors = [
                     {
                       instancePath: instancePath + '/custom',
                       schemaPath: '#/properties/custom/type',
@@ -7846,7 +10983,7 @@ function validate114(
                 if (errors === _errs11) {
                   if (data5 && typeof data5 == 'object' && !Array.isArray(data5)) {
                   } else {
-                    validate114.errors = [
+                    validate155.errors = [
                       {
                         instancePath: instancePath + '/allowed_tools',
                         schemaPath: '#/properties/allowed_tools/type',
@@ -7868,16 +11005,16 @@ function validate114(
       }
     }
   }
-  validate114.errors = vErrors;
+  validate155.errors = vErrors;
   return errors === 0;
 }
-validate114.evaluated = {
+validate155.evaluated = {
   props: { type: true, function: true, custom: true, allowed_tools: true },
   dynamicProps: false,
   dynamicItems: false,
 };
 
-const schema50 = {
+const schema65 = {
   type: 'object',
   required: ['type'],
   properties: {
@@ -7898,14 +11035,14 @@ const schema50 = {
   $id: 'ChatTool',
 };
 
-function validate116(
+function validate157(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ChatTool" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate116.evaluated;
+  const evaluated0 = validate157.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -7942,7 +11079,7 @@ function validate116(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.function === undefined && (missing0 = 'function')) {
-        validate116.errors = [
+        validate157.errors = [
           {
             instancePath,
             schemaPath: '#/then/required',
@@ -7971,14 +11108,14 @@ function validate116(
       vErrors.push(err1);
     }
     errors++;
-    validate116.errors = vErrors;
+    validate157.errors = vErrors;
     return false;
   }
   if (errors === 0) {
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing1;
       if (data.type === undefined && (missing1 = 'type')) {
-        validate116.errors = [
+        validate157.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -7992,7 +11129,7 @@ function validate116(
         if (data.type !== undefined) {
           const _errs5 = errors;
           if (typeof data.type !== 'string') {
-            validate116.errors = [
+            validate157.errors = [
               {
                 instancePath: instancePath + '/type',
                 schemaPath: '#/properties/type/type',
@@ -8011,7 +11148,7 @@ function validate116(
           if (data.function !== undefined) {
             const _errs7 = errors;
             if (
-              !validate109(data.function, {
+              !validate150(data.function, {
                 instancePath: instancePath + '/function',
                 parentData: data,
                 parentDataProperty: 'function',
@@ -8019,7 +11156,7 @@ function validate116(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate109.errors : vErrors.concat(validate109.errors);
+              vErrors = vErrors === null ? validate150.errors : vErrors.concat(validate150.errors);
               errors = vErrors.length;
             }
             var valid2 = _errs7 === errors;
@@ -8034,7 +11171,7 @@ function validate116(
                 if (data3 && typeof data3 == 'object' && !Array.isArray(data3)) {
                   let missing2;
                   if (data3.name === undefined && (missing2 = 'name')) {
-                    validate116.errors = [
+                    validate157.errors = [
                       {
                         instancePath: instancePath + '/custom',
                         schemaPath: '#/properties/custom/required',
@@ -8048,7 +11185,7 @@ function validate116(
                     if (data3.name !== undefined) {
                       const _errs10 = errors;
                       if (typeof data3.name !== 'string') {
-                        validate116.errors = [
+                        validate157.errors = [
                           {
                             instancePath: instancePath + '/custom/name',
                             schemaPath: '#/properties/custom/properties/name/type',
@@ -8068,12 +11205,12 @@ function validate116(
                         let data5 = data3.description;
                         const _errs12 = errors;
                         if (typeof data5 !== 'string' && data5 !== null) {
-                          validate116.errors = [
+                          validate157.errors = [
                             {
                               instancePath: instancePath + '/custom/description',
                               schemaPath: '#/properties/custom/properties/description/type',
                               keyword: 'type',
-                              params: { type: schema50.properties.custom.properties.description.type },
+                              params: { type: schema65.properties.custom.properties.description.type },
                               message: 'must be string,null',
                             },
                           ];
@@ -8088,12 +11225,12 @@ function validate116(
                           let data6 = data3.format;
                           const _errs14 = errors;
                           if (!(data6 && typeof data6 == 'object' && !Array.isArray(data6)) && data6 !== null) {
-                            validate116.errors = [
+                            validate157.errors = [
                               {
                                 instancePath: instancePath + '/custom/format',
                                 schemaPath: '#/properties/custom/properties/format/type',
                                 keyword: 'type',
-                                params: { type: schema50.properties.custom.properties.format.type },
+                                params: { type: schema65.properties.custom.properties.format.type },
                                 message: 'must be object,null',
                               },
                             ];
@@ -8107,7 +11244,7 @@ function validate116(
                     }
                   }
                 } else {
-                  validate116.errors = [
+                  validate157.errors = [
                     {
                       instancePath: instancePath + '/custom',
                       schemaPath: '#/properties/custom/type',
@@ -8127,29 +11264,29 @@ function validate116(
         }
       }
     } else {
-      validate116.errors = [
+      validate157.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate116.errors = vErrors;
+  validate157.errors = vErrors;
   return errors === 0;
 }
-validate116.evaluated = {
+validate157.evaluated = {
   props: { type: true, function: true, custom: true },
   dynamicProps: false,
   dynamicItems: false,
 };
 
-function validate102(
+function validate143(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ChatRequest" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate102.evaluated;
+  const evaluated0 = validate143.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -8163,7 +11300,7 @@ function validate102(
         (data.model === undefined && (missing0 = 'model')) ||
         (data.messages === undefined && (missing0 = 'messages'))
       ) {
-        validate102.errors = [
+        validate143.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -8179,8 +11316,8 @@ function validate102(
           const _errs1 = errors;
           if (errors === _errs1) {
             if (typeof data0 === 'string') {
-              if (!pattern4.test(data0)) {
-                validate102.errors = [
+              if (!pattern5.test(data0)) {
+                validate143.errors = [
                   {
                     instancePath: instancePath + '/model',
                     schemaPath: '#/properties/model/pattern',
@@ -8192,7 +11329,7 @@ function validate102(
                 return false;
               }
             } else {
-              validate102.errors = [
+              validate143.errors = [
                 {
                   instancePath: instancePath + '/model',
                   schemaPath: '#/properties/model/type',
@@ -8215,7 +11352,7 @@ function validate102(
             if (errors === _errs3) {
               if (Array.isArray(data1)) {
                 if (data1.length < 1) {
-                  validate102.errors = [
+                  validate143.errors = [
                     {
                       instancePath: instancePath + '/messages',
                       schemaPath: '#/properties/messages/minItems',
@@ -8231,7 +11368,7 @@ function validate102(
                   for (let i0 = 0; i0 < len0; i0++) {
                     const _errs5 = errors;
                     if (
-                      !validate103(data1[i0], {
+                      !validate144(data1[i0], {
                         instancePath: instancePath + '/messages/' + i0,
                         parentData: data1,
                         parentDataProperty: i0,
@@ -8239,7 +11376,7 @@ function validate102(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+                      vErrors = vErrors === null ? validate144.errors : vErrors.concat(validate144.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs5 === errors;
@@ -8249,7 +11386,7 @@ function validate102(
                   }
                 }
               } else {
-                validate102.errors = [
+                validate143.errors = [
                   {
                     instancePath: instancePath + '/messages',
                     schemaPath: '#/properties/messages/type',
@@ -8270,12 +11407,12 @@ function validate102(
               let data3 = data.audio;
               const _errs6 = errors;
               if (!(data3 && typeof data3 == 'object' && !Array.isArray(data3)) && data3 !== null) {
-                validate102.errors = [
+                validate143.errors = [
                   {
                     instancePath: instancePath + '/audio',
                     schemaPath: '#/properties/audio/type',
                     keyword: 'type',
-                    params: { type: schema43.properties.audio.type },
+                    params: { type: schema58.properties.audio.type },
                     message: 'must be object,null',
                   },
                 ];
@@ -8286,7 +11423,7 @@ function validate102(
                   if (data3.format !== undefined) {
                     const _errs8 = errors;
                     if (typeof data3.format !== 'string') {
-                      validate102.errors = [
+                      validate143.errors = [
                         {
                           instancePath: instancePath + '/audio/format',
                           schemaPath: '#/properties/audio/properties/format/type',
@@ -8306,12 +11443,12 @@ function validate102(
                       let data5 = data3.voice;
                       const _errs10 = errors;
                       if (typeof data5 !== 'string' && !(data5 && typeof data5 == 'object' && !Array.isArray(data5))) {
-                        validate102.errors = [
+                        validate143.errors = [
                           {
                             instancePath: instancePath + '/audio/voice',
                             schemaPath: '#/properties/audio/properties/voice/type',
                             keyword: 'type',
-                            params: { type: schema43.properties.audio.properties.voice.type },
+                            params: { type: schema58.properties.audio.properties.voice.type },
                             message: 'must be string,object',
                           },
                         ];
@@ -8333,12 +11470,12 @@ function validate102(
                 let data6 = data.frequency_penalty;
                 const _errs13 = errors;
                 if (!(typeof data6 == 'number' && isFinite(data6)) && data6 !== null) {
-                  validate102.errors = [
+                  validate143.errors = [
                     {
                       instancePath: instancePath + '/frequency_penalty',
                       schemaPath: '#/properties/frequency_penalty/type',
                       keyword: 'type',
-                      params: { type: schema43.properties.frequency_penalty.type },
+                      params: { type: schema58.properties.frequency_penalty.type },
                       message: 'must be number,null',
                     },
                   ];
@@ -8347,7 +11484,7 @@ function validate102(
                 if (errors === _errs13) {
                   if (typeof data6 == 'number' && isFinite(data6)) {
                     if (data6 > 2 || isNaN(data6)) {
-                      validate102.errors = [
+                      validate143.errors = [
                         {
                           instancePath: instancePath + '/frequency_penalty',
                           schemaPath: '#/properties/frequency_penalty/maximum',
@@ -8359,7 +11496,7 @@ function validate102(
                       return false;
                     } else {
                       if (data6 < -2 || isNaN(data6)) {
-                        validate102.errors = [
+                        validate143.errors = [
                           {
                             instancePath: instancePath + '/frequency_penalty',
                             schemaPath: '#/properties/frequency_penalty/minimum',
@@ -8386,12 +11523,12 @@ function validate102(
                     !(data7 && typeof data7 == 'object' && !Array.isArray(data7)) &&
                     data7 !== null
                   ) {
-                    validate102.errors = [
+                    validate143.errors = [
                       {
                         instancePath: instancePath + '/function_call',
                         schemaPath: '#/properties/function_call/type',
                         keyword: 'type',
-                        params: { type: schema43.properties.function_call.type },
+                        params: { type: schema58.properties.function_call.type },
                         message: 'must be string,object,null',
                       },
                     ];
@@ -8401,7 +11538,7 @@ function validate102(
                     if (data7 && typeof data7 == 'object' && !Array.isArray(data7)) {
                       if (data7.name !== undefined) {
                         if (typeof data7.name !== 'string') {
-                          validate102.errors = [
+                          validate143.errors = [
                             {
                               instancePath: instancePath + '/function_call/name',
                               schemaPath: '#/properties/function_call/properties/name/type',
@@ -8424,12 +11561,12 @@ function validate102(
                     let data9 = data.functions;
                     const _errs19 = errors;
                     if (!Array.isArray(data9) && data9 !== null) {
-                      validate102.errors = [
+                      validate143.errors = [
                         {
                           instancePath: instancePath + '/functions',
                           schemaPath: '#/properties/functions/type',
                           keyword: 'type',
-                          params: { type: schema43.properties.functions.type },
+                          params: { type: schema58.properties.functions.type },
                           message: 'must be array,null',
                         },
                       ];
@@ -8442,7 +11579,7 @@ function validate102(
                         for (let i1 = 0; i1 < len1; i1++) {
                           const _errs21 = errors;
                           if (
-                            !validate109(data9[i1], {
+                            !validate150(data9[i1], {
                               instancePath: instancePath + '/functions/' + i1,
                               parentData: data9,
                               parentDataProperty: i1,
@@ -8450,7 +11587,7 @@ function validate102(
                               dynamicAnchors,
                             })
                           ) {
-                            vErrors = vErrors === null ? validate109.errors : vErrors.concat(validate109.errors);
+                            vErrors = vErrors === null ? validate150.errors : vErrors.concat(validate150.errors);
                             errors = vErrors.length;
                           }
                           var valid4 = _errs21 === errors;
@@ -8469,12 +11606,12 @@ function validate102(
                       let data11 = data.logit_bias;
                       const _errs22 = errors;
                       if (!(data11 && typeof data11 == 'object' && !Array.isArray(data11)) && data11 !== null) {
-                        validate102.errors = [
+                        validate143.errors = [
                           {
                             instancePath: instancePath + '/logit_bias',
                             schemaPath: '#/properties/logit_bias/type',
                             keyword: 'type',
-                            params: { type: schema43.properties.logit_bias.type },
+                            params: { type: schema58.properties.logit_bias.type },
                             message: 'must be object,null',
                           },
                         ];
@@ -8486,7 +11623,7 @@ function validate102(
                             let data12 = data11[key0];
                             const _errs25 = errors;
                             if (!(typeof data12 == 'number' && isFinite(data12))) {
-                              validate102.errors = [
+                              validate143.errors = [
                                 {
                                   instancePath:
                                     instancePath + '/logit_bias/' + key0.replace(/~/g, '~0').replace(/\//g, '~1'),
@@ -8514,12 +11651,12 @@ function validate102(
                         let data13 = data.logprobs;
                         const _errs27 = errors;
                         if (typeof data13 !== 'boolean' && data13 !== null) {
-                          validate102.errors = [
+                          validate143.errors = [
                             {
                               instancePath: instancePath + '/logprobs',
                               schemaPath: '#/properties/logprobs/type',
                               keyword: 'type',
-                              params: { type: schema43.properties.logprobs.type },
+                              params: { type: schema58.properties.logprobs.type },
                               message: 'must be boolean,null',
                             },
                           ];
@@ -8537,12 +11674,12 @@ function validate102(
                             !(typeof data14 == 'number' && !(data14 % 1) && !isNaN(data14) && isFinite(data14)) &&
                             data14 !== null
                           ) {
-                            validate102.errors = [
+                            validate143.errors = [
                               {
                                 instancePath: instancePath + '/max_completion_tokens',
                                 schemaPath: '#/properties/max_completion_tokens/type',
                                 keyword: 'type',
-                                params: { type: schema43.properties.max_completion_tokens.type },
+                                params: { type: schema58.properties.max_completion_tokens.type },
                                 message: 'must be integer,null',
                               },
                             ];
@@ -8551,7 +11688,7 @@ function validate102(
                           if (errors === _errs29) {
                             if (typeof data14 == 'number' && isFinite(data14)) {
                               if (data14 > 1000000000 || isNaN(data14)) {
-                                validate102.errors = [
+                                validate143.errors = [
                                   {
                                     instancePath: instancePath + '/max_completion_tokens',
                                     schemaPath: '#/properties/max_completion_tokens/maximum',
@@ -8563,7 +11700,7 @@ function validate102(
                                 return false;
                               } else {
                                 if (data14 < 1 || isNaN(data14)) {
-                                  validate102.errors = [
+                                  validate143.errors = [
                                     {
                                       instancePath: instancePath + '/max_completion_tokens',
                                       schemaPath: '#/properties/max_completion_tokens/minimum',
@@ -8589,12 +11726,12 @@ function validate102(
                               !(typeof data15 == 'number' && !(data15 % 1) && !isNaN(data15) && isFinite(data15)) &&
                               data15 !== null
                             ) {
-                              validate102.errors = [
+                              validate143.errors = [
                                 {
                                   instancePath: instancePath + '/max_tokens',
                                   schemaPath: '#/properties/max_tokens/type',
                                   keyword: 'type',
-                                  params: { type: schema43.properties.max_tokens.type },
+                                  params: { type: schema58.properties.max_tokens.type },
                                   message: 'must be integer,null',
                                 },
                               ];
@@ -8603,7 +11740,7 @@ function validate102(
                             if (errors === _errs31) {
                               if (typeof data15 == 'number' && isFinite(data15)) {
                                 if (data15 > 1000000000 || isNaN(data15)) {
-                                  validate102.errors = [
+                                  validate143.errors = [
                                     {
                                       instancePath: instancePath + '/max_tokens',
                                       schemaPath: '#/properties/max_tokens/maximum',
@@ -8615,7 +11752,7 @@ function validate102(
                                   return false;
                                 } else {
                                   if (data15 < 1 || isNaN(data15)) {
-                                    validate102.errors = [
+                                    validate143.errors = [
                                       {
                                         instancePath: instancePath + '/max_tokens',
                                         schemaPath: '#/properties/max_tokens/minimum',
@@ -8638,12 +11775,12 @@ function validate102(
                               let data16 = data.metadata;
                               const _errs33 = errors;
                               if (!(data16 && typeof data16 == 'object' && !Array.isArray(data16)) && data16 !== null) {
-                                validate102.errors = [
+                                validate143.errors = [
                                   {
                                     instancePath: instancePath + '/metadata',
                                     schemaPath: '#/properties/metadata/type',
                                     keyword: 'type',
-                                    params: { type: schema43.properties.metadata.type },
+                                    params: { type: schema58.properties.metadata.type },
                                     message: 'must be object,null',
                                   },
                                 ];
@@ -8654,7 +11791,7 @@ function validate102(
                                   for (const key1 in data16) {
                                     const _errs36 = errors;
                                     if (typeof data16[key1] !== 'string') {
-                                      validate102.errors = [
+                                      validate143.errors = [
                                         {
                                           instancePath:
                                             instancePath + '/metadata/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
@@ -8682,12 +11819,12 @@ function validate102(
                                 let data18 = data.modalities;
                                 const _errs38 = errors;
                                 if (!Array.isArray(data18) && data18 !== null) {
-                                  validate102.errors = [
+                                  validate143.errors = [
                                     {
                                       instancePath: instancePath + '/modalities',
                                       schemaPath: '#/properties/modalities/type',
                                       keyword: 'type',
-                                      params: { type: schema43.properties.modalities.type },
+                                      params: { type: schema58.properties.modalities.type },
                                       message: 'must be array,null',
                                     },
                                   ];
@@ -8700,7 +11837,7 @@ function validate102(
                                     for (let i2 = 0; i2 < len2; i2++) {
                                       const _errs40 = errors;
                                       if (typeof data18[i2] !== 'string') {
-                                        validate102.errors = [
+                                        validate143.errors = [
                                           {
                                             instancePath: instancePath + '/modalities/' + i2,
                                             schemaPath: '#/properties/modalities/items/type',
@@ -8735,12 +11872,12 @@ function validate102(
                                     ) &&
                                     data20 !== null
                                   ) {
-                                    validate102.errors = [
+                                    validate143.errors = [
                                       {
                                         instancePath: instancePath + '/n',
                                         schemaPath: '#/properties/n/type',
                                         keyword: 'type',
-                                        params: { type: schema43.properties.n.type },
+                                        params: { type: schema58.properties.n.type },
                                         message: 'must be integer,null',
                                       },
                                     ];
@@ -8749,7 +11886,7 @@ function validate102(
                                   if (errors === _errs42) {
                                     if (typeof data20 == 'number' && isFinite(data20)) {
                                       if (data20 > 8 || isNaN(data20)) {
-                                        validate102.errors = [
+                                        validate143.errors = [
                                           {
                                             instancePath: instancePath + '/n',
                                             schemaPath: '#/properties/n/maximum',
@@ -8761,7 +11898,7 @@ function validate102(
                                         return false;
                                       } else {
                                         if (data20 < 1 || isNaN(data20)) {
-                                          validate102.errors = [
+                                          validate143.errors = [
                                             {
                                               instancePath: instancePath + '/n',
                                               schemaPath: '#/properties/n/minimum',
@@ -8784,12 +11921,12 @@ function validate102(
                                     let data21 = data.parallel_tool_calls;
                                     const _errs44 = errors;
                                     if (typeof data21 !== 'boolean' && data21 !== null) {
-                                      validate102.errors = [
+                                      validate143.errors = [
                                         {
                                           instancePath: instancePath + '/parallel_tool_calls',
                                           schemaPath: '#/properties/parallel_tool_calls/type',
                                           keyword: 'type',
-                                          params: { type: schema43.properties.parallel_tool_calls.type },
+                                          params: { type: schema58.properties.parallel_tool_calls.type },
                                           message: 'must be boolean,null',
                                         },
                                       ];
@@ -8807,12 +11944,12 @@ function validate102(
                                         !(data22 && typeof data22 == 'object' && !Array.isArray(data22)) &&
                                         data22 !== null
                                       ) {
-                                        validate102.errors = [
+                                        validate143.errors = [
                                           {
                                             instancePath: instancePath + '/prediction',
                                             schemaPath: '#/properties/prediction/type',
                                             keyword: 'type',
-                                            params: { type: schema43.properties.prediction.type },
+                                            params: { type: schema58.properties.prediction.type },
                                             message: 'must be object,null',
                                           },
                                         ];
@@ -8825,7 +11962,7 @@ function validate102(
                                             (data22.type === undefined && (missing1 = 'type')) ||
                                             (data22.content === undefined && (missing1 = 'content'))
                                           ) {
-                                            validate102.errors = [
+                                            validate143.errors = [
                                               {
                                                 instancePath: instancePath + '/prediction',
                                                 schemaPath: '#/properties/prediction/required',
@@ -8839,7 +11976,7 @@ function validate102(
                                             if (data22.type !== undefined) {
                                               const _errs48 = errors;
                                               if (typeof data22.type !== 'string') {
-                                                validate102.errors = [
+                                                validate143.errors = [
                                                   {
                                                     instancePath: instancePath + '/prediction/type',
                                                     schemaPath: '#/properties/prediction/properties/type/type',
@@ -8859,13 +11996,13 @@ function validate102(
                                                 let data24 = data22.content;
                                                 const _errs50 = errors;
                                                 if (typeof data24 !== 'string' && !Array.isArray(data24)) {
-                                                  validate102.errors = [
+                                                  validate143.errors = [
                                                     {
                                                       instancePath: instancePath + '/prediction/content',
                                                       schemaPath: '#/properties/prediction/properties/content/type',
                                                       keyword: 'type',
                                                       params: {
-                                                        type: schema43.properties.prediction.properties.content.type,
+                                                        type: schema58.properties.prediction.properties.content.type,
                                                       },
                                                       message: 'must be string,array',
                                                     },
@@ -8879,7 +12016,7 @@ function validate102(
                                                     for (let i3 = 0; i3 < len3; i3++) {
                                                       const _errs52 = errors;
                                                       if (
-                                                        !validate104(data24[i3], {
+                                                        !validate145(data24[i3], {
                                                           instancePath: instancePath + '/prediction/content/' + i3,
                                                           parentData: data24,
                                                           parentDataProperty: i3,
@@ -8889,8 +12026,8 @@ function validate102(
                                                       ) {
                                                         vErrors =
                                                           vErrors === null
-                                                            ? validate104.errors
-                                                            : vErrors.concat(validate104.errors);
+                                                            ? validate145.errors
+                                                            : vErrors.concat(validate145.errors);
                                                         errors = vErrors.length;
                                                       }
                                                       var valid9 = _errs52 === errors;
@@ -8917,12 +12054,12 @@ function validate102(
                                         let data26 = data.presence_penalty;
                                         const _errs53 = errors;
                                         if (!(typeof data26 == 'number' && isFinite(data26)) && data26 !== null) {
-                                          validate102.errors = [
+                                          validate143.errors = [
                                             {
                                               instancePath: instancePath + '/presence_penalty',
                                               schemaPath: '#/properties/presence_penalty/type',
                                               keyword: 'type',
-                                              params: { type: schema43.properties.presence_penalty.type },
+                                              params: { type: schema58.properties.presence_penalty.type },
                                               message: 'must be number,null',
                                             },
                                           ];
@@ -8931,7 +12068,7 @@ function validate102(
                                         if (errors === _errs53) {
                                           if (typeof data26 == 'number' && isFinite(data26)) {
                                             if (data26 > 2 || isNaN(data26)) {
-                                              validate102.errors = [
+                                              validate143.errors = [
                                                 {
                                                   instancePath: instancePath + '/presence_penalty',
                                                   schemaPath: '#/properties/presence_penalty/maximum',
@@ -8943,7 +12080,7 @@ function validate102(
                                               return false;
                                             } else {
                                               if (data26 < -2 || isNaN(data26)) {
-                                                validate102.errors = [
+                                                validate143.errors = [
                                                   {
                                                     instancePath: instancePath + '/presence_penalty',
                                                     schemaPath: '#/properties/presence_penalty/minimum',
@@ -8969,12 +12106,12 @@ function validate102(
                                             !(data27 && typeof data27 == 'object' && !Array.isArray(data27)) &&
                                             data27 !== null
                                           ) {
-                                            validate102.errors = [
+                                            validate143.errors = [
                                               {
                                                 instancePath: instancePath + '/moderation',
                                                 schemaPath: '#/properties/moderation/type',
                                                 keyword: 'type',
-                                                params: { type: schema43.properties.moderation.type },
+                                                params: { type: schema58.properties.moderation.type },
                                                 message: 'must be object,null',
                                               },
                                             ];
@@ -8992,12 +12129,12 @@ function validate102(
                                               !(data28 && typeof data28 == 'object' && !Array.isArray(data28)) &&
                                               data28 !== null
                                             ) {
-                                              validate102.errors = [
+                                              validate143.errors = [
                                                 {
                                                   instancePath: instancePath + '/prompt_cache_options',
                                                   schemaPath: '#/properties/prompt_cache_options/type',
                                                   keyword: 'type',
-                                                  params: { type: schema43.properties.prompt_cache_options.type },
+                                                  params: { type: schema58.properties.prompt_cache_options.type },
                                                   message: 'must be object,null',
                                                 },
                                               ];
@@ -9012,12 +12149,12 @@ function validate102(
                                               let data29 = data.prompt_cache_key;
                                               const _errs61 = errors;
                                               if (typeof data29 !== 'string' && data29 !== null) {
-                                                validate102.errors = [
+                                                validate143.errors = [
                                                   {
                                                     instancePath: instancePath + '/prompt_cache_key',
                                                     schemaPath: '#/properties/prompt_cache_key/type',
                                                     keyword: 'type',
-                                                    params: { type: schema43.properties.prompt_cache_key.type },
+                                                    params: { type: schema58.properties.prompt_cache_key.type },
                                                     message: 'must be string,null',
                                                   },
                                                 ];
@@ -9032,12 +12169,12 @@ function validate102(
                                                 let data30 = data.prompt_cache_retention;
                                                 const _errs63 = errors;
                                                 if (typeof data30 !== 'string' && data30 !== null) {
-                                                  validate102.errors = [
+                                                  validate143.errors = [
                                                     {
                                                       instancePath: instancePath + '/prompt_cache_retention',
                                                       schemaPath: '#/properties/prompt_cache_retention/type',
                                                       keyword: 'type',
-                                                      params: { type: schema43.properties.prompt_cache_retention.type },
+                                                      params: { type: schema58.properties.prompt_cache_retention.type },
                                                       message: 'must be string,null',
                                                     },
                                                   ];
@@ -9052,12 +12189,12 @@ function validate102(
                                                   let data31 = data.reasoning_effort;
                                                   const _errs65 = errors;
                                                   if (typeof data31 !== 'string' && data31 !== null) {
-                                                    validate102.errors = [
+                                                    validate143.errors = [
                                                       {
                                                         instancePath: instancePath + '/reasoning_effort',
                                                         schemaPath: '#/properties/reasoning_effort/type',
                                                         keyword: 'type',
-                                                        params: { type: schema43.properties.reasoning_effort.type },
+                                                        params: { type: schema58.properties.reasoning_effort.type },
                                                         message: 'must be string,null',
                                                       },
                                                     ];
@@ -9071,7 +12208,7 @@ function validate102(
                                                   if (data.response_format !== undefined) {
                                                     const _errs67 = errors;
                                                     if (
-                                                      !validate112(data.response_format, {
+                                                      !validate153(data.response_format, {
                                                         instancePath: instancePath + '/response_format',
                                                         parentData: data,
                                                         parentDataProperty: 'response_format',
@@ -9081,8 +12218,8 @@ function validate102(
                                                     ) {
                                                       vErrors =
                                                         vErrors === null
-                                                          ? validate112.errors
-                                                          : vErrors.concat(validate112.errors);
+                                                          ? validate153.errors
+                                                          : vErrors.concat(validate153.errors);
                                                       errors = vErrors.length;
                                                     }
                                                     var valid0 = _errs67 === errors;
@@ -9094,13 +12231,13 @@ function validate102(
                                                       let data33 = data.safety_identifier;
                                                       const _errs68 = errors;
                                                       if (typeof data33 !== 'string' && data33 !== null) {
-                                                        validate102.errors = [
+                                                        validate143.errors = [
                                                           {
                                                             instancePath: instancePath + '/safety_identifier',
                                                             schemaPath: '#/properties/safety_identifier/type',
                                                             keyword: 'type',
                                                             params: {
-                                                              type: schema43.properties.safety_identifier.type,
+                                                              type: schema58.properties.safety_identifier.type,
                                                             },
                                                             message: 'must be string,null',
                                                           },
@@ -9124,12 +12261,12 @@ function validate102(
                                                           ) &&
                                                           data34 !== null
                                                         ) {
-                                                          validate102.errors = [
+                                                          validate143.errors = [
                                                             {
                                                               instancePath: instancePath + '/seed',
                                                               schemaPath: '#/properties/seed/type',
                                                               keyword: 'type',
-                                                              params: { type: schema43.properties.seed.type },
+                                                              params: { type: schema58.properties.seed.type },
                                                               message: 'must be integer,null',
                                                             },
                                                           ];
@@ -9144,12 +12281,12 @@ function validate102(
                                                           let data35 = data.service_tier;
                                                           const _errs72 = errors;
                                                           if (typeof data35 !== 'string' && data35 !== null) {
-                                                            validate102.errors = [
+                                                            validate143.errors = [
                                                               {
                                                                 instancePath: instancePath + '/service_tier',
                                                                 schemaPath: '#/properties/service_tier/type',
                                                                 keyword: 'type',
-                                                                params: { type: schema43.properties.service_tier.type },
+                                                                params: { type: schema58.properties.service_tier.type },
                                                                 message: 'must be string,null',
                                                               },
                                                             ];
@@ -9168,12 +12305,12 @@ function validate102(
                                                               !Array.isArray(data36) &&
                                                               data36 !== null
                                                             ) {
-                                                              validate102.errors = [
+                                                              validate143.errors = [
                                                                 {
                                                                   instancePath: instancePath + '/stop',
                                                                   schemaPath: '#/properties/stop/type',
                                                                   keyword: 'type',
-                                                                  params: { type: schema43.properties.stop.type },
+                                                                  params: { type: schema58.properties.stop.type },
                                                                   message: 'must be string,array,null',
                                                                 },
                                                               ];
@@ -9186,7 +12323,7 @@ function validate102(
                                                                 for (let i4 = 0; i4 < len4; i4++) {
                                                                   const _errs76 = errors;
                                                                   if (typeof data36[i4] !== 'string') {
-                                                                    validate102.errors = [
+                                                                    validate143.errors = [
                                                                       {
                                                                         instancePath: instancePath + '/stop/' + i4,
                                                                         schemaPath: '#/properties/stop/items/type',
@@ -9213,12 +12350,12 @@ function validate102(
                                                               let data38 = data.store;
                                                               const _errs78 = errors;
                                                               if (typeof data38 !== 'boolean' && data38 !== null) {
-                                                                validate102.errors = [
+                                                                validate143.errors = [
                                                                   {
                                                                     instancePath: instancePath + '/store',
                                                                     schemaPath: '#/properties/store/type',
                                                                     keyword: 'type',
-                                                                    params: { type: schema43.properties.store.type },
+                                                                    params: { type: schema58.properties.store.type },
                                                                     message: 'must be boolean,null',
                                                                   },
                                                                 ];
@@ -9233,12 +12370,12 @@ function validate102(
                                                                 let data39 = data.stream;
                                                                 const _errs80 = errors;
                                                                 if (typeof data39 !== 'boolean' && data39 !== null) {
-                                                                  validate102.errors = [
+                                                                  validate143.errors = [
                                                                     {
                                                                       instancePath: instancePath + '/stream',
                                                                       schemaPath: '#/properties/stream/type',
                                                                       keyword: 'type',
-                                                                      params: { type: schema43.properties.stream.type },
+                                                                      params: { type: schema58.properties.stream.type },
                                                                       message: 'must be boolean,null',
                                                                     },
                                                                   ];
@@ -9260,13 +12397,13 @@ function validate102(
                                                                     ) &&
                                                                     data40 !== null
                                                                   ) {
-                                                                    validate102.errors = [
+                                                                    validate143.errors = [
                                                                       {
                                                                         instancePath: instancePath + '/stream_options',
                                                                         schemaPath: '#/properties/stream_options/type',
                                                                         keyword: 'type',
                                                                         params: {
-                                                                          type: schema43.properties.stream_options.type,
+                                                                          type: schema58.properties.stream_options.type,
                                                                         },
                                                                         message: 'must be object,null',
                                                                       },
@@ -9286,7 +12423,7 @@ function validate102(
                                                                           typeof data41 !== 'boolean' &&
                                                                           data41 !== null
                                                                         ) {
-                                                                          validate102.errors = [
+                                                                          validate143.errors = [
                                                                             {
                                                                               instancePath:
                                                                                 instancePath +
@@ -9295,7 +12432,7 @@ function validate102(
                                                                                 '#/properties/stream_options/properties/include_usage/type',
                                                                               keyword: 'type',
                                                                               params: {
-                                                                                type: schema43.properties.stream_options
+                                                                                type: schema58.properties.stream_options
                                                                                   .properties.include_usage.type,
                                                                               },
                                                                               message: 'must be boolean,null',
@@ -9315,7 +12452,7 @@ function validate102(
                                                                             typeof data42 !== 'boolean' &&
                                                                             data42 !== null
                                                                           ) {
-                                                                            validate102.errors = [
+                                                                            validate143.errors = [
                                                                               {
                                                                                 instancePath:
                                                                                   instancePath +
@@ -9324,7 +12461,7 @@ function validate102(
                                                                                   '#/properties/stream_options/properties/include_obfuscation/type',
                                                                                 keyword: 'type',
                                                                                 params: {
-                                                                                  type: schema43.properties
+                                                                                  type: schema58.properties
                                                                                     .stream_options.properties
                                                                                     .include_obfuscation.type,
                                                                                 },
@@ -9354,13 +12491,13 @@ function validate102(
                                                                       ) &&
                                                                       data43 !== null
                                                                     ) {
-                                                                      validate102.errors = [
+                                                                      validate143.errors = [
                                                                         {
                                                                           instancePath: instancePath + '/temperature',
                                                                           schemaPath: '#/properties/temperature/type',
                                                                           keyword: 'type',
                                                                           params: {
-                                                                            type: schema43.properties.temperature.type,
+                                                                            type: schema58.properties.temperature.type,
                                                                           },
                                                                           message: 'must be number,null',
                                                                         },
@@ -9373,7 +12510,7 @@ function validate102(
                                                                         isFinite(data43)
                                                                       ) {
                                                                         if (data43 > 2 || isNaN(data43)) {
-                                                                          validate102.errors = [
+                                                                          validate143.errors = [
                                                                             {
                                                                               instancePath:
                                                                                 instancePath + '/temperature',
@@ -9387,7 +12524,7 @@ function validate102(
                                                                           return false;
                                                                         } else {
                                                                           if (data43 < 0 || isNaN(data43)) {
-                                                                            validate102.errors = [
+                                                                            validate143.errors = [
                                                                               {
                                                                                 instancePath:
                                                                                   instancePath + '/temperature',
@@ -9411,7 +12548,7 @@ function validate102(
                                                                     if (data.tool_choice !== undefined) {
                                                                       const _errs90 = errors;
                                                                       if (
-                                                                        !validate114(data.tool_choice, {
+                                                                        !validate155(data.tool_choice, {
                                                                           instancePath: instancePath + '/tool_choice',
                                                                           parentData: data,
                                                                           parentDataProperty: 'tool_choice',
@@ -9421,8 +12558,8 @@ function validate102(
                                                                       ) {
                                                                         vErrors =
                                                                           vErrors === null
-                                                                            ? validate114.errors
-                                                                            : vErrors.concat(validate114.errors);
+                                                                            ? validate155.errors
+                                                                            : vErrors.concat(validate155.errors);
                                                                         errors = vErrors.length;
                                                                       }
                                                                       var valid0 = _errs90 === errors;
@@ -9434,13 +12571,13 @@ function validate102(
                                                                         let data45 = data.tools;
                                                                         const _errs91 = errors;
                                                                         if (!Array.isArray(data45) && data45 !== null) {
-                                                                          validate102.errors = [
+                                                                          validate143.errors = [
                                                                             {
                                                                               instancePath: instancePath + '/tools',
                                                                               schemaPath: '#/properties/tools/type',
                                                                               keyword: 'type',
                                                                               params: {
-                                                                                type: schema43.properties.tools.type,
+                                                                                type: schema58.properties.tools.type,
                                                                               },
                                                                               message: 'must be array,null',
                                                                             },
@@ -9454,7 +12591,7 @@ function validate102(
                                                                             for (let i5 = 0; i5 < len5; i5++) {
                                                                               const _errs93 = errors;
                                                                               if (
-                                                                                !validate116(data45[i5], {
+                                                                                !validate157(data45[i5], {
                                                                                   instancePath:
                                                                                     instancePath + '/tools/' + i5,
                                                                                   parentData: data45,
@@ -9465,9 +12602,9 @@ function validate102(
                                                                               ) {
                                                                                 vErrors =
                                                                                   vErrors === null
-                                                                                    ? validate116.errors
+                                                                                    ? validate157.errors
                                                                                     : vErrors.concat(
-                                                                                        validate116.errors,
+                                                                                        validate157.errors,
                                                                                       );
                                                                                 errors = vErrors.length;
                                                                               }
@@ -9495,7 +12632,7 @@ function validate102(
                                                                             ) &&
                                                                             data47 !== null
                                                                           ) {
-                                                                            validate102.errors = [
+                                                                            validate143.errors = [
                                                                               {
                                                                                 instancePath:
                                                                                   instancePath + '/top_logprobs',
@@ -9503,7 +12640,7 @@ function validate102(
                                                                                   '#/properties/top_logprobs/type',
                                                                                 keyword: 'type',
                                                                                 params: {
-                                                                                  type: schema43.properties.top_logprobs
+                                                                                  type: schema58.properties.top_logprobs
                                                                                     .type,
                                                                                 },
                                                                                 message: 'must be integer,null',
@@ -9517,7 +12654,7 @@ function validate102(
                                                                               isFinite(data47)
                                                                             ) {
                                                                               if (data47 > 20 || isNaN(data47)) {
-                                                                                validate102.errors = [
+                                                                                validate143.errors = [
                                                                                   {
                                                                                     instancePath:
                                                                                       instancePath + '/top_logprobs',
@@ -9534,7 +12671,7 @@ function validate102(
                                                                                 return false;
                                                                               } else {
                                                                                 if (data47 < 0 || isNaN(data47)) {
-                                                                                  validate102.errors = [
+                                                                                  validate143.errors = [
                                                                                     {
                                                                                       instancePath:
                                                                                         instancePath + '/top_logprobs',
@@ -9568,13 +12705,13 @@ function validate102(
                                                                               ) &&
                                                                               data48 !== null
                                                                             ) {
-                                                                              validate102.errors = [
+                                                                              validate143.errors = [
                                                                                 {
                                                                                   instancePath: instancePath + '/top_p',
                                                                                   schemaPath: '#/properties/top_p/type',
                                                                                   keyword: 'type',
                                                                                   params: {
-                                                                                    type: schema43.properties.top_p
+                                                                                    type: schema58.properties.top_p
                                                                                       .type,
                                                                                   },
                                                                                   message: 'must be number,null',
@@ -9588,7 +12725,7 @@ function validate102(
                                                                                 isFinite(data48)
                                                                               ) {
                                                                                 if (data48 > 1 || isNaN(data48)) {
-                                                                                  validate102.errors = [
+                                                                                  validate143.errors = [
                                                                                     {
                                                                                       instancePath:
                                                                                         instancePath + '/top_p',
@@ -9605,7 +12742,7 @@ function validate102(
                                                                                   return false;
                                                                                 } else {
                                                                                   if (data48 < 0 || isNaN(data48)) {
-                                                                                    validate102.errors = [
+                                                                                    validate143.errors = [
                                                                                       {
                                                                                         instancePath:
                                                                                           instancePath + '/top_p',
@@ -9636,7 +12773,7 @@ function validate102(
                                                                                 typeof data49 !== 'string' &&
                                                                                 data49 !== null
                                                                               ) {
-                                                                                validate102.errors = [
+                                                                                validate143.errors = [
                                                                                   {
                                                                                     instancePath:
                                                                                       instancePath + '/user',
@@ -9644,7 +12781,7 @@ function validate102(
                                                                                       '#/properties/user/type',
                                                                                     keyword: 'type',
                                                                                     params: {
-                                                                                      type: schema43.properties.user
+                                                                                      type: schema58.properties.user
                                                                                         .type,
                                                                                     },
                                                                                     message: 'must be string,null',
@@ -9664,7 +12801,7 @@ function validate102(
                                                                                   typeof data50 !== 'string' &&
                                                                                   data50 !== null
                                                                                 ) {
-                                                                                  validate102.errors = [
+                                                                                  validate143.errors = [
                                                                                     {
                                                                                       instancePath:
                                                                                         instancePath + '/verbosity',
@@ -9672,7 +12809,7 @@ function validate102(
                                                                                         '#/properties/verbosity/type',
                                                                                       keyword: 'type',
                                                                                       params: {
-                                                                                        type: schema43.properties
+                                                                                        type: schema58.properties
                                                                                           .verbosity.type,
                                                                                       },
                                                                                       message: 'must be string,null',
@@ -9698,7 +12835,7 @@ function validate102(
                                                                                     ) &&
                                                                                     data51 !== null
                                                                                   ) {
-                                                                                    validate102.errors = [
+                                                                                    validate143.errors = [
                                                                                       {
                                                                                         instancePath:
                                                                                           instancePath +
@@ -9707,7 +12844,7 @@ function validate102(
                                                                                           '#/properties/web_search_options/type',
                                                                                         keyword: 'type',
                                                                                         params: {
-                                                                                          type: schema43.properties
+                                                                                          type: schema58.properties
                                                                                             .web_search_options.type,
                                                                                         },
                                                                                         message: 'must be object,null',
@@ -9732,7 +12869,7 @@ function validate102(
                                                                                           typeof data52 !== 'string' &&
                                                                                           data52 !== null
                                                                                         ) {
-                                                                                          validate102.errors = [
+                                                                                          validate143.errors = [
                                                                                             {
                                                                                               instancePath:
                                                                                                 instancePath +
@@ -9741,7 +12878,7 @@ function validate102(
                                                                                                 '#/properties/web_search_options/properties/search_context_size/type',
                                                                                               keyword: 'type',
                                                                                               params: {
-                                                                                                type: schema43
+                                                                                                type: schema58
                                                                                                   .properties
                                                                                                   .web_search_options
                                                                                                   .properties
@@ -9776,7 +12913,7 @@ function validate102(
                                                                                             ) &&
                                                                                             data53 !== null
                                                                                           ) {
-                                                                                            validate102.errors = [
+                                                                                            validate143.errors = [
                                                                                               {
                                                                                                 instancePath:
                                                                                                   instancePath +
@@ -9785,7 +12922,7 @@ function validate102(
                                                                                                   '#/properties/web_search_options/properties/user_location/type',
                                                                                                 keyword: 'type',
                                                                                                 params: {
-                                                                                                  type: schema43
+                                                                                                  type: schema58
                                                                                                     .properties
                                                                                                     .web_search_options
                                                                                                     .properties
@@ -9847,16 +12984,16 @@ function validate102(
         }
       }
     } else {
-      validate102.errors = [
+      validate143.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate102.errors = vErrors;
+  validate143.errors = vErrors;
   return errors === 0;
 }
-validate102.evaluated = {
+validate143.evaluated = {
   props: {
     model: true,
     messages: true,
@@ -9900,22 +13037,22 @@ validate102.evaluated = {
   dynamicItems: false,
 };
 
-export const validateChatMessage = validate103;
+export const validateChatMessage = validate144;
 
-export const validateContentPart = validate104;
+export const validateContentPart = validate145;
 
-export const validateMessageToolCall = validate106;
+export const validateMessageToolCall = validate147;
 
-export const validateFunctionDefinition = validate109;
+export const validateFunctionDefinition = validate150;
 
-export const validateChatTool = validate116;
+export const validateChatTool = validate157;
 
-export const validateToolChoice = validate114;
+export const validateToolChoice = validate155;
 
-export const validateResponseFormat = validate112;
+export const validateResponseFormat = validate153;
 
-export const validateErrorEnvelope = validate119;
-const schema51 = {
+export const validateErrorEnvelope = validate160;
+const schema66 = {
   type: 'object',
   additionalProperties: false,
   required: ['error'],
@@ -9935,14 +13072,14 @@ const schema51 = {
   $id: 'ErrorEnvelope',
 };
 
-function validate119(
+function validate160(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ErrorEnvelope" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate119.evaluated;
+  const evaluated0 = validate160.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -9953,7 +13090,7 @@ function validate119(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.error === undefined && (missing0 = 'error')) {
-        validate119.errors = [
+        validate160.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -9967,7 +13104,7 @@ function validate119(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'error')) {
-            validate119.errors = [
+            validate160.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -9993,7 +13130,7 @@ function validate119(
                   (data0.param === undefined && (missing1 = 'param')) ||
                   (data0.code === undefined && (missing1 = 'code'))
                 ) {
-                  validate119.errors = [
+                  validate160.errors = [
                     {
                       instancePath: instancePath + '/error',
                       schemaPath: '#/properties/error/required',
@@ -10007,7 +13144,7 @@ function validate119(
                   const _errs4 = errors;
                   for (const key1 in data0) {
                     if (!(key1 === 'message' || key1 === 'type' || key1 === 'param' || key1 === 'code')) {
-                      validate119.errors = [
+                      validate160.errors = [
                         {
                           instancePath: instancePath + '/error',
                           schemaPath: '#/properties/error/additionalProperties',
@@ -10024,7 +13161,7 @@ function validate119(
                     if (data0.message !== undefined) {
                       const _errs5 = errors;
                       if (typeof data0.message !== 'string') {
-                        validate119.errors = [
+                        validate160.errors = [
                           {
                             instancePath: instancePath + '/error/message',
                             schemaPath: '#/properties/error/properties/message/type',
@@ -10044,7 +13181,7 @@ function validate119(
                         let data2 = data0.type;
                         const _errs7 = errors;
                         if (typeof data2 !== 'string') {
-                          validate119.errors = [
+                          validate160.errors = [
                             {
                               instancePath: instancePath + '/error/type',
                               schemaPath: '#/properties/error/properties/type/type',
@@ -10058,12 +13195,12 @@ function validate119(
                         if (
                           !(data2 === 'invalid_request_error' || data2 === 'rate_limit_error' || data2 === 'api_error')
                         ) {
-                          validate119.errors = [
+                          validate160.errors = [
                             {
                               instancePath: instancePath + '/error/type',
                               schemaPath: '#/properties/error/properties/type/enum',
                               keyword: 'enum',
-                              params: { allowedValues: schema51.properties.error.properties.type.enum },
+                              params: { allowedValues: schema66.properties.error.properties.type.enum },
                               message: 'must be equal to one of the allowed values',
                             },
                           ];
@@ -10078,12 +13215,12 @@ function validate119(
                           let data3 = data0.param;
                           const _errs9 = errors;
                           if (typeof data3 !== 'string' && data3 !== null) {
-                            validate119.errors = [
+                            validate160.errors = [
                               {
                                 instancePath: instancePath + '/error/param',
                                 schemaPath: '#/properties/error/properties/param/type',
                                 keyword: 'type',
-                                params: { type: schema51.properties.error.properties.param.type },
+                                params: { type: schema66.properties.error.properties.param.type },
                                 message: 'must be string,null',
                               },
                             ];
@@ -10097,7 +13234,7 @@ function validate119(
                           if (data0.code !== undefined) {
                             const _errs11 = errors;
                             if (typeof data0.code !== 'string') {
-                              validate119.errors = [
+                              validate160.errors = [
                                 {
                                   instancePath: instancePath + '/error/code',
                                   schemaPath: '#/properties/error/properties/code/type',
@@ -10118,7 +13255,7 @@ function validate119(
                   }
                 }
               } else {
-                validate119.errors = [
+                validate160.errors = [
                   {
                     instancePath: instancePath + '/error',
                     schemaPath: '#/properties/error/type',
@@ -10134,26 +13271,26 @@ function validate119(
         }
       }
     } else {
-      validate119.errors = [
+      validate160.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate119.errors = vErrors;
+  validate160.errors = vErrors;
   return errors === 0;
 }
-validate119.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate160.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-export const validateModelList = validate120;
-const schema52 = {
+export const validateModelList = validate161;
+const schema67 = {
   type: 'object',
   additionalProperties: false,
   required: ['object', 'data'],
   properties: { object: { type: 'string', const: 'list' }, data: { type: 'array', items: { $ref: 'Model' } } },
   $id: 'ModelList',
 };
-const schema53 = {
+const schema68 = {
   type: 'object',
   additionalProperties: false,
   required: [
@@ -10211,7 +13348,7 @@ const schema53 = {
   },
   $id: 'Model',
 };
-const schema54 = {
+const schema69 = {
   type: 'object',
   additionalProperties: false,
   required: [
@@ -10249,7 +13386,7 @@ const schema54 = {
   },
   $id: 'ModelMapping',
 };
-const schema55 = {
+const schema70 = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -10273,14 +13410,14 @@ const schema55 = {
   $id: 'ModelPricing',
 };
 
-function validate123(
+function validate164(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ModelPricing" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate123.evaluated;
+  const evaluated0 = validate164.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -10291,8 +13428,8 @@ function validate123(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       const _errs1 = errors;
       for (const key0 in data) {
-        if (!func1.call(schema55.properties, key0)) {
-          validate123.errors = [
+        if (!func1.call(schema70.properties, key0)) {
+          validate164.errors = [
             {
               instancePath,
               schemaPath: '#/additionalProperties',
@@ -10309,7 +13446,7 @@ function validate123(
         if (data.prompt !== undefined) {
           const _errs2 = errors;
           if (typeof data.prompt !== 'string') {
-            validate123.errors = [
+            validate164.errors = [
               {
                 instancePath: instancePath + '/prompt',
                 schemaPath: '#/properties/prompt/type',
@@ -10328,7 +13465,7 @@ function validate123(
           if (data.completion !== undefined) {
             const _errs4 = errors;
             if (typeof data.completion !== 'string') {
-              validate123.errors = [
+              validate164.errors = [
                 {
                   instancePath: instancePath + '/completion',
                   schemaPath: '#/properties/completion/type',
@@ -10347,7 +13484,7 @@ function validate123(
             if (data.image !== undefined) {
               const _errs6 = errors;
               if (typeof data.image !== 'string') {
-                validate123.errors = [
+                validate164.errors = [
                   {
                     instancePath: instancePath + '/image',
                     schemaPath: '#/properties/image/type',
@@ -10366,7 +13503,7 @@ function validate123(
               if (data.input_audio !== undefined) {
                 const _errs8 = errors;
                 if (typeof data.input_audio !== 'string') {
-                  validate123.errors = [
+                  validate164.errors = [
                     {
                       instancePath: instancePath + '/input_audio',
                       schemaPath: '#/properties/input_audio/type',
@@ -10385,7 +13522,7 @@ function validate123(
                 if (data.input_audio_cache_read !== undefined) {
                   const _errs10 = errors;
                   if (typeof data.input_audio_cache_read !== 'string') {
-                    validate123.errors = [
+                    validate164.errors = [
                       {
                         instancePath: instancePath + '/input_audio_cache_read',
                         schemaPath: '#/properties/input_audio_cache_read/type',
@@ -10404,7 +13541,7 @@ function validate123(
                   if (data.output_audio !== undefined) {
                     const _errs12 = errors;
                     if (typeof data.output_audio !== 'string') {
-                      validate123.errors = [
+                      validate164.errors = [
                         {
                           instancePath: instancePath + '/output_audio',
                           schemaPath: '#/properties/output_audio/type',
@@ -10428,7 +13565,7 @@ function validate123(
                           for (const key1 in data6) {
                             const _errs17 = errors;
                             if (typeof data6[key1] !== 'string') {
-                              validate123.errors = [
+                              validate164.errors = [
                                 {
                                   instancePath:
                                     instancePath + '/per_second/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
@@ -10446,7 +13583,7 @@ function validate123(
                             }
                           }
                         } else {
-                          validate123.errors = [
+                          validate164.errors = [
                             {
                               instancePath: instancePath + '/per_second',
                               schemaPath: '#/properties/per_second/type',
@@ -10471,7 +13608,7 @@ function validate123(
                             for (const key2 in data8) {
                               const _errs22 = errors;
                               if (typeof data8[key2] !== 'string') {
-                                validate123.errors = [
+                                validate164.errors = [
                                   {
                                     instancePath:
                                       instancePath + '/per_image/' + key2.replace(/~/g, '~0').replace(/\//g, '~1'),
@@ -10489,7 +13626,7 @@ function validate123(
                               }
                             }
                           } else {
-                            validate123.errors = [
+                            validate164.errors = [
                               {
                                 instancePath: instancePath + '/per_image',
                                 schemaPath: '#/properties/per_image/type',
@@ -10509,7 +13646,7 @@ function validate123(
                         if (data.request !== undefined) {
                           const _errs24 = errors;
                           if (typeof data.request !== 'string') {
-                            validate123.errors = [
+                            validate164.errors = [
                               {
                                 instancePath: instancePath + '/request',
                                 schemaPath: '#/properties/request/type',
@@ -10528,7 +13665,7 @@ function validate123(
                           if (data.input_cache_read !== undefined) {
                             const _errs26 = errors;
                             if (typeof data.input_cache_read !== 'string') {
-                              validate123.errors = [
+                              validate164.errors = [
                                 {
                                   instancePath: instancePath + '/input_cache_read',
                                   schemaPath: '#/properties/input_cache_read/type',
@@ -10547,7 +13684,7 @@ function validate123(
                             if (data.input_cache_write !== undefined) {
                               const _errs28 = errors;
                               if (typeof data.input_cache_write !== 'string') {
-                                validate123.errors = [
+                                validate164.errors = [
                                   {
                                     instancePath: instancePath + '/input_cache_write',
                                     schemaPath: '#/properties/input_cache_write/type',
@@ -10566,7 +13703,7 @@ function validate123(
                               if (data.input_cache_write_1h !== undefined) {
                                 const _errs30 = errors;
                                 if (typeof data.input_cache_write_1h !== 'string') {
-                                  validate123.errors = [
+                                  validate164.errors = [
                                     {
                                       instancePath: instancePath + '/input_cache_write_1h',
                                       schemaPath: '#/properties/input_cache_write_1h/type',
@@ -10585,7 +13722,7 @@ function validate123(
                                 if (data.ocr_page !== undefined) {
                                   const _errs32 = errors;
                                   if (typeof data.ocr_page !== 'string') {
-                                    validate123.errors = [
+                                    validate164.errors = [
                                       {
                                         instancePath: instancePath + '/ocr_page',
                                         schemaPath: '#/properties/ocr_page/type',
@@ -10604,7 +13741,7 @@ function validate123(
                                   if (data.input_audio_hour !== undefined) {
                                     const _errs34 = errors;
                                     if (typeof data.input_audio_hour !== 'string') {
-                                      validate123.errors = [
+                                      validate164.errors = [
                                         {
                                           instancePath: instancePath + '/input_audio_hour',
                                           schemaPath: '#/properties/input_audio_hour/type',
@@ -10623,7 +13760,7 @@ function validate123(
                                     if (data.web_search !== undefined) {
                                       const _errs36 = errors;
                                       if (typeof data.web_search !== 'string') {
-                                        validate123.errors = [
+                                        validate164.errors = [
                                           {
                                             instancePath: instancePath + '/web_search',
                                             schemaPath: '#/properties/web_search/type',
@@ -10642,7 +13779,7 @@ function validate123(
                                       if (data.internal_reasoning !== undefined) {
                                         const _errs38 = errors;
                                         if (typeof data.internal_reasoning !== 'string') {
-                                          validate123.errors = [
+                                          validate164.errors = [
                                             {
                                               instancePath: instancePath + '/internal_reasoning',
                                               schemaPath: '#/properties/internal_reasoning/type',
@@ -10674,27 +13811,27 @@ function validate123(
         }
       }
     } else {
-      validate123.errors = [
+      validate164.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate123.errors = vErrors;
+  validate164.errors = vErrors;
   return errors === 0;
 }
-validate123.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate164.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema56 = { type: 'string', enum: ['stable', 'beta', 'unstable', 'experimental'], $id: 'Stability' };
+const schema71 = { type: 'string', enum: ['stable', 'beta', 'unstable', 'experimental'], $id: 'Stability' };
 
-function validate125(
+function validate166(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="Stability" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate125.evaluated;
+  const evaluated0 = validate166.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -10702,36 +13839,36 @@ function validate125(
     evaluated0.items = undefined;
   }
   if (typeof data !== 'string') {
-    validate125.errors = [
+    validate166.errors = [
       { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'string' }, message: 'must be string' },
     ];
     return false;
   }
   if (!(data === 'stable' || data === 'beta' || data === 'unstable' || data === 'experimental')) {
-    validate125.errors = [
+    validate166.errors = [
       {
         instancePath,
         schemaPath: '#/enum',
         keyword: 'enum',
-        params: { allowedValues: schema56.enum },
+        params: { allowedValues: schema71.enum },
         message: 'must be equal to one of the allowed values',
       },
     ];
     return false;
   }
-  validate125.errors = vErrors;
+  validate166.errors = vErrors;
   return errors === 0;
 }
-validate125.evaluated = { dynamicProps: false, dynamicItems: false };
+validate166.evaluated = { dynamicProps: false, dynamicItems: false };
 
-function validate122(
+function validate163(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ModelMapping" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate122.evaluated;
+  const evaluated0 = validate163.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -10752,7 +13889,7 @@ function validate122(
         (data.reasoning === undefined && (missing0 = 'reasoning')) ||
         (data.stability === undefined && (missing0 = 'stability'))
       ) {
-        validate122.errors = [
+        validate163.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -10765,8 +13902,8 @@ function validate122(
       } else {
         const _errs1 = errors;
         for (const key0 in data) {
-          if (!func1.call(schema54.properties, key0)) {
-            validate122.errors = [
+          if (!func1.call(schema69.properties, key0)) {
+            validate163.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -10783,7 +13920,7 @@ function validate122(
           if (data.providerId !== undefined) {
             const _errs2 = errors;
             if (typeof data.providerId !== 'string') {
-              validate122.errors = [
+              validate163.errors = [
                 {
                   instancePath: instancePath + '/providerId',
                   schemaPath: '#/properties/providerId/type',
@@ -10802,7 +13939,7 @@ function validate122(
             if (data.externalId !== undefined) {
               const _errs4 = errors;
               if (typeof data.externalId !== 'string') {
-                validate122.errors = [
+                validate163.errors = [
                   {
                     instancePath: instancePath + '/externalId',
                     schemaPath: '#/properties/externalId/type',
@@ -10828,7 +13965,7 @@ function validate122(
                     for (let i0 = 0; i0 < len0; i0++) {
                       const _errs8 = errors;
                       if (typeof data2[i0] !== 'string') {
-                        validate122.errors = [
+                        validate163.errors = [
                           {
                             instancePath: instancePath + '/supportedVideoSizes/' + i0,
                             schemaPath: '#/properties/supportedVideoSizes/items/type',
@@ -10845,7 +13982,7 @@ function validate122(
                       }
                     }
                   } else {
-                    validate122.errors = [
+                    validate163.errors = [
                       {
                         instancePath: instancePath + '/supportedVideoSizes',
                         schemaPath: '#/properties/supportedVideoSizes/type',
@@ -10865,7 +14002,7 @@ function validate122(
                 if (data.supportsVideoAudio !== undefined) {
                   const _errs10 = errors;
                   if (typeof data.supportsVideoAudio !== 'boolean') {
-                    validate122.errors = [
+                    validate163.errors = [
                       {
                         instancePath: instancePath + '/supportsVideoAudio',
                         schemaPath: '#/properties/supportsVideoAudio/type',
@@ -10884,7 +14021,7 @@ function validate122(
                   if (data.supportsVideoWithoutAudio !== undefined) {
                     const _errs12 = errors;
                     if (typeof data.supportsVideoWithoutAudio !== 'boolean') {
-                      validate122.errors = [
+                      validate163.errors = [
                         {
                           instancePath: instancePath + '/supportsVideoWithoutAudio',
                           schemaPath: '#/properties/supportsVideoWithoutAudio/type',
@@ -10903,7 +14040,7 @@ function validate122(
                     if (data.pricing !== undefined) {
                       const _errs14 = errors;
                       if (
-                        !validate123(data.pricing, {
+                        !validate164(data.pricing, {
                           instancePath: instancePath + '/pricing',
                           parentData: data,
                           parentDataProperty: 'pricing',
@@ -10911,7 +14048,7 @@ function validate122(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate123.errors : vErrors.concat(validate123.errors);
+                        vErrors = vErrors === null ? validate164.errors : vErrors.concat(validate164.errors);
                         errors = vErrors.length;
                       }
                       var valid0 = _errs14 === errors;
@@ -10922,7 +14059,7 @@ function validate122(
                       if (data.streaming !== undefined) {
                         const _errs15 = errors;
                         if (typeof data.streaming !== 'boolean') {
-                          validate122.errors = [
+                          validate163.errors = [
                             {
                               instancePath: instancePath + '/streaming',
                               schemaPath: '#/properties/streaming/type',
@@ -10941,7 +14078,7 @@ function validate122(
                         if (data.vision !== undefined) {
                           const _errs17 = errors;
                           if (typeof data.vision !== 'boolean') {
-                            validate122.errors = [
+                            validate163.errors = [
                               {
                                 instancePath: instancePath + '/vision',
                                 schemaPath: '#/properties/vision/type',
@@ -10960,7 +14097,7 @@ function validate122(
                           if (data.realtime !== undefined) {
                             const _errs19 = errors;
                             if (typeof data.realtime !== 'boolean') {
-                              validate122.errors = [
+                              validate163.errors = [
                                 {
                                   instancePath: instancePath + '/realtime',
                                   schemaPath: '#/properties/realtime/type',
@@ -10979,7 +14116,7 @@ function validate122(
                             if (data.cancellation !== undefined) {
                               const _errs21 = errors;
                               if (typeof data.cancellation !== 'boolean') {
-                                validate122.errors = [
+                                validate163.errors = [
                                   {
                                     instancePath: instancePath + '/cancellation',
                                     schemaPath: '#/properties/cancellation/type',
@@ -10998,7 +14135,7 @@ function validate122(
                               if (data.tools !== undefined) {
                                 const _errs23 = errors;
                                 if (typeof data.tools !== 'boolean') {
-                                  validate122.errors = [
+                                  validate163.errors = [
                                     {
                                       instancePath: instancePath + '/tools',
                                       schemaPath: '#/properties/tools/type',
@@ -11017,7 +14154,7 @@ function validate122(
                                 if (data.parallelToolCalls !== undefined) {
                                   const _errs25 = errors;
                                   if (typeof data.parallelToolCalls !== 'boolean') {
-                                    validate122.errors = [
+                                    validate163.errors = [
                                       {
                                         instancePath: instancePath + '/parallelToolCalls',
                                         schemaPath: '#/properties/parallelToolCalls/type',
@@ -11036,7 +14173,7 @@ function validate122(
                                   if (data.reasoning !== undefined) {
                                     const _errs27 = errors;
                                     if (typeof data.reasoning !== 'boolean') {
-                                      validate122.errors = [
+                                      validate163.errors = [
                                         {
                                           instancePath: instancePath + '/reasoning',
                                           schemaPath: '#/properties/reasoning/type',
@@ -11063,7 +14200,7 @@ function validate122(
                                             let data15 = data14[i1];
                                             const _errs31 = errors;
                                             if (typeof data15 !== 'string') {
-                                              validate122.errors = [
+                                              validate163.errors = [
                                                 {
                                                   instancePath: instancePath + '/reasoning_efforts/' + i1,
                                                   schemaPath: '#/properties/reasoning_efforts/items/type',
@@ -11085,13 +14222,13 @@ function validate122(
                                                 data15 === 'max'
                                               )
                                             ) {
-                                              validate122.errors = [
+                                              validate163.errors = [
                                                 {
                                                   instancePath: instancePath + '/reasoning_efforts/' + i1,
                                                   schemaPath: '#/properties/reasoning_efforts/items/enum',
                                                   keyword: 'enum',
                                                   params: {
-                                                    allowedValues: schema54.properties.reasoning_efforts.items.enum,
+                                                    allowedValues: schema69.properties.reasoning_efforts.items.enum,
                                                   },
                                                   message: 'must be equal to one of the allowed values',
                                                 },
@@ -11104,7 +14241,7 @@ function validate122(
                                             }
                                           }
                                         } else {
-                                          validate122.errors = [
+                                          validate163.errors = [
                                             {
                                               instancePath: instancePath + '/reasoning_efforts',
                                               schemaPath: '#/properties/reasoning_efforts/type',
@@ -11132,7 +14269,7 @@ function validate122(
                                             isFinite(data16)
                                           )
                                         ) {
-                                          validate122.errors = [
+                                          validate163.errors = [
                                             {
                                               instancePath: instancePath + '/min_cacheable_tokens',
                                               schemaPath: '#/properties/min_cacheable_tokens/type',
@@ -11159,7 +14296,7 @@ function validate122(
                                               isFinite(data17)
                                             )
                                           ) {
-                                            validate122.errors = [
+                                            validate163.errors = [
                                               {
                                                 instancePath: instancePath + '/max_output',
                                                 schemaPath: '#/properties/max_output/type',
@@ -11178,7 +14315,7 @@ function validate122(
                                           if (data.stability !== undefined) {
                                             const _errs37 = errors;
                                             if (
-                                              !validate125(data.stability, {
+                                              !validate166(data.stability, {
                                                 instancePath: instancePath + '/stability',
                                                 parentData: data,
                                                 parentDataProperty: 'stability',
@@ -11188,8 +14325,8 @@ function validate122(
                                             ) {
                                               vErrors =
                                                 vErrors === null
-                                                  ? validate125.errors
-                                                  : vErrors.concat(validate125.errors);
+                                                  ? validate166.errors
+                                                  : vErrors.concat(validate166.errors);
                                               errors = vErrors.length;
                                             }
                                             var valid0 = _errs37 === errors;
@@ -11215,25 +14352,25 @@ function validate122(
         }
       }
     } else {
-      validate122.errors = [
+      validate163.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate122.errors = vErrors;
+  validate163.errors = vErrors;
   return errors === 0;
 }
-validate122.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate163.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate121(
+function validate162(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="Model" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate121.evaluated;
+  const evaluated0 = validate162.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -11257,7 +14394,7 @@ function validate121(
         (data.free === undefined && (missing0 = 'free')) ||
         (data.stability === undefined && (missing0 = 'stability'))
       ) {
-        validate121.errors = [
+        validate162.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -11270,8 +14407,8 @@ function validate121(
       } else {
         const _errs1 = errors;
         for (const key0 in data) {
-          if (!func1.call(schema53.properties, key0)) {
-            validate121.errors = [
+          if (!func1.call(schema68.properties, key0)) {
+            validate162.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -11288,7 +14425,7 @@ function validate121(
           if (data.id !== undefined) {
             const _errs2 = errors;
             if (typeof data.id !== 'string') {
-              validate121.errors = [
+              validate162.errors = [
                 {
                   instancePath: instancePath + '/id',
                   schemaPath: '#/properties/id/type',
@@ -11308,7 +14445,7 @@ function validate121(
               let data1 = data.object;
               const _errs4 = errors;
               if (typeof data1 !== 'string') {
-                validate121.errors = [
+                validate162.errors = [
                   {
                     instancePath: instancePath + '/object',
                     schemaPath: '#/properties/object/type',
@@ -11320,7 +14457,7 @@ function validate121(
                 return false;
               }
               if ('model' !== data1) {
-                validate121.errors = [
+                validate162.errors = [
                   {
                     instancePath: instancePath + '/object',
                     schemaPath: '#/properties/object/const',
@@ -11339,7 +14476,7 @@ function validate121(
               if (data.owned_by !== undefined) {
                 const _errs6 = errors;
                 if (typeof data.owned_by !== 'string') {
-                  validate121.errors = [
+                  validate162.errors = [
                     {
                       instancePath: instancePath + '/owned_by',
                       schemaPath: '#/properties/owned_by/type',
@@ -11358,7 +14495,7 @@ function validate121(
                 if (data.name !== undefined) {
                   const _errs8 = errors;
                   if (typeof data.name !== 'string') {
-                    validate121.errors = [
+                    validate162.errors = [
                       {
                         instancePath: instancePath + '/name',
                         schemaPath: '#/properties/name/type',
@@ -11377,7 +14514,7 @@ function validate121(
                   if (data.display_name !== undefined) {
                     const _errs10 = errors;
                     if (typeof data.display_name !== 'string') {
-                      validate121.errors = [
+                      validate162.errors = [
                         {
                           instancePath: instancePath + '/display_name',
                           schemaPath: '#/properties/display_name/type',
@@ -11403,7 +14540,7 @@ function validate121(
                           for (let i0 = 0; i0 < len0; i0++) {
                             const _errs14 = errors;
                             if (typeof data5[i0] !== 'string') {
-                              validate121.errors = [
+                              validate162.errors = [
                                 {
                                   instancePath: instancePath + '/aliases/' + i0,
                                   schemaPath: '#/properties/aliases/items/type',
@@ -11420,7 +14557,7 @@ function validate121(
                             }
                           }
                         } else {
-                          validate121.errors = [
+                          validate162.errors = [
                             {
                               instancePath: instancePath + '/aliases',
                               schemaPath: '#/properties/aliases/type',
@@ -11441,7 +14578,7 @@ function validate121(
                         let data7 = data.created;
                         const _errs16 = errors;
                         if (!(typeof data7 == 'number' && !(data7 % 1) && !isNaN(data7) && isFinite(data7))) {
-                          validate121.errors = [
+                          validate162.errors = [
                             {
                               instancePath: instancePath + '/created',
                               schemaPath: '#/properties/created/type',
@@ -11455,7 +14592,7 @@ function validate121(
                         if (errors === _errs16) {
                           if (typeof data7 == 'number' && isFinite(data7)) {
                             if (data7 < 0 || isNaN(data7)) {
-                              validate121.errors = [
+                              validate162.errors = [
                                 {
                                   instancePath: instancePath + '/created',
                                   schemaPath: '#/properties/created/minimum',
@@ -11476,7 +14613,7 @@ function validate121(
                         if (data.description !== undefined) {
                           const _errs18 = errors;
                           if (typeof data.description !== 'string') {
-                            validate121.errors = [
+                            validate162.errors = [
                               {
                                 instancePath: instancePath + '/description',
                                 schemaPath: '#/properties/description/type',
@@ -11495,7 +14632,7 @@ function validate121(
                           if (data.family !== undefined) {
                             const _errs20 = errors;
                             if (typeof data.family !== 'string') {
-                              validate121.errors = [
+                              validate162.errors = [
                                 {
                                   instancePath: instancePath + '/family',
                                   schemaPath: '#/properties/family/type',
@@ -11521,7 +14658,7 @@ function validate121(
                                     (data10.input_modalities === undefined && (missing1 = 'input_modalities')) ||
                                     (data10.output_modalities === undefined && (missing1 = 'output_modalities'))
                                   ) {
-                                    validate121.errors = [
+                                    validate162.errors = [
                                       {
                                         instancePath: instancePath + '/architecture',
                                         schemaPath: '#/properties/architecture/required',
@@ -11541,7 +14678,7 @@ function validate121(
                                           key1 === 'tokenizer'
                                         )
                                       ) {
-                                        validate121.errors = [
+                                        validate162.errors = [
                                           {
                                             instancePath: instancePath + '/architecture',
                                             schemaPath: '#/properties/architecture/additionalProperties',
@@ -11565,7 +14702,7 @@ function validate121(
                                             for (let i1 = 0; i1 < len1; i1++) {
                                               const _errs27 = errors;
                                               if (typeof data11[i1] !== 'string') {
-                                                validate121.errors = [
+                                                validate162.errors = [
                                                   {
                                                     instancePath: instancePath + '/architecture/input_modalities/' + i1,
                                                     schemaPath:
@@ -11583,7 +14720,7 @@ function validate121(
                                               }
                                             }
                                           } else {
-                                            validate121.errors = [
+                                            validate162.errors = [
                                               {
                                                 instancePath: instancePath + '/architecture/input_modalities',
                                                 schemaPath:
@@ -11611,7 +14748,7 @@ function validate121(
                                               for (let i2 = 0; i2 < len2; i2++) {
                                                 const _errs31 = errors;
                                                 if (typeof data13[i2] !== 'string') {
-                                                  validate121.errors = [
+                                                  validate162.errors = [
                                                     {
                                                       instancePath:
                                                         instancePath + '/architecture/output_modalities/' + i2,
@@ -11630,7 +14767,7 @@ function validate121(
                                                 }
                                               }
                                             } else {
-                                              validate121.errors = [
+                                              validate162.errors = [
                                                 {
                                                   instancePath: instancePath + '/architecture/output_modalities',
                                                   schemaPath:
@@ -11651,7 +14788,7 @@ function validate121(
                                           if (data10.tokenizer !== undefined) {
                                             const _errs33 = errors;
                                             if (typeof data10.tokenizer !== 'string') {
-                                              validate121.errors = [
+                                              validate162.errors = [
                                                 {
                                                   instancePath: instancePath + '/architecture/tokenizer',
                                                   schemaPath: '#/properties/architecture/properties/tokenizer/type',
@@ -11671,7 +14808,7 @@ function validate121(
                                     }
                                   }
                                 } else {
-                                  validate121.errors = [
+                                  validate162.errors = [
                                     {
                                       instancePath: instancePath + '/architecture',
                                       schemaPath: '#/properties/architecture/type',
@@ -11695,7 +14832,7 @@ function validate121(
                                   if (data16 && typeof data16 == 'object' && !Array.isArray(data16)) {
                                     let missing2;
                                     if (data16.is_moderated === undefined && (missing2 = 'is_moderated')) {
-                                      validate121.errors = [
+                                      validate162.errors = [
                                         {
                                           instancePath: instancePath + '/top_provider',
                                           schemaPath: '#/properties/top_provider/required',
@@ -11709,7 +14846,7 @@ function validate121(
                                       const _errs37 = errors;
                                       for (const key2 in data16) {
                                         if (!(key2 === 'is_moderated')) {
-                                          validate121.errors = [
+                                          validate162.errors = [
                                             {
                                               instancePath: instancePath + '/top_provider',
                                               schemaPath: '#/properties/top_provider/additionalProperties',
@@ -11725,7 +14862,7 @@ function validate121(
                                       if (_errs37 === errors) {
                                         if (data16.is_moderated !== undefined) {
                                           if (typeof data16.is_moderated !== 'boolean') {
-                                            validate121.errors = [
+                                            validate162.errors = [
                                               {
                                                 instancePath: instancePath + '/top_provider/is_moderated',
                                                 schemaPath: '#/properties/top_provider/properties/is_moderated/type',
@@ -11740,7 +14877,7 @@ function validate121(
                                       }
                                     }
                                   } else {
-                                    validate121.errors = [
+                                    validate162.errors = [
                                       {
                                         instancePath: instancePath + '/top_provider',
                                         schemaPath: '#/properties/top_provider/type',
@@ -11767,7 +14904,7 @@ function validate121(
                                       for (let i3 = 0; i3 < len3; i3++) {
                                         const _errs42 = errors;
                                         if (
-                                          !validate122(data18[i3], {
+                                          !validate163(data18[i3], {
                                             instancePath: instancePath + '/providers/' + i3,
                                             parentData: data18,
                                             parentDataProperty: i3,
@@ -11776,7 +14913,7 @@ function validate121(
                                           })
                                         ) {
                                           vErrors =
-                                            vErrors === null ? validate122.errors : vErrors.concat(validate122.errors);
+                                            vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
                                           errors = vErrors.length;
                                         }
                                         var valid6 = _errs42 === errors;
@@ -11785,7 +14922,7 @@ function validate121(
                                         }
                                       }
                                     } else {
-                                      validate121.errors = [
+                                      validate162.errors = [
                                         {
                                           instancePath: instancePath + '/providers',
                                           schemaPath: '#/properties/providers/type',
@@ -11805,7 +14942,7 @@ function validate121(
                                   if (data.pricing !== undefined) {
                                     const _errs43 = errors;
                                     if (
-                                      !validate123(data.pricing, {
+                                      !validate164(data.pricing, {
                                         instancePath: instancePath + '/pricing',
                                         parentData: data,
                                         parentDataProperty: 'pricing',
@@ -11814,7 +14951,7 @@ function validate121(
                                       })
                                     ) {
                                       vErrors =
-                                        vErrors === null ? validate123.errors : vErrors.concat(validate123.errors);
+                                        vErrors === null ? validate164.errors : vErrors.concat(validate164.errors);
                                       errors = vErrors.length;
                                     }
                                     var valid0 = _errs43 === errors;
@@ -11833,7 +14970,7 @@ function validate121(
                                           isFinite(data21)
                                         )
                                       ) {
-                                        validate121.errors = [
+                                        validate162.errors = [
                                           {
                                             instancePath: instancePath + '/context_length',
                                             schemaPath: '#/properties/context_length/type',
@@ -11860,7 +14997,7 @@ function validate121(
                                             isFinite(data22)
                                           )
                                         ) {
-                                          validate121.errors = [
+                                          validate162.errors = [
                                             {
                                               instancePath: instancePath + '/max_output',
                                               schemaPath: '#/properties/max_output/type',
@@ -11884,7 +15021,7 @@ function validate121(
                                               for (const key3 in data23) {
                                                 const _errs51 = errors;
                                                 if (typeof data23[key3] !== 'string') {
-                                                  validate121.errors = [
+                                                  validate162.errors = [
                                                     {
                                                       instancePath:
                                                         instancePath +
@@ -11905,7 +15042,7 @@ function validate121(
                                                 }
                                               }
                                             } else {
-                                              validate121.errors = [
+                                              validate162.errors = [
                                                 {
                                                   instancePath: instancePath + '/per_request_limits',
                                                   schemaPath: '#/properties/per_request_limits/type',
@@ -11932,7 +15069,7 @@ function validate121(
                                                 for (let i4 = 0; i4 < len4; i4++) {
                                                   const _errs55 = errors;
                                                   if (typeof data25[i4] !== 'string') {
-                                                    validate121.errors = [
+                                                    validate162.errors = [
                                                       {
                                                         instancePath: instancePath + '/supported_parameters/' + i4,
                                                         schemaPath: '#/properties/supported_parameters/items/type',
@@ -11949,7 +15086,7 @@ function validate121(
                                                   }
                                                 }
                                               } else {
-                                                validate121.errors = [
+                                                validate162.errors = [
                                                   {
                                                     instancePath: instancePath + '/supported_parameters',
                                                     schemaPath: '#/properties/supported_parameters/type',
@@ -11969,7 +15106,7 @@ function validate121(
                                             if (data.json_output !== undefined) {
                                               const _errs57 = errors;
                                               if (typeof data.json_output !== 'boolean') {
-                                                validate121.errors = [
+                                                validate162.errors = [
                                                   {
                                                     instancePath: instancePath + '/json_output',
                                                     schemaPath: '#/properties/json_output/type',
@@ -11988,7 +15125,7 @@ function validate121(
                                               if (data.structured_outputs !== undefined) {
                                                 const _errs59 = errors;
                                                 if (typeof data.structured_outputs !== 'boolean') {
-                                                  validate121.errors = [
+                                                  validate162.errors = [
                                                     {
                                                       instancePath: instancePath + '/structured_outputs',
                                                       schemaPath: '#/properties/structured_outputs/type',
@@ -12007,7 +15144,7 @@ function validate121(
                                                 if (data.free !== undefined) {
                                                   const _errs61 = errors;
                                                   if (typeof data.free !== 'boolean') {
-                                                    validate121.errors = [
+                                                    validate162.errors = [
                                                       {
                                                         instancePath: instancePath + '/free',
                                                         schemaPath: '#/properties/free/type',
@@ -12026,7 +15163,7 @@ function validate121(
                                                   if (data.deprecated_at !== undefined) {
                                                     const _errs63 = errors;
                                                     if (typeof data.deprecated_at !== 'string') {
-                                                      validate121.errors = [
+                                                      validate162.errors = [
                                                         {
                                                           instancePath: instancePath + '/deprecated_at',
                                                           schemaPath: '#/properties/deprecated_at/type',
@@ -12045,7 +15182,7 @@ function validate121(
                                                     if (data.deactivated_at !== undefined) {
                                                       const _errs65 = errors;
                                                       if (typeof data.deactivated_at !== 'string') {
-                                                        validate121.errors = [
+                                                        validate162.errors = [
                                                           {
                                                             instancePath: instancePath + '/deactivated_at',
                                                             schemaPath: '#/properties/deactivated_at/type',
@@ -12064,7 +15201,7 @@ function validate121(
                                                       if (data.stability !== undefined) {
                                                         const _errs67 = errors;
                                                         if (
-                                                          !validate125(data.stability, {
+                                                          !validate166(data.stability, {
                                                             instancePath: instancePath + '/stability',
                                                             parentData: data,
                                                             parentDataProperty: 'stability',
@@ -12074,8 +15211,8 @@ function validate121(
                                                         ) {
                                                           vErrors =
                                                             vErrors === null
-                                                              ? validate125.errors
-                                                              : vErrors.concat(validate125.errors);
+                                                              ? validate166.errors
+                                                              : vErrors.concat(validate166.errors);
                                                           errors = vErrors.length;
                                                         }
                                                         var valid0 = _errs67 === errors;
@@ -12107,25 +15244,25 @@ function validate121(
         }
       }
     } else {
-      validate121.errors = [
+      validate162.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate121.errors = vErrors;
+  validate162.errors = vErrors;
   return errors === 0;
 }
-validate121.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate162.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate120(
+function validate161(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ModelList" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate120.evaluated;
+  const evaluated0 = validate161.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -12136,7 +15273,7 @@ function validate120(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if ((data.object === undefined && (missing0 = 'object')) || (data.data === undefined && (missing0 = 'data'))) {
-        validate120.errors = [
+        validate161.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -12150,7 +15287,7 @@ function validate120(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'object' || key0 === 'data')) {
-            validate120.errors = [
+            validate161.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -12168,7 +15305,7 @@ function validate120(
             let data0 = data.object;
             const _errs2 = errors;
             if (typeof data0 !== 'string') {
-              validate120.errors = [
+              validate161.errors = [
                 {
                   instancePath: instancePath + '/object',
                   schemaPath: '#/properties/object/type',
@@ -12180,7 +15317,7 @@ function validate120(
               return false;
             }
             if ('list' !== data0) {
-              validate120.errors = [
+              validate161.errors = [
                 {
                   instancePath: instancePath + '/object',
                   schemaPath: '#/properties/object/const',
@@ -12206,7 +15343,7 @@ function validate120(
                   for (let i0 = 0; i0 < len0; i0++) {
                     const _errs6 = errors;
                     if (
-                      !validate121(data1[i0], {
+                      !validate162(data1[i0], {
                         instancePath: instancePath + '/data/' + i0,
                         parentData: data1,
                         parentDataProperty: i0,
@@ -12214,7 +15351,7 @@ function validate120(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+                      vErrors = vErrors === null ? validate162.errors : vErrors.concat(validate162.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs6 === errors;
@@ -12223,7 +15360,7 @@ function validate120(
                     }
                   }
                 } else {
-                  validate120.errors = [
+                  validate161.errors = [
                     {
                       instancePath: instancePath + '/data',
                       schemaPath: '#/properties/data/type',
@@ -12243,34 +15380,1716 @@ function validate120(
         }
       }
     } else {
-      validate120.errors = [
+      validate161.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate120.errors = vErrors;
+  validate161.errors = vErrors;
   return errors === 0;
 }
-validate120.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate161.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-export const validateModel = validate121;
+export const validateModel = validate162;
 
-export const validateModelMapping = validate122;
+export const validateModelMapping = validate163;
 
-export const validateModelPricing = validate123;
+export const validateModelPricing = validate164;
 
-export const validateStability = validate125;
+export const validateStability = validate166;
 
-export const validatePolicyData = validate131;
-const schema57 = {
+export const validateEnvironment = validate172;
+const schema72 = {
+  type: 'object',
+  required: [
+    'HOST',
+    'PORT',
+    'MANAGEMENT_HOST',
+    'MANAGEMENT_PORT',
+    'DURABILITY',
+    'SANDBOX',
+    'LOG_LEVEL',
+    'ACCESS_LOG',
+    'MAX_BODY_BYTES',
+    'MAX_DEPTH',
+    'MAX_IN_FLIGHT',
+    'MAX_BUFFERED_BYTES',
+    'MAX_RESPONSE_BYTES',
+    'REQUEST_HEADERS_TIMEOUT_MS',
+    'REQUEST_BODY_TIMEOUT_MS',
+    'CONNECT_TIMEOUT_MS',
+    'FIRST_BYTE_TIMEOUT_MS',
+    'IDLE_TIMEOUT_MS',
+    'TOTAL_TIMEOUT_MS',
+    'KEEP_ALIVE_COMMENT_MS',
+    'SHUTDOWN_GRACE_MS',
+    'RATE_LIMIT_CHAT',
+    'RATE_LIMIT_MODELS',
+  ],
+  properties: {
+    HOST: { type: 'string', pattern: '^[A-Za-z0-9.:-]{1,253}$' },
+    PORT: {
+      type: 'string',
+      pattern: '^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$',
+    },
+    MANAGEMENT_HOST: { type: 'string', pattern: '^[A-Za-z0-9.:-]{1,253}$' },
+    MANAGEMENT_PORT: {
+      type: 'string',
+      pattern: '^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$',
+    },
+    PUBLIC_URL: { type: 'string', pattern: '^https?://[^\\s?#@]+$', maxLength: 2048 },
+    ALLOWED_HOSTS: {
+      type: 'string',
+      pattern:
+        '^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$',
+      maxLength: 4096,
+    },
+    TRUSTED_PROXIES: { type: 'string', minLength: 1, maxLength: 16384 },
+    DATA_DIR: { type: 'string', minLength: 1, maxLength: 4096 },
+    DURABILITY: { type: 'string', enum: ['normal', 'full'] },
+    SANDBOX: { type: 'string', enum: ['on', 'off'] },
+    LOG_LEVEL: { type: 'string', enum: ['debug', 'info', 'warn', 'error', 'silent'] },
+    ACCESS_LOG: { type: 'string', minLength: 1, maxLength: 4096 },
+    MAX_BODY_BYTES: { type: 'string', pattern: '^[1-9][0-9]{0,10}$' },
+    MAX_DEPTH: { type: 'string', pattern: '^[1-9][0-9]{0,2}$' },
+    MAX_IN_FLIGHT: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    MAX_BUFFERED_BYTES: { type: 'string', pattern: '^[1-9][0-9]{0,10}$' },
+    MAX_RESPONSE_BYTES: { type: 'string', pattern: '^[1-9][0-9]{0,10}$' },
+    REQUEST_HEADERS_TIMEOUT_MS: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    REQUEST_BODY_TIMEOUT_MS: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    CONNECT_TIMEOUT_MS: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    FIRST_BYTE_TIMEOUT_MS: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    IDLE_TIMEOUT_MS: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    TOTAL_TIMEOUT_MS: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    KEEP_ALIVE_COMMENT_MS: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    SHUTDOWN_GRACE_MS: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    RATE_LIMIT_CHAT: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    RATE_LIMIT_MODELS: { type: 'string', pattern: '^[1-9][0-9]{0,8}$' },
+    MODERATION_MODEL: { type: 'string', pattern: '^[A-Za-z0-9._:@/-]{1,512}$' },
+    PEPPER: { type: 'string', pattern: '^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$', maxLength: 1024 },
+    ENCRYPTION_KEY: { type: 'string', pattern: '^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$', maxLength: 1024 },
+  },
+  patternProperties: {
+    '^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$': { type: 'string', pattern: '^https?://[^\\s?#@]+$', maxLength: 2048 },
+    '^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$': { type: 'string', pattern: '^[!-~]{1,4096}$' },
+    '^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$': {
+      type: 'string',
+      pattern: '^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$',
+    },
+    '^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$': {
+      type: 'string',
+      pattern: '^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$',
+    },
+  },
+  $id: 'Environment',
+};
+const pattern7 = new RegExp('^[A-Za-z0-9.:-]{1,253}$', 'u');
+const pattern8 = new RegExp(
+  '^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$',
+  'u',
+);
+const pattern11 = new RegExp('^https?://[^\\s?#@]+$', 'u');
+const pattern12 = new RegExp(
+  '^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$',
+  'u',
+);
+const pattern13 = new RegExp('^[1-9][0-9]{0,10}$', 'u');
+const pattern14 = new RegExp('^[1-9][0-9]{0,2}$', 'u');
+const pattern15 = new RegExp('^[1-9][0-9]{0,8}$', 'u');
+const pattern29 = new RegExp('^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$', 'u');
+const pattern31 = new RegExp('^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$', 'u');
+const pattern33 = new RegExp('^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$', 'u');
+const pattern34 = new RegExp('^[!-~]{1,4096}$', 'u');
+const pattern35 = new RegExp('^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$', 'u');
+const pattern36 = new RegExp('^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$', 'u');
+const pattern37 = new RegExp('^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$', 'u');
+const pattern38 = new RegExp(
+  '^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$',
+  'u',
+);
+
+function validate172(
+  data,
+  { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
+) {
+  /*# sourceURL="Environment" */
+  let vErrors = null;
+  let errors = 0;
+  const evaluated0 = validate172.evaluated;
+  if (evaluated0.dynamicProps) {
+    evaluated0.props = undefined;
+  }
+  if (evaluated0.dynamicItems) {
+    evaluated0.items = undefined;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing0;
+      if (
+        (data.HOST === undefined && (missing0 = 'HOST')) ||
+        (data.PORT === undefined && (missing0 = 'PORT')) ||
+        (data.MANAGEMENT_HOST === undefined && (missing0 = 'MANAGEMENT_HOST')) ||
+        (data.MANAGEMENT_PORT === undefined && (missing0 = 'MANAGEMENT_PORT')) ||
+        (data.DURABILITY === undefined && (missing0 = 'DURABILITY')) ||
+        (data.SANDBOX === undefined && (missing0 = 'SANDBOX')) ||
+        (data.LOG_LEVEL === undefined && (missing0 = 'LOG_LEVEL')) ||
+        (data.ACCESS_LOG === undefined && (missing0 = 'ACCESS_LOG')) ||
+        (data.MAX_BODY_BYTES === undefined && (missing0 = 'MAX_BODY_BYTES')) ||
+        (data.MAX_DEPTH === undefined && (missing0 = 'MAX_DEPTH')) ||
+        (data.MAX_IN_FLIGHT === undefined && (missing0 = 'MAX_IN_FLIGHT')) ||
+        (data.MAX_BUFFERED_BYTES === undefined && (missing0 = 'MAX_BUFFERED_BYTES')) ||
+        (data.MAX_RESPONSE_BYTES === undefined && (missing0 = 'MAX_RESPONSE_BYTES')) ||
+        (data.REQUEST_HEADERS_TIMEOUT_MS === undefined && (missing0 = 'REQUEST_HEADERS_TIMEOUT_MS')) ||
+        (data.REQUEST_BODY_TIMEOUT_MS === undefined && (missing0 = 'REQUEST_BODY_TIMEOUT_MS')) ||
+        (data.CONNECT_TIMEOUT_MS === undefined && (missing0 = 'CONNECT_TIMEOUT_MS')) ||
+        (data.FIRST_BYTE_TIMEOUT_MS === undefined && (missing0 = 'FIRST_BYTE_TIMEOUT_MS')) ||
+        (data.IDLE_TIMEOUT_MS === undefined && (missing0 = 'IDLE_TIMEOUT_MS')) ||
+        (data.TOTAL_TIMEOUT_MS === undefined && (missing0 = 'TOTAL_TIMEOUT_MS')) ||
+        (data.KEEP_ALIVE_COMMENT_MS === undefined && (missing0 = 'KEEP_ALIVE_COMMENT_MS')) ||
+        (data.SHUTDOWN_GRACE_MS === undefined && (missing0 = 'SHUTDOWN_GRACE_MS')) ||
+        (data.RATE_LIMIT_CHAT === undefined && (missing0 = 'RATE_LIMIT_CHAT')) ||
+        (data.RATE_LIMIT_MODELS === undefined && (missing0 = 'RATE_LIMIT_MODELS'))
+      ) {
+        validate172.errors = [
+          {
+            instancePath,
+            schemaPath: '#/required',
+            keyword: 'required',
+            params: { missingProperty: missing0 },
+            message: "must have required property '" + missing0 + "'",
+          },
+        ];
+        return false;
+      } else {
+        if (data.HOST !== undefined) {
+          let data0 = data.HOST;
+          const _errs1 = errors;
+          if (errors === _errs1) {
+            if (typeof data0 === 'string') {
+              if (!pattern7.test(data0)) {
+                validate172.errors = [
+                  {
+                    instancePath: instancePath + '/HOST',
+                    schemaPath: '#/properties/HOST/pattern',
+                    keyword: 'pattern',
+                    params: { pattern: '^[A-Za-z0-9.:-]{1,253}$' },
+                    message: 'must match pattern "' + '^[A-Za-z0-9.:-]{1,253}$' + '"',
+                  },
+                ];
+                return false;
+              }
+            } else {
+              validate172.errors = [
+                {
+                  instancePath: instancePath + '/HOST',
+                  schemaPath: '#/properties/HOST/type',
+                  keyword: 'type',
+                  params: { type: 'string' },
+                  message: 'must be string',
+                },
+              ];
+              return false;
+            }
+          }
+          var valid0 = _errs1 === errors;
+        } else {
+          var valid0 = true;
+        }
+        if (valid0) {
+          if (data.PORT !== undefined) {
+            let data1 = data.PORT;
+            const _errs3 = errors;
+            if (errors === _errs3) {
+              if (typeof data1 === 'string') {
+                if (!pattern8.test(data1)) {
+                  validate172.errors = [
+                    {
+                      instancePath: instancePath + '/PORT',
+                      schemaPath: '#/properties/PORT/pattern',
+                      keyword: 'pattern',
+                      params: {
+                        pattern:
+                          '^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$',
+                      },
+                      message:
+                        'must match pattern "' +
+                        '^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$' +
+                        '"',
+                    },
+                  ];
+                  return false;
+                }
+              } else {
+                validate172.errors = [
+                  {
+                    instancePath: instancePath + '/PORT',
+                    schemaPath: '#/properties/PORT/type',
+                    keyword: 'type',
+                    params: { type: 'string' },
+                    message: 'must be string',
+                  },
+                ];
+                return false;
+              }
+            }
+            var valid0 = _errs3 === errors;
+          } else {
+            var valid0 = true;
+          }
+          if (valid0) {
+            if (data.MANAGEMENT_HOST !== undefined) {
+              let data2 = data.MANAGEMENT_HOST;
+              const _errs5 = errors;
+              if (errors === _errs5) {
+                if (typeof data2 === 'string') {
+                  if (!pattern7.test(data2)) {
+                    validate172.errors = [
+                      {
+                        instancePath: instancePath + '/MANAGEMENT_HOST',
+                        schemaPath: '#/properties/MANAGEMENT_HOST/pattern',
+                        keyword: 'pattern',
+                        params: { pattern: '^[A-Za-z0-9.:-]{1,253}$' },
+                        message: 'must match pattern "' + '^[A-Za-z0-9.:-]{1,253}$' + '"',
+                      },
+                    ];
+                    return false;
+                  }
+                } else {
+                  validate172.errors = [
+                    {
+                      instancePath: instancePath + '/MANAGEMENT_HOST',
+                      schemaPath: '#/properties/MANAGEMENT_HOST/type',
+                      keyword: 'type',
+                      params: { type: 'string' },
+                      message: 'must be string',
+                    },
+                  ];
+                  return false;
+                }
+              }
+              var valid0 = _errs5 === errors;
+            } else {
+              var valid0 = true;
+            }
+            if (valid0) {
+              if (data.MANAGEMENT_PORT !== undefined) {
+                let data3 = data.MANAGEMENT_PORT;
+                const _errs7 = errors;
+                if (errors === _errs7) {
+                  if (typeof data3 === 'string') {
+                    if (!pattern8.test(data3)) {
+                      validate172.errors = [
+                        {
+                          instancePath: instancePath + '/MANAGEMENT_PORT',
+                          schemaPath: '#/properties/MANAGEMENT_PORT/pattern',
+                          keyword: 'pattern',
+                          params: {
+                            pattern:
+                              '^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$',
+                          },
+                          message:
+                            'must match pattern "' +
+                            '^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$' +
+                            '"',
+                        },
+                      ];
+                      return false;
+                    }
+                  } else {
+                    validate172.errors = [
+                      {
+                        instancePath: instancePath + '/MANAGEMENT_PORT',
+                        schemaPath: '#/properties/MANAGEMENT_PORT/type',
+                        keyword: 'type',
+                        params: { type: 'string' },
+                        message: 'must be string',
+                      },
+                    ];
+                    return false;
+                  }
+                }
+                var valid0 = _errs7 === errors;
+              } else {
+                var valid0 = true;
+              }
+              if (valid0) {
+                if (data.PUBLIC_URL !== undefined) {
+                  let data4 = data.PUBLIC_URL;
+                  const _errs9 = errors;
+                  if (errors === _errs9) {
+                    if (typeof data4 === 'string') {
+                      if (func2(data4) > 2048) {
+                        validate172.errors = [
+                          {
+                            instancePath: instancePath + '/PUBLIC_URL',
+                            schemaPath: '#/properties/PUBLIC_URL/maxLength',
+                            keyword: 'maxLength',
+                            params: { limit: 2048 },
+                            message: 'must NOT have more than 2048 characters',
+                          },
+                        ];
+                        return false;
+                      } else {
+                        if (!pattern11.test(data4)) {
+                          validate172.errors = [
+                            {
+                              instancePath: instancePath + '/PUBLIC_URL',
+                              schemaPath: '#/properties/PUBLIC_URL/pattern',
+                              keyword: 'pattern',
+                              params: { pattern: '^https?://[^\\s?#@]+$' },
+                              message: 'must match pattern "' + '^https?://[^\\s?#@]+$' + '"',
+                            },
+                          ];
+                          return false;
+                        }
+                      }
+                    } else {
+                      validate172.errors = [
+                        {
+                          instancePath: instancePath + '/PUBLIC_URL',
+                          schemaPath: '#/properties/PUBLIC_URL/type',
+                          keyword: 'type',
+                          params: { type: 'string' },
+                          message: 'must be string',
+                        },
+                      ];
+                      return false;
+                    }
+                  }
+                  var valid0 = _errs9 === errors;
+                } else {
+                  var valid0 = true;
+                }
+                if (valid0) {
+                  if (data.ALLOWED_HOSTS !== undefined) {
+                    let data5 = data.ALLOWED_HOSTS;
+                    const _errs11 = errors;
+                    if (errors === _errs11) {
+                      if (typeof data5 === 'string') {
+                        if (func2(data5) > 4096) {
+                          validate172.errors = [
+                            {
+                              instancePath: instancePath + '/ALLOWED_HOSTS',
+                              schemaPath: '#/properties/ALLOWED_HOSTS/maxLength',
+                              keyword: 'maxLength',
+                              params: { limit: 4096 },
+                              message: 'must NOT have more than 4096 characters',
+                            },
+                          ];
+                          return false;
+                        } else {
+                          if (!pattern12.test(data5)) {
+                            validate172.errors = [
+                              {
+                                instancePath: instancePath + '/ALLOWED_HOSTS',
+                                schemaPath: '#/properties/ALLOWED_HOSTS/pattern',
+                                keyword: 'pattern',
+                                params: {
+                                  pattern:
+                                    '^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$',
+                                },
+                                message:
+                                  'must match pattern "' +
+                                  '^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$' +
+                                  '"',
+                              },
+                            ];
+                            return false;
+                          }
+                        }
+                      } else {
+                        validate172.errors = [
+                          {
+                            instancePath: instancePath + '/ALLOWED_HOSTS',
+                            schemaPath: '#/properties/ALLOWED_HOSTS/type',
+                            keyword: 'type',
+                            params: { type: 'string' },
+                            message: 'must be string',
+                          },
+                        ];
+                        return false;
+                      }
+                    }
+                    var valid0 = _errs11 === errors;
+                  } else {
+                    var valid0 = true;
+                  }
+                  if (valid0) {
+                    if (data.TRUSTED_PROXIES !== undefined) {
+                      let data6 = data.TRUSTED_PROXIES;
+                      const _errs13 = errors;
+                      if (errors === _errs13) {
+                        if (typeof data6 === 'string') {
+                          if (func2(data6) > 16384) {
+                            validate172.errors = [
+                              {
+                                instancePath: instancePath + '/TRUSTED_PROXIES',
+                                schemaPath: '#/properties/TRUSTED_PROXIES/maxLength',
+                                keyword: 'maxLength',
+                                params: { limit: 16384 },
+                                message: 'must NOT have more than 16384 characters',
+                              },
+                            ];
+                            return false;
+                          } else {
+                            if (func2(data6) < 1) {
+                              validate172.errors = [
+                                {
+                                  instancePath: instancePath + '/TRUSTED_PROXIES',
+                                  schemaPath: '#/properties/TRUSTED_PROXIES/minLength',
+                                  keyword: 'minLength',
+                                  params: { limit: 1 },
+                                  message: 'must NOT have fewer than 1 characters',
+                                },
+                              ];
+                              return false;
+                            }
+                          }
+                        } else {
+                          validate172.errors = [
+                            {
+                              instancePath: instancePath + '/TRUSTED_PROXIES',
+                              schemaPath: '#/properties/TRUSTED_PROXIES/type',
+                              keyword: 'type',
+                              params: { type: 'string' },
+                              message: 'must be string',
+                            },
+                          ];
+                          return false;
+                        }
+                      }
+                      var valid0 = _errs13 === errors;
+                    } else {
+                      var valid0 = true;
+                    }
+                    if (valid0) {
+                      if (data.DATA_DIR !== undefined) {
+                        let data7 = data.DATA_DIR;
+                        const _errs15 = errors;
+                        if (errors === _errs15) {
+                          if (typeof data7 === 'string') {
+                            if (func2(data7) > 4096) {
+                              validate172.errors = [
+                                {
+                                  instancePath: instancePath + '/DATA_DIR',
+                                  schemaPath: '#/properties/DATA_DIR/maxLength',
+                                  keyword: 'maxLength',
+                                  params: { limit: 4096 },
+                                  message: 'must NOT have more than 4096 characters',
+                                },
+                              ];
+                              return false;
+                            } else {
+                              if (func2(data7) < 1) {
+                                validate172.errors = [
+                                  {
+                                    instancePath: instancePath + '/DATA_DIR',
+                                    schemaPath: '#/properties/DATA_DIR/minLength',
+                                    keyword: 'minLength',
+                                    params: { limit: 1 },
+                                    message: 'must NOT have fewer than 1 characters',
+                                  },
+                                ];
+                                return false;
+                              }
+                            }
+                          } else {
+                            validate172.errors = [
+                              {
+                                instancePath: instancePath + '/DATA_DIR',
+                                schemaPath: '#/properties/DATA_DIR/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                        }
+                        var valid0 = _errs15 === errors;
+                      } else {
+                        var valid0 = true;
+                      }
+                      if (valid0) {
+                        if (data.DURABILITY !== undefined) {
+                          let data8 = data.DURABILITY;
+                          const _errs17 = errors;
+                          if (typeof data8 !== 'string') {
+                            validate172.errors = [
+                              {
+                                instancePath: instancePath + '/DURABILITY',
+                                schemaPath: '#/properties/DURABILITY/type',
+                                keyword: 'type',
+                                params: { type: 'string' },
+                                message: 'must be string',
+                              },
+                            ];
+                            return false;
+                          }
+                          if (!(data8 === 'normal' || data8 === 'full')) {
+                            validate172.errors = [
+                              {
+                                instancePath: instancePath + '/DURABILITY',
+                                schemaPath: '#/properties/DURABILITY/enum',
+                                keyword: 'enum',
+                                params: { allowedValues: schema72.properties.DURABILITY.enum },
+                                message: 'must be equal to one of the allowed values',
+                              },
+                            ];
+                            return false;
+                          }
+                          var valid0 = _errs17 === errors;
+                        } else {
+                          var valid0 = true;
+                        }
+                        if (valid0) {
+                          if (data.SANDBOX !== undefined) {
+                            let data9 = data.SANDBOX;
+                            const _errs19 = errors;
+                            if (typeof data9 !== 'string') {
+                              validate172.errors = [
+                                {
+                                  instancePath: instancePath + '/SANDBOX',
+                                  schemaPath: '#/properties/SANDBOX/type',
+                                  keyword: 'type',
+                                  params: { type: 'string' },
+                                  message: 'must be string',
+                                },
+                              ];
+                              return false;
+                            }
+                            if (!(data9 === 'on' || data9 === 'off')) {
+                              validate172.errors = [
+                                {
+                                  instancePath: instancePath + '/SANDBOX',
+                                  schemaPath: '#/properties/SANDBOX/enum',
+                                  keyword: 'enum',
+                                  params: { allowedValues: schema72.properties.SANDBOX.enum },
+                                  message: 'must be equal to one of the allowed values',
+                                },
+                              ];
+                              return false;
+                            }
+                            var valid0 = _errs19 === errors;
+                          } else {
+                            var valid0 = true;
+                          }
+                          if (valid0) {
+                            if (data.LOG_LEVEL !== undefined) {
+                              let data10 = data.LOG_LEVEL;
+                              const _errs21 = errors;
+                              if (typeof data10 !== 'string') {
+                                validate172.errors = [
+                                  {
+                                    instancePath: instancePath + '/LOG_LEVEL',
+                                    schemaPath: '#/properties/LOG_LEVEL/type',
+                                    keyword: 'type',
+                                    params: { type: 'string' },
+                                    message: 'must be string',
+                                  },
+                                ];
+                                return false;
+                              }
+                              if (
+                                !(
+                                  data10 === 'debug' ||
+                                  data10 === 'info' ||
+                                  data10 === 'warn' ||
+                                  data10 === 'error' ||
+                                  data10 === 'silent'
+                                )
+                              ) {
+                                validate172.errors = [
+                                  {
+                                    instancePath: instancePath + '/LOG_LEVEL',
+                                    schemaPath: '#/properties/LOG_LEVEL/enum',
+                                    keyword: 'enum',
+                                    params: { allowedValues: schema72.properties.LOG_LEVEL.enum },
+                                    message: 'must be equal to one of the allowed values',
+                                  },
+                                ];
+                                return false;
+                              }
+                              var valid0 = _errs21 === errors;
+                            } else {
+                              var valid0 = true;
+                            }
+                            if (valid0) {
+                              if (data.ACCESS_LOG !== undefined) {
+                                let data11 = data.ACCESS_LOG;
+                                const _errs23 = errors;
+                                if (errors === _errs23) {
+                                  if (typeof data11 === 'string') {
+                                    if (func2(data11) > 4096) {
+                                      validate172.errors = [
+                                        {
+                                          instancePath: instancePath + '/ACCESS_LOG',
+                                          schemaPath: '#/properties/ACCESS_LOG/maxLength',
+                                          keyword: 'maxLength',
+                                          params: { limit: 4096 },
+                                          message: 'must NOT have more than 4096 characters',
+                                        },
+                                      ];
+                                      return false;
+                                    } else {
+                                      if (func2(data11) < 1) {
+                                        validate172.errors = [
+                                          {
+                                            instancePath: instancePath + '/ACCESS_LOG',
+                                            schemaPath: '#/properties/ACCESS_LOG/minLength',
+                                            keyword: 'minLength',
+                                            params: { limit: 1 },
+                                            message: 'must NOT have fewer than 1 characters',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                    }
+                                  } else {
+                                    validate172.errors = [
+                                      {
+                                        instancePath: instancePath + '/ACCESS_LOG',
+                                        schemaPath: '#/properties/ACCESS_LOG/type',
+                                        keyword: 'type',
+                                        params: { type: 'string' },
+                                        message: 'must be string',
+                                      },
+                                    ];
+                                    return false;
+                                  }
+                                }
+                                var valid0 = _errs23 === errors;
+                              } else {
+                                var valid0 = true;
+                              }
+                              if (valid0) {
+                                if (data.MAX_BODY_BYTES !== undefined) {
+                                  let data12 = data.MAX_BODY_BYTES;
+                                  const _errs25 = errors;
+                                  if (errors === _errs25) {
+                                    if (typeof data12 === 'string') {
+                                      if (!pattern13.test(data12)) {
+                                        validate172.errors = [
+                                          {
+                                            instancePath: instancePath + '/MAX_BODY_BYTES',
+                                            schemaPath: '#/properties/MAX_BODY_BYTES/pattern',
+                                            keyword: 'pattern',
+                                            params: { pattern: '^[1-9][0-9]{0,10}$' },
+                                            message: 'must match pattern "' + '^[1-9][0-9]{0,10}$' + '"',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                    } else {
+                                      validate172.errors = [
+                                        {
+                                          instancePath: instancePath + '/MAX_BODY_BYTES',
+                                          schemaPath: '#/properties/MAX_BODY_BYTES/type',
+                                          keyword: 'type',
+                                          params: { type: 'string' },
+                                          message: 'must be string',
+                                        },
+                                      ];
+                                      return false;
+                                    }
+                                  }
+                                  var valid0 = _errs25 === errors;
+                                } else {
+                                  var valid0 = true;
+                                }
+                                if (valid0) {
+                                  if (data.MAX_DEPTH !== undefined) {
+                                    let data13 = data.MAX_DEPTH;
+                                    const _errs27 = errors;
+                                    if (errors === _errs27) {
+                                      if (typeof data13 === 'string') {
+                                        if (!pattern14.test(data13)) {
+                                          validate172.errors = [
+                                            {
+                                              instancePath: instancePath + '/MAX_DEPTH',
+                                              schemaPath: '#/properties/MAX_DEPTH/pattern',
+                                              keyword: 'pattern',
+                                              params: { pattern: '^[1-9][0-9]{0,2}$' },
+                                              message: 'must match pattern "' + '^[1-9][0-9]{0,2}$' + '"',
+                                            },
+                                          ];
+                                          return false;
+                                        }
+                                      } else {
+                                        validate172.errors = [
+                                          {
+                                            instancePath: instancePath + '/MAX_DEPTH',
+                                            schemaPath: '#/properties/MAX_DEPTH/type',
+                                            keyword: 'type',
+                                            params: { type: 'string' },
+                                            message: 'must be string',
+                                          },
+                                        ];
+                                        return false;
+                                      }
+                                    }
+                                    var valid0 = _errs27 === errors;
+                                  } else {
+                                    var valid0 = true;
+                                  }
+                                  if (valid0) {
+                                    if (data.MAX_IN_FLIGHT !== undefined) {
+                                      let data14 = data.MAX_IN_FLIGHT;
+                                      const _errs29 = errors;
+                                      if (errors === _errs29) {
+                                        if (typeof data14 === 'string') {
+                                          if (!pattern15.test(data14)) {
+                                            validate172.errors = [
+                                              {
+                                                instancePath: instancePath + '/MAX_IN_FLIGHT',
+                                                schemaPath: '#/properties/MAX_IN_FLIGHT/pattern',
+                                                keyword: 'pattern',
+                                                params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                message: 'must match pattern "' + '^[1-9][0-9]{0,8}$' + '"',
+                                              },
+                                            ];
+                                            return false;
+                                          }
+                                        } else {
+                                          validate172.errors = [
+                                            {
+                                              instancePath: instancePath + '/MAX_IN_FLIGHT',
+                                              schemaPath: '#/properties/MAX_IN_FLIGHT/type',
+                                              keyword: 'type',
+                                              params: { type: 'string' },
+                                              message: 'must be string',
+                                            },
+                                          ];
+                                          return false;
+                                        }
+                                      }
+                                      var valid0 = _errs29 === errors;
+                                    } else {
+                                      var valid0 = true;
+                                    }
+                                    if (valid0) {
+                                      if (data.MAX_BUFFERED_BYTES !== undefined) {
+                                        let data15 = data.MAX_BUFFERED_BYTES;
+                                        const _errs31 = errors;
+                                        if (errors === _errs31) {
+                                          if (typeof data15 === 'string') {
+                                            if (!pattern13.test(data15)) {
+                                              validate172.errors = [
+                                                {
+                                                  instancePath: instancePath + '/MAX_BUFFERED_BYTES',
+                                                  schemaPath: '#/properties/MAX_BUFFERED_BYTES/pattern',
+                                                  keyword: 'pattern',
+                                                  params: { pattern: '^[1-9][0-9]{0,10}$' },
+                                                  message: 'must match pattern "' + '^[1-9][0-9]{0,10}$' + '"',
+                                                },
+                                              ];
+                                              return false;
+                                            }
+                                          } else {
+                                            validate172.errors = [
+                                              {
+                                                instancePath: instancePath + '/MAX_BUFFERED_BYTES',
+                                                schemaPath: '#/properties/MAX_BUFFERED_BYTES/type',
+                                                keyword: 'type',
+                                                params: { type: 'string' },
+                                                message: 'must be string',
+                                              },
+                                            ];
+                                            return false;
+                                          }
+                                        }
+                                        var valid0 = _errs31 === errors;
+                                      } else {
+                                        var valid0 = true;
+                                      }
+                                      if (valid0) {
+                                        if (data.MAX_RESPONSE_BYTES !== undefined) {
+                                          let data16 = data.MAX_RESPONSE_BYTES;
+                                          const _errs33 = errors;
+                                          if (errors === _errs33) {
+                                            if (typeof data16 === 'string') {
+                                              if (!pattern13.test(data16)) {
+                                                validate172.errors = [
+                                                  {
+                                                    instancePath: instancePath + '/MAX_RESPONSE_BYTES',
+                                                    schemaPath: '#/properties/MAX_RESPONSE_BYTES/pattern',
+                                                    keyword: 'pattern',
+                                                    params: { pattern: '^[1-9][0-9]{0,10}$' },
+                                                    message: 'must match pattern "' + '^[1-9][0-9]{0,10}$' + '"',
+                                                  },
+                                                ];
+                                                return false;
+                                              }
+                                            } else {
+                                              validate172.errors = [
+                                                {
+                                                  instancePath: instancePath + '/MAX_RESPONSE_BYTES',
+                                                  schemaPath: '#/properties/MAX_RESPONSE_BYTES/type',
+                                                  keyword: 'type',
+                                                  params: { type: 'string' },
+                                                  message: 'must be string',
+                                                },
+                                              ];
+                                              return false;
+                                            }
+                                          }
+                                          var valid0 = _errs33 === errors;
+                                        } else {
+                                          var valid0 = true;
+                                        }
+                                        if (valid0) {
+                                          if (data.REQUEST_HEADERS_TIMEOUT_MS !== undefined) {
+                                            let data17 = data.REQUEST_HEADERS_TIMEOUT_MS;
+                                            const _errs35 = errors;
+                                            if (errors === _errs35) {
+                                              if (typeof data17 === 'string') {
+                                                if (!pattern15.test(data17)) {
+                                                  validate172.errors = [
+                                                    {
+                                                      instancePath: instancePath + '/REQUEST_HEADERS_TIMEOUT_MS',
+                                                      schemaPath: '#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern',
+                                                      keyword: 'pattern',
+                                                      params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                      message: 'must match pattern "' + '^[1-9][0-9]{0,8}$' + '"',
+                                                    },
+                                                  ];
+                                                  return false;
+                                                }
+                                              } else {
+                                                validate172.errors = [
+                                                  {
+                                                    instancePath: instancePath + '/REQUEST_HEADERS_TIMEOUT_MS',
+                                                    schemaPath: '#/properties/REQUEST_HEADERS_TIMEOUT_MS/type',
+                                                    keyword: 'type',
+                                                    params: { type: 'string' },
+                                                    message: 'must be string',
+                                                  },
+                                                ];
+                                                return false;
+                                              }
+                                            }
+                                            var valid0 = _errs35 === errors;
+                                          } else {
+                                            var valid0 = true;
+                                          }
+                                          if (valid0) {
+                                            if (data.REQUEST_BODY_TIMEOUT_MS !== undefined) {
+                                              let data18 = data.REQUEST_BODY_TIMEOUT_MS;
+                                              const _errs37 = errors;
+                                              if (errors === _errs37) {
+                                                if (typeof data18 === 'string') {
+                                                  if (!pattern15.test(data18)) {
+                                                    validate172.errors = [
+                                                      {
+                                                        instancePath: instancePath + '/REQUEST_BODY_TIMEOUT_MS',
+                                                        schemaPath: '#/properties/REQUEST_BODY_TIMEOUT_MS/pattern',
+                                                        keyword: 'pattern',
+                                                        params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                        message: 'must match pattern "' + '^[1-9][0-9]{0,8}$' + '"',
+                                                      },
+                                                    ];
+                                                    return false;
+                                                  }
+                                                } else {
+                                                  validate172.errors = [
+                                                    {
+                                                      instancePath: instancePath + '/REQUEST_BODY_TIMEOUT_MS',
+                                                      schemaPath: '#/properties/REQUEST_BODY_TIMEOUT_MS/type',
+                                                      keyword: 'type',
+                                                      params: { type: 'string' },
+                                                      message: 'must be string',
+                                                    },
+                                                  ];
+                                                  return false;
+                                                }
+                                              }
+                                              var valid0 = _errs37 === errors;
+                                            } else {
+                                              var valid0 = true;
+                                            }
+                                            if (valid0) {
+                                              if (data.CONNECT_TIMEOUT_MS !== undefined) {
+                                                let data19 = data.CONNECT_TIMEOUT_MS;
+                                                const _errs39 = errors;
+                                                if (errors === _errs39) {
+                                                  if (typeof data19 === 'string') {
+                                                    if (!pattern15.test(data19)) {
+                                                      validate172.errors = [
+                                                        {
+                                                          instancePath: instancePath + '/CONNECT_TIMEOUT_MS',
+                                                          schemaPath: '#/properties/CONNECT_TIMEOUT_MS/pattern',
+                                                          keyword: 'pattern',
+                                                          params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                          message: 'must match pattern "' + '^[1-9][0-9]{0,8}$' + '"',
+                                                        },
+                                                      ];
+                                                      return false;
+                                                    }
+                                                  } else {
+                                                    validate172.errors = [
+                                                      {
+                                                        instancePath: instancePath + '/CONNECT_TIMEOUT_MS',
+                                                        schemaPath: '#/properties/CONNECT_TIMEOUT_MS/type',
+                                                        keyword: 'type',
+                                                        params: { type: 'string' },
+                                                        message: 'must be string',
+                                                      },
+                                                    ];
+                                                    return false;
+                                                  }
+                                                }
+                                                var valid0 = _errs39 === errors;
+                                              } else {
+                                                var valid0 = true;
+                                              }
+                                              if (valid0) {
+                                                if (data.FIRST_BYTE_TIMEOUT_MS !== undefined) {
+                                                  let data20 = data.FIRST_BYTE_TIMEOUT_MS;
+                                                  const _errs41 = errors;
+                                                  if (errors === _errs41) {
+                                                    if (typeof data20 === 'string') {
+                                                      if (!pattern15.test(data20)) {
+                                                        validate172.errors = [
+                                                          {
+                                                            instancePath: instancePath + '/FIRST_BYTE_TIMEOUT_MS',
+                                                            schemaPath: '#/properties/FIRST_BYTE_TIMEOUT_MS/pattern',
+                                                            keyword: 'pattern',
+                                                            params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                            message: 'must match pattern "' + '^[1-9][0-9]{0,8}$' + '"',
+                                                          },
+                                                        ];
+                                                        return false;
+                                                      }
+                                                    } else {
+                                                      validate172.errors = [
+                                                        {
+                                                          instancePath: instancePath + '/FIRST_BYTE_TIMEOUT_MS',
+                                                          schemaPath: '#/properties/FIRST_BYTE_TIMEOUT_MS/type',
+                                                          keyword: 'type',
+                                                          params: { type: 'string' },
+                                                          message: 'must be string',
+                                                        },
+                                                      ];
+                                                      return false;
+                                                    }
+                                                  }
+                                                  var valid0 = _errs41 === errors;
+                                                } else {
+                                                  var valid0 = true;
+                                                }
+                                                if (valid0) {
+                                                  if (data.IDLE_TIMEOUT_MS !== undefined) {
+                                                    let data21 = data.IDLE_TIMEOUT_MS;
+                                                    const _errs43 = errors;
+                                                    if (errors === _errs43) {
+                                                      if (typeof data21 === 'string') {
+                                                        if (!pattern15.test(data21)) {
+                                                          validate172.errors = [
+                                                            {
+                                                              instancePath: instancePath + '/IDLE_TIMEOUT_MS',
+                                                              schemaPath: '#/properties/IDLE_TIMEOUT_MS/pattern',
+                                                              keyword: 'pattern',
+                                                              params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                              message:
+                                                                'must match pattern "' + '^[1-9][0-9]{0,8}$' + '"',
+                                                            },
+                                                          ];
+                                                          return false;
+                                                        }
+                                                      } else {
+                                                        validate172.errors = [
+                                                          {
+                                                            instancePath: instancePath + '/IDLE_TIMEOUT_MS',
+                                                            schemaPath: '#/properties/IDLE_TIMEOUT_MS/type',
+                                                            keyword: 'type',
+                                                            params: { type: 'string' },
+                                                            message: 'must be string',
+                                                          },
+                                                        ];
+                                                        return false;
+                                                      }
+                                                    }
+                                                    var valid0 = _errs43 === errors;
+                                                  } else {
+                                                    var valid0 = true;
+                                                  }
+                                                  if (valid0) {
+                                                    if (data.TOTAL_TIMEOUT_MS !== undefined) {
+                                                      let data22 = data.TOTAL_TIMEOUT_MS;
+                                                      const _errs45 = errors;
+                                                      if (errors === _errs45) {
+                                                        if (typeof data22 === 'string') {
+                                                          if (!pattern15.test(data22)) {
+                                                            validate172.errors = [
+                                                              {
+                                                                instancePath: instancePath + '/TOTAL_TIMEOUT_MS',
+                                                                schemaPath: '#/properties/TOTAL_TIMEOUT_MS/pattern',
+                                                                keyword: 'pattern',
+                                                                params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                                message:
+                                                                  'must match pattern "' + '^[1-9][0-9]{0,8}$' + '"',
+                                                              },
+                                                            ];
+                                                            return false;
+                                                          }
+                                                        } else {
+                                                          validate172.errors = [
+                                                            {
+                                                              instancePath: instancePath + '/TOTAL_TIMEOUT_MS',
+                                                              schemaPath: '#/properties/TOTAL_TIMEOUT_MS/type',
+                                                              keyword: 'type',
+                                                              params: { type: 'string' },
+                                                              message: 'must be string',
+                                                            },
+                                                          ];
+                                                          return false;
+                                                        }
+                                                      }
+                                                      var valid0 = _errs45 === errors;
+                                                    } else {
+                                                      var valid0 = true;
+                                                    }
+                                                    if (valid0) {
+                                                      if (data.KEEP_ALIVE_COMMENT_MS !== undefined) {
+                                                        let data23 = data.KEEP_ALIVE_COMMENT_MS;
+                                                        const _errs47 = errors;
+                                                        if (errors === _errs47) {
+                                                          if (typeof data23 === 'string') {
+                                                            if (!pattern15.test(data23)) {
+                                                              validate172.errors = [
+                                                                {
+                                                                  instancePath: instancePath + '/KEEP_ALIVE_COMMENT_MS',
+                                                                  schemaPath:
+                                                                    '#/properties/KEEP_ALIVE_COMMENT_MS/pattern',
+                                                                  keyword: 'pattern',
+                                                                  params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                                  message:
+                                                                    'must match pattern "' + '^[1-9][0-9]{0,8}$' + '"',
+                                                                },
+                                                              ];
+                                                              return false;
+                                                            }
+                                                          } else {
+                                                            validate172.errors = [
+                                                              {
+                                                                instancePath: instancePath + '/KEEP_ALIVE_COMMENT_MS',
+                                                                schemaPath: '#/properties/KEEP_ALIVE_COMMENT_MS/type',
+                                                                keyword: 'type',
+                                                                params: { type: 'string' },
+                                                                message: 'must be string',
+                                                              },
+                                                            ];
+                                                            return false;
+                                                          }
+                                                        }
+                                                        var valid0 = _errs47 === errors;
+                                                      } else {
+                                                        var valid0 = true;
+                                                      }
+                                                      if (valid0) {
+                                                        if (data.SHUTDOWN_GRACE_MS !== undefined) {
+                                                          let data24 = data.SHUTDOWN_GRACE_MS;
+                                                          const _errs49 = errors;
+                                                          if (errors === _errs49) {
+                                                            if (typeof data24 === 'string') {
+                                                              if (!pattern15.test(data24)) {
+                                                                validate172.errors = [
+                                                                  {
+                                                                    instancePath: instancePath + '/SHUTDOWN_GRACE_MS',
+                                                                    schemaPath:
+                                                                      '#/properties/SHUTDOWN_GRACE_MS/pattern',
+                                                                    keyword: 'pattern',
+                                                                    params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                                    message:
+                                                                      'must match pattern "' +
+                                                                      '^[1-9][0-9]{0,8}$' +
+                                                                      '"',
+                                                                  },
+                                                                ];
+                                                                return false;
+                                                              }
+                                                            } else {
+                                                              validate172.errors = [
+                                                                {
+                                                                  instancePath: instancePath + '/SHUTDOWN_GRACE_MS',
+                                                                  schemaPath: '#/properties/SHUTDOWN_GRACE_MS/type',
+                                                                  keyword: 'type',
+                                                                  params: { type: 'string' },
+                                                                  message: 'must be string',
+                                                                },
+                                                              ];
+                                                              return false;
+                                                            }
+                                                          }
+                                                          var valid0 = _errs49 === errors;
+                                                        } else {
+                                                          var valid0 = true;
+                                                        }
+                                                        if (valid0) {
+                                                          if (data.RATE_LIMIT_CHAT !== undefined) {
+                                                            let data25 = data.RATE_LIMIT_CHAT;
+                                                            const _errs51 = errors;
+                                                            if (errors === _errs51) {
+                                                              if (typeof data25 === 'string') {
+                                                                if (!pattern15.test(data25)) {
+                                                                  validate172.errors = [
+                                                                    {
+                                                                      instancePath: instancePath + '/RATE_LIMIT_CHAT',
+                                                                      schemaPath:
+                                                                        '#/properties/RATE_LIMIT_CHAT/pattern',
+                                                                      keyword: 'pattern',
+                                                                      params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                                      message:
+                                                                        'must match pattern "' +
+                                                                        '^[1-9][0-9]{0,8}$' +
+                                                                        '"',
+                                                                    },
+                                                                  ];
+                                                                  return false;
+                                                                }
+                                                              } else {
+                                                                validate172.errors = [
+                                                                  {
+                                                                    instancePath: instancePath + '/RATE_LIMIT_CHAT',
+                                                                    schemaPath: '#/properties/RATE_LIMIT_CHAT/type',
+                                                                    keyword: 'type',
+                                                                    params: { type: 'string' },
+                                                                    message: 'must be string',
+                                                                  },
+                                                                ];
+                                                                return false;
+                                                              }
+                                                            }
+                                                            var valid0 = _errs51 === errors;
+                                                          } else {
+                                                            var valid0 = true;
+                                                          }
+                                                          if (valid0) {
+                                                            if (data.RATE_LIMIT_MODELS !== undefined) {
+                                                              let data26 = data.RATE_LIMIT_MODELS;
+                                                              const _errs53 = errors;
+                                                              if (errors === _errs53) {
+                                                                if (typeof data26 === 'string') {
+                                                                  if (!pattern15.test(data26)) {
+                                                                    validate172.errors = [
+                                                                      {
+                                                                        instancePath:
+                                                                          instancePath + '/RATE_LIMIT_MODELS',
+                                                                        schemaPath:
+                                                                          '#/properties/RATE_LIMIT_MODELS/pattern',
+                                                                        keyword: 'pattern',
+                                                                        params: { pattern: '^[1-9][0-9]{0,8}$' },
+                                                                        message:
+                                                                          'must match pattern "' +
+                                                                          '^[1-9][0-9]{0,8}$' +
+                                                                          '"',
+                                                                      },
+                                                                    ];
+                                                                    return false;
+                                                                  }
+                                                                } else {
+                                                                  validate172.errors = [
+                                                                    {
+                                                                      instancePath: instancePath + '/RATE_LIMIT_MODELS',
+                                                                      schemaPath: '#/properties/RATE_LIMIT_MODELS/type',
+                                                                      keyword: 'type',
+                                                                      params: { type: 'string' },
+                                                                      message: 'must be string',
+                                                                    },
+                                                                  ];
+                                                                  return false;
+                                                                }
+                                                              }
+                                                              var valid0 = _errs53 === errors;
+                                                            } else {
+                                                              var valid0 = true;
+                                                            }
+                                                            if (valid0) {
+                                                              if (data.MODERATION_MODEL !== undefined) {
+                                                                let data27 = data.MODERATION_MODEL;
+                                                                const _errs55 = errors;
+                                                                if (errors === _errs55) {
+                                                                  if (typeof data27 === 'string') {
+                                                                    if (!pattern5.test(data27)) {
+                                                                      validate172.errors = [
+                                                                        {
+                                                                          instancePath:
+                                                                            instancePath + '/MODERATION_MODEL',
+                                                                          schemaPath:
+                                                                            '#/properties/MODERATION_MODEL/pattern',
+                                                                          keyword: 'pattern',
+                                                                          params: {
+                                                                            pattern: '^[A-Za-z0-9._:@/-]{1,512}$',
+                                                                          },
+                                                                          message:
+                                                                            'must match pattern "' +
+                                                                            '^[A-Za-z0-9._:@/-]{1,512}$' +
+                                                                            '"',
+                                                                        },
+                                                                      ];
+                                                                      return false;
+                                                                    }
+                                                                  } else {
+                                                                    validate172.errors = [
+                                                                      {
+                                                                        instancePath:
+                                                                          instancePath + '/MODERATION_MODEL',
+                                                                        schemaPath:
+                                                                          '#/properties/MODERATION_MODEL/type',
+                                                                        keyword: 'type',
+                                                                        params: { type: 'string' },
+                                                                        message: 'must be string',
+                                                                      },
+                                                                    ];
+                                                                    return false;
+                                                                  }
+                                                                }
+                                                                var valid0 = _errs55 === errors;
+                                                              } else {
+                                                                var valid0 = true;
+                                                              }
+                                                              if (valid0) {
+                                                                if (data.PEPPER !== undefined) {
+                                                                  let data28 = data.PEPPER;
+                                                                  const _errs57 = errors;
+                                                                  if (errors === _errs57) {
+                                                                    if (typeof data28 === 'string') {
+                                                                      if (func2(data28) > 1024) {
+                                                                        validate172.errors = [
+                                                                          {
+                                                                            instancePath: instancePath + '/PEPPER',
+                                                                            schemaPath: '#/properties/PEPPER/maxLength',
+                                                                            keyword: 'maxLength',
+                                                                            params: { limit: 1024 },
+                                                                            message:
+                                                                              'must NOT have more than 1024 characters',
+                                                                          },
+                                                                        ];
+                                                                        return false;
+                                                                      } else {
+                                                                        if (!pattern29.test(data28)) {
+                                                                          validate172.errors = [
+                                                                            {
+                                                                              instancePath: instancePath + '/PEPPER',
+                                                                              schemaPath: '#/properties/PEPPER/pattern',
+                                                                              keyword: 'pattern',
+                                                                              params: {
+                                                                                pattern:
+                                                                                  '^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$',
+                                                                              },
+                                                                              message:
+                                                                                'must match pattern "' +
+                                                                                '^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$' +
+                                                                                '"',
+                                                                            },
+                                                                          ];
+                                                                          return false;
+                                                                        }
+                                                                      }
+                                                                    } else {
+                                                                      validate172.errors = [
+                                                                        {
+                                                                          instancePath: instancePath + '/PEPPER',
+                                                                          schemaPath: '#/properties/PEPPER/type',
+                                                                          keyword: 'type',
+                                                                          params: { type: 'string' },
+                                                                          message: 'must be string',
+                                                                        },
+                                                                      ];
+                                                                      return false;
+                                                                    }
+                                                                  }
+                                                                  var valid0 = _errs57 === errors;
+                                                                } else {
+                                                                  var valid0 = true;
+                                                                }
+                                                                if (valid0) {
+                                                                  if (data.ENCRYPTION_KEY !== undefined) {
+                                                                    let data29 = data.ENCRYPTION_KEY;
+                                                                    const _errs59 = errors;
+                                                                    if (errors === _errs59) {
+                                                                      if (typeof data29 === 'string') {
+                                                                        if (func2(data29) > 1024) {
+                                                                          validate172.errors = [
+                                                                            {
+                                                                              instancePath:
+                                                                                instancePath + '/ENCRYPTION_KEY',
+                                                                              schemaPath:
+                                                                                '#/properties/ENCRYPTION_KEY/maxLength',
+                                                                              keyword: 'maxLength',
+                                                                              params: { limit: 1024 },
+                                                                              message:
+                                                                                'must NOT have more than 1024 characters',
+                                                                            },
+                                                                          ];
+                                                                          return false;
+                                                                        } else {
+                                                                          if (!pattern29.test(data29)) {
+                                                                            validate172.errors = [
+                                                                              {
+                                                                                instancePath:
+                                                                                  instancePath + '/ENCRYPTION_KEY',
+                                                                                schemaPath:
+                                                                                  '#/properties/ENCRYPTION_KEY/pattern',
+                                                                                keyword: 'pattern',
+                                                                                params: {
+                                                                                  pattern:
+                                                                                    '^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$',
+                                                                                },
+                                                                                message:
+                                                                                  'must match pattern "' +
+                                                                                  '^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$' +
+                                                                                  '"',
+                                                                              },
+                                                                            ];
+                                                                            return false;
+                                                                          }
+                                                                        }
+                                                                      } else {
+                                                                        validate172.errors = [
+                                                                          {
+                                                                            instancePath:
+                                                                              instancePath + '/ENCRYPTION_KEY',
+                                                                            schemaPath:
+                                                                              '#/properties/ENCRYPTION_KEY/type',
+                                                                            keyword: 'type',
+                                                                            params: { type: 'string' },
+                                                                            message: 'must be string',
+                                                                          },
+                                                                        ];
+                                                                        return false;
+                                                                      }
+                                                                    }
+                                                                    var valid0 = _errs59 === errors;
+                                                                  } else {
+                                                                    var valid0 = true;
+                                                                  }
+                                                                  if (valid0) {
+                                                                    var props0 = {};
+                                                                    props0.HOST = true;
+                                                                    props0.PORT = true;
+                                                                    props0.MANAGEMENT_HOST = true;
+                                                                    props0.MANAGEMENT_PORT = true;
+                                                                    props0.PUBLIC_URL = true;
+                                                                    props0.ALLOWED_HOSTS = true;
+                                                                    props0.TRUSTED_PROXIES = true;
+                                                                    props0.DATA_DIR = true;
+                                                                    props0.DURABILITY = true;
+                                                                    props0.SANDBOX = true;
+                                                                    props0.LOG_LEVEL = true;
+                                                                    props0.ACCESS_LOG = true;
+                                                                    props0.MAX_BODY_BYTES = true;
+                                                                    props0.MAX_DEPTH = true;
+                                                                    props0.MAX_IN_FLIGHT = true;
+                                                                    props0.MAX_BUFFERED_BYTES = true;
+                                                                    props0.MAX_RESPONSE_BYTES = true;
+                                                                    props0.REQUEST_HEADERS_TIMEOUT_MS = true;
+                                                                    props0.REQUEST_BODY_TIMEOUT_MS = true;
+                                                                    props0.CONNECT_TIMEOUT_MS = true;
+                                                                    props0.FIRST_BYTE_TIMEOUT_MS = true;
+                                                                    props0.IDLE_TIMEOUT_MS = true;
+                                                                    props0.TOTAL_TIMEOUT_MS = true;
+                                                                    props0.KEEP_ALIVE_COMMENT_MS = true;
+                                                                    props0.SHUTDOWN_GRACE_MS = true;
+                                                                    props0.RATE_LIMIT_CHAT = true;
+                                                                    props0.RATE_LIMIT_MODELS = true;
+                                                                    props0.MODERATION_MODEL = true;
+                                                                    props0.PEPPER = true;
+                                                                    props0.ENCRYPTION_KEY = true;
+                                                                    var valid1 = true;
+                                                                    for (const key0 in data) {
+                                                                      if (pattern31.test(key0)) {
+                                                                        let data30 = data[key0];
+                                                                        const _errs61 = errors;
+                                                                        if (errors === _errs61) {
+                                                                          if (typeof data30 === 'string') {
+                                                                            if (func2(data30) > 2048) {
+                                                                              validate172.errors = [
+                                                                                {
+                                                                                  instancePath:
+                                                                                    instancePath +
+                                                                                    '/' +
+                                                                                    key0
+                                                                                      .replace(/~/g, '~0')
+                                                                                      .replace(/\//g, '~1'),
+                                                                                  schemaPath:
+                                                                                    '#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength',
+                                                                                  keyword: 'maxLength',
+                                                                                  params: { limit: 2048 },
+                                                                                  message:
+                                                                                    'must NOT have more than 2048 characters',
+                                                                                },
+                                                                              ];
+                                                                              return false;
+                                                                            } else {
+                                                                              if (!pattern11.test(data30)) {
+                                                                                validate172.errors = [
+                                                                                  {
+                                                                                    instancePath:
+                                                                                      instancePath +
+                                                                                      '/' +
+                                                                                      key0
+                                                                                        .replace(/~/g, '~0')
+                                                                                        .replace(/\//g, '~1'),
+                                                                                    schemaPath:
+                                                                                      '#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern',
+                                                                                    keyword: 'pattern',
+                                                                                    params: {
+                                                                                      pattern: '^https?://[^\\s?#@]+$',
+                                                                                    },
+                                                                                    message:
+                                                                                      'must match pattern "' +
+                                                                                      '^https?://[^\\s?#@]+$' +
+                                                                                      '"',
+                                                                                  },
+                                                                                ];
+                                                                                return false;
+                                                                              }
+                                                                            }
+                                                                          } else {
+                                                                            validate172.errors = [
+                                                                              {
+                                                                                instancePath:
+                                                                                  instancePath +
+                                                                                  '/' +
+                                                                                  key0
+                                                                                    .replace(/~/g, '~0')
+                                                                                    .replace(/\//g, '~1'),
+                                                                                schemaPath:
+                                                                                  '#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/type',
+                                                                                keyword: 'type',
+                                                                                params: { type: 'string' },
+                                                                                message: 'must be string',
+                                                                              },
+                                                                            ];
+                                                                            return false;
+                                                                          }
+                                                                        }
+                                                                        var valid1 = _errs61 === errors;
+                                                                        props0[key0] = true;
+                                                                      }
+                                                                    }
+                                                                    if (valid1) {
+                                                                      var valid1 = true;
+                                                                      for (const key1 in data) {
+                                                                        if (pattern33.test(key1)) {
+                                                                          let data31 = data[key1];
+                                                                          const _errs63 = errors;
+                                                                          if (errors === _errs63) {
+                                                                            if (typeof data31 === 'string') {
+                                                                              if (!pattern34.test(data31)) {
+                                                                                validate172.errors = [
+                                                                                  {
+                                                                                    instancePath:
+                                                                                      instancePath +
+                                                                                      '/' +
+                                                                                      key1
+                                                                                        .replace(/~/g, '~0')
+                                                                                        .replace(/\//g, '~1'),
+                                                                                    schemaPath:
+                                                                                      '#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern',
+                                                                                    keyword: 'pattern',
+                                                                                    params: {
+                                                                                      pattern: '^[!-~]{1,4096}$',
+                                                                                    },
+                                                                                    message:
+                                                                                      'must match pattern "' +
+                                                                                      '^[!-~]{1,4096}$' +
+                                                                                      '"',
+                                                                                  },
+                                                                                ];
+                                                                                return false;
+                                                                              }
+                                                                            } else {
+                                                                              validate172.errors = [
+                                                                                {
+                                                                                  instancePath:
+                                                                                    instancePath +
+                                                                                    '/' +
+                                                                                    key1
+                                                                                      .replace(/~/g, '~0')
+                                                                                      .replace(/\//g, '~1'),
+                                                                                  schemaPath:
+                                                                                    '#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/type',
+                                                                                  keyword: 'type',
+                                                                                  params: { type: 'string' },
+                                                                                  message: 'must be string',
+                                                                                },
+                                                                              ];
+                                                                              return false;
+                                                                            }
+                                                                          }
+                                                                          var valid1 = _errs63 === errors;
+                                                                          props0[key1] = true;
+                                                                        }
+                                                                      }
+                                                                      if (valid1) {
+                                                                        var valid1 = true;
+                                                                        for (const key2 in data) {
+                                                                          if (pattern35.test(key2)) {
+                                                                            let data32 = data[key2];
+                                                                            const _errs65 = errors;
+                                                                            if (errors === _errs65) {
+                                                                              if (typeof data32 === 'string') {
+                                                                                if (!pattern36.test(data32)) {
+                                                                                  validate172.errors = [
+                                                                                    {
+                                                                                      instancePath:
+                                                                                        instancePath +
+                                                                                        '/' +
+                                                                                        key2
+                                                                                          .replace(/~/g, '~0')
+                                                                                          .replace(/\//g, '~1'),
+                                                                                      schemaPath:
+                                                                                        '#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern',
+                                                                                      keyword: 'pattern',
+                                                                                      params: {
+                                                                                        pattern:
+                                                                                          '^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$',
+                                                                                      },
+                                                                                      message:
+                                                                                        'must match pattern "' +
+                                                                                        '^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$' +
+                                                                                        '"',
+                                                                                    },
+                                                                                  ];
+                                                                                  return false;
+                                                                                }
+                                                                              } else {
+                                                                                validate172.errors = [
+                                                                                  {
+                                                                                    instancePath:
+                                                                                      instancePath +
+                                                                                      '/' +
+                                                                                      key2
+                                                                                        .replace(/~/g, '~0')
+                                                                                        .replace(/\//g, '~1'),
+                                                                                    schemaPath:
+                                                                                      '#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/type',
+                                                                                    keyword: 'type',
+                                                                                    params: { type: 'string' },
+                                                                                    message: 'must be string',
+                                                                                  },
+                                                                                ];
+                                                                                return false;
+                                                                              }
+                                                                            }
+                                                                            var valid1 = _errs65 === errors;
+                                                                            props0[key2] = true;
+                                                                          }
+                                                                        }
+                                                                        if (valid1) {
+                                                                          var valid1 = true;
+                                                                          for (const key3 in data) {
+                                                                            if (pattern37.test(key3)) {
+                                                                              let data33 = data[key3];
+                                                                              const _errs67 = errors;
+                                                                              if (errors === _errs67) {
+                                                                                if (typeof data33 === 'string') {
+                                                                                  if (!pattern38.test(data33)) {
+                                                                                    validate172.errors = [
+                                                                                      {
+                                                                                        instancePath:
+                                                                                          instancePath +
+                                                                                          '/' +
+                                                                                          key3
+                                                                                            .replace(/~/g, '~0')
+                                                                                            .replace(/\//g, '~1'),
+                                                                                        schemaPath:
+                                                                                          '#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern',
+                                                                                        keyword: 'pattern',
+                                                                                        params: {
+                                                                                          pattern:
+                                                                                            '^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$',
+                                                                                        },
+                                                                                        message:
+                                                                                          'must match pattern "' +
+                                                                                          '^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$' +
+                                                                                          '"',
+                                                                                      },
+                                                                                    ];
+                                                                                    return false;
+                                                                                  }
+                                                                                } else {
+                                                                                  validate172.errors = [
+                                                                                    {
+                                                                                      instancePath:
+                                                                                        instancePath +
+                                                                                        '/' +
+                                                                                        key3
+                                                                                          .replace(/~/g, '~0')
+                                                                                          .replace(/\//g, '~1'),
+                                                                                      schemaPath:
+                                                                                        '#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/type',
+                                                                                      keyword: 'type',
+                                                                                      params: { type: 'string' },
+                                                                                      message: 'must be string',
+                                                                                    },
+                                                                                  ];
+                                                                                  return false;
+                                                                                }
+                                                                              }
+                                                                              var valid1 = _errs67 === errors;
+                                                                              props0[key3] = true;
+                                                                            }
+                                                                          }
+                                                                        }
+                                                                      }
+                                                                    }
+                                                                  }
+                                                                }
+                                                              }
+                                                            }
+                                                          }
+                                                        }
+                                                      }
+                                                    }
+                                                  }
+                                                }
+                                              }
+                                            }
+                                          }
+                                        }
+                                      }
+                                    }
+                                  }
+                                }
+                              }
+                            }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    } else {
+      validate172.errors = [
+        { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
+      ];
+      return false;
+    }
+  }
+  validate172.errors = vErrors;
+  evaluated0.props = props0;
+  return errors === 0;
+}
+validate172.evaluated = { dynamicProps: true, dynamicItems: false };
+
+export const validatePolicyData = validate173;
+const schema73 = {
   type: 'object',
   additionalProperties: false,
   required: ['subjects'],
   properties: { subjects: { type: 'object', additionalProperties: { $ref: 'SubjectRules' } } },
   $id: 'PolicyData',
 };
-const schema58 = {
+const schema74 = {
   type: 'object',
   additionalProperties: false,
   required: ['enforce'],
@@ -12281,7 +17100,7 @@ const schema58 = {
   },
   $id: 'SubjectRules',
 };
-const schema59 = {
+const schema75 = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -12296,7 +17115,7 @@ const schema59 = {
   },
   $id: 'RuleSet',
 };
-const schema60 = {
+const schema76 = {
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'exact', 'prefixes'],
@@ -12307,16 +17126,16 @@ const schema60 = {
   },
   $id: 'ModelRules',
 };
-const schema61 = { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 }, $id: 'RuleIds' };
+const schema77 = { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 }, $id: 'RuleIds' };
 
-function validate135(
+function validate177(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="RuleIds" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate135.evaluated;
+  const evaluated0 = validate177.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -12326,7 +17145,7 @@ function validate135(
   if (errors === 0) {
     if (Array.isArray(data)) {
       if (data.length < 1) {
-        validate135.errors = [
+        validate177.errors = [
           {
             instancePath,
             schemaPath: '#/minItems',
@@ -12345,7 +17164,7 @@ function validate135(
           if (errors === _errs1) {
             if (typeof data0 === 'string') {
               if (func2(data0) < 1) {
-                validate135.errors = [
+                validate177.errors = [
                   {
                     instancePath: instancePath + '/' + i0,
                     schemaPath: '#/items/minLength',
@@ -12357,7 +17176,7 @@ function validate135(
                 return false;
               }
             } else {
-              validate135.errors = [
+              validate177.errors = [
                 {
                   instancePath: instancePath + '/' + i0,
                   schemaPath: '#/items/type',
@@ -12376,18 +17195,18 @@ function validate135(
         }
       }
     } else {
-      validate135.errors = [
+      validate177.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'array' }, message: 'must be array' },
       ];
       return false;
     }
   }
-  validate135.errors = vErrors;
+  validate177.errors = vErrors;
   return errors === 0;
 }
-validate135.evaluated = { items: true, dynamicProps: false, dynamicItems: false };
+validate177.evaluated = { items: true, dynamicProps: false, dynamicItems: false };
 
-const schema62 = {
+const schema78 = {
   type: 'object',
   additionalProperties: false,
   required: ['prefix', 'rules'],
@@ -12395,14 +17214,14 @@ const schema62 = {
   $id: 'PrefixEntry',
 };
 
-function validate138(
+function validate180(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PrefixEntry" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate138.evaluated;
+  const evaluated0 = validate180.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -12413,7 +17232,7 @@ function validate138(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if ((data.prefix === undefined && (missing0 = 'prefix')) || (data.rules === undefined && (missing0 = 'rules'))) {
-        validate138.errors = [
+        validate180.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -12427,7 +17246,7 @@ function validate138(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'prefix' || key0 === 'rules')) {
-            validate138.errors = [
+            validate180.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -12444,7 +17263,7 @@ function validate138(
           if (data.prefix !== undefined) {
             const _errs2 = errors;
             if (typeof data.prefix !== 'string') {
-              validate138.errors = [
+              validate180.errors = [
                 {
                   instancePath: instancePath + '/prefix',
                   schemaPath: '#/properties/prefix/type',
@@ -12463,7 +17282,7 @@ function validate138(
             if (data.rules !== undefined) {
               const _errs4 = errors;
               if (
-                !validate135(data.rules, {
+                !validate177(data.rules, {
                   instancePath: instancePath + '/rules',
                   parentData: data,
                   parentDataProperty: 'rules',
@@ -12471,7 +17290,7 @@ function validate138(
                   dynamicAnchors,
                 })
               ) {
-                vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
+                vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
                 errors = vErrors.length;
               }
               var valid0 = _errs4 === errors;
@@ -12482,25 +17301,25 @@ function validate138(
         }
       }
     } else {
-      validate138.errors = [
+      validate180.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate138.errors = vErrors;
+  validate180.errors = vErrors;
   return errors === 0;
 }
-validate138.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate180.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate134(
+function validate176(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ModelRules" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate134.evaluated;
+  const evaluated0 = validate176.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -12515,7 +17334,7 @@ function validate134(
         (data.exact === undefined && (missing0 = 'exact')) ||
         (data.prefixes === undefined && (missing0 = 'prefixes'))
       ) {
-        validate134.errors = [
+        validate176.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -12529,7 +17348,7 @@ function validate134(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'rules' || key0 === 'exact' || key0 === 'prefixes')) {
-            validate134.errors = [
+            validate176.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -12546,7 +17365,7 @@ function validate134(
           if (data.rules !== undefined) {
             const _errs2 = errors;
             if (
-              !validate135(data.rules, {
+              !validate177(data.rules, {
                 instancePath: instancePath + '/rules',
                 parentData: data,
                 parentDataProperty: 'rules',
@@ -12554,7 +17373,7 @@ function validate134(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
+              vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs2 === errors;
@@ -12570,7 +17389,7 @@ function validate134(
                   for (const key1 in data1) {
                     const _errs6 = errors;
                     if (
-                      !validate135(data1[key1], {
+                      !validate177(data1[key1], {
                         instancePath: instancePath + '/exact/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
                         parentData: data1,
                         parentDataProperty: key1,
@@ -12578,7 +17397,7 @@ function validate134(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
+                      vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs6 === errors;
@@ -12587,7 +17406,7 @@ function validate134(
                     }
                   }
                 } else {
-                  validate134.errors = [
+                  validate176.errors = [
                     {
                       instancePath: instancePath + '/exact',
                       schemaPath: '#/properties/exact/type',
@@ -12612,7 +17431,7 @@ function validate134(
                     for (const key2 in data3) {
                       const _errs10 = errors;
                       if (
-                        !validate138(data3[key2], {
+                        !validate180(data3[key2], {
                           instancePath: instancePath + '/prefixes/' + key2.replace(/~/g, '~0').replace(/\//g, '~1'),
                           parentData: data3,
                           parentDataProperty: key2,
@@ -12620,7 +17439,7 @@ function validate134(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate138.errors : vErrors.concat(validate138.errors);
+                        vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
                         errors = vErrors.length;
                       }
                       var valid2 = _errs10 === errors;
@@ -12629,7 +17448,7 @@ function validate134(
                       }
                     }
                   } else {
-                    validate134.errors = [
+                    validate176.errors = [
                       {
                         instancePath: instancePath + '/prefixes',
                         schemaPath: '#/properties/prefixes/type',
@@ -12650,18 +17469,18 @@ function validate134(
         }
       }
     } else {
-      validate134.errors = [
+      validate176.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate134.errors = vErrors;
+  validate176.errors = vErrors;
   return errors === 0;
 }
-validate134.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate176.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema63 = {
+const schema79 = {
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'exact'],
@@ -12669,14 +17488,14 @@ const schema63 = {
   $id: 'ProviderRules',
 };
 
-function validate143(
+function validate185(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="ProviderRules" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate143.evaluated;
+  const evaluated0 = validate185.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -12687,7 +17506,7 @@ function validate143(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if ((data.rules === undefined && (missing0 = 'rules')) || (data.exact === undefined && (missing0 = 'exact'))) {
-        validate143.errors = [
+        validate185.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -12701,7 +17520,7 @@ function validate143(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'rules' || key0 === 'exact')) {
-            validate143.errors = [
+            validate185.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -12718,7 +17537,7 @@ function validate143(
           if (data.rules !== undefined) {
             const _errs2 = errors;
             if (
-              !validate135(data.rules, {
+              !validate177(data.rules, {
                 instancePath: instancePath + '/rules',
                 parentData: data,
                 parentDataProperty: 'rules',
@@ -12726,7 +17545,7 @@ function validate143(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
+              vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs2 === errors;
@@ -12742,7 +17561,7 @@ function validate143(
                   for (const key1 in data1) {
                     const _errs6 = errors;
                     if (
-                      !validate135(data1[key1], {
+                      !validate177(data1[key1], {
                         instancePath: instancePath + '/exact/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
                         parentData: data1,
                         parentDataProperty: key1,
@@ -12750,7 +17569,7 @@ function validate143(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
+                      vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs6 === errors;
@@ -12759,7 +17578,7 @@ function validate143(
                     }
                   }
                 } else {
-                  validate143.errors = [
+                  validate185.errors = [
                     {
                       instancePath: instancePath + '/exact',
                       schemaPath: '#/properties/exact/type',
@@ -12779,18 +17598,18 @@ function validate143(
         }
       }
     } else {
-      validate143.errors = [
+      validate185.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate143.errors = vErrors;
+  validate185.errors = vErrors;
   return errors === 0;
 }
-validate143.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate185.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema64 = {
+const schema80 = {
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'conditions'],
@@ -12800,7 +17619,7 @@ const schema64 = {
   },
   $id: 'PricingRules',
 };
-const schema65 = {
+const schema81 = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -12811,14 +17630,14 @@ const schema65 = {
   $id: 'PricingCondition',
 };
 
-function validate150(
+function validate192(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PricingCondition" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate150.evaluated;
+  const evaluated0 = validate192.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -12830,7 +17649,7 @@ function validate150(
       const _errs1 = errors;
       for (const key0 in data) {
         if (!(key0 === 'pricing_type' || key0 === 'max_input_price' || key0 === 'max_output_price')) {
-          validate150.errors = [
+          validate192.errors = [
             {
               instancePath,
               schemaPath: '#/additionalProperties',
@@ -12848,7 +17667,7 @@ function validate150(
           let data0 = data.pricing_type;
           const _errs2 = errors;
           if (typeof data0 !== 'string') {
-            validate150.errors = [
+            validate192.errors = [
               {
                 instancePath: instancePath + '/pricing_type',
                 schemaPath: '#/properties/pricing_type/type',
@@ -12860,12 +17679,12 @@ function validate150(
             return false;
           }
           if (!(data0 === 'free' || data0 === 'paid')) {
-            validate150.errors = [
+            validate192.errors = [
               {
                 instancePath: instancePath + '/pricing_type',
                 schemaPath: '#/properties/pricing_type/enum',
                 keyword: 'enum',
-                params: { allowedValues: schema65.properties.pricing_type.enum },
+                params: { allowedValues: schema81.properties.pricing_type.enum },
                 message: 'must be equal to one of the allowed values',
               },
             ];
@@ -12880,7 +17699,7 @@ function validate150(
             let data1 = data.max_input_price;
             const _errs4 = errors;
             if (!(typeof data1 == 'number' && !(data1 % 1) && !isNaN(data1) && isFinite(data1))) {
-              validate150.errors = [
+              validate192.errors = [
                 {
                   instancePath: instancePath + '/max_input_price',
                   schemaPath: '#/properties/max_input_price/type',
@@ -12894,7 +17713,7 @@ function validate150(
             if (errors === _errs4) {
               if (typeof data1 == 'number' && isFinite(data1)) {
                 if (data1 < 0 || isNaN(data1)) {
-                  validate150.errors = [
+                  validate192.errors = [
                     {
                       instancePath: instancePath + '/max_input_price',
                       schemaPath: '#/properties/max_input_price/minimum',
@@ -12916,7 +17735,7 @@ function validate150(
               let data2 = data.max_output_price;
               const _errs6 = errors;
               if (!(typeof data2 == 'number' && !(data2 % 1) && !isNaN(data2) && isFinite(data2))) {
-                validate150.errors = [
+                validate192.errors = [
                   {
                     instancePath: instancePath + '/max_output_price',
                     schemaPath: '#/properties/max_output_price/type',
@@ -12930,7 +17749,7 @@ function validate150(
               if (errors === _errs6) {
                 if (typeof data2 == 'number' && isFinite(data2)) {
                   if (data2 < 0 || isNaN(data2)) {
-                    validate150.errors = [
+                    validate192.errors = [
                       {
                         instancePath: instancePath + '/max_output_price',
                         schemaPath: '#/properties/max_output_price/minimum',
@@ -12951,25 +17770,25 @@ function validate150(
         }
       }
     } else {
-      validate150.errors = [
+      validate192.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate150.errors = vErrors;
+  validate192.errors = vErrors;
   return errors === 0;
 }
-validate150.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate192.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate148(
+function validate190(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PricingRules" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate148.evaluated;
+  const evaluated0 = validate190.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -12983,7 +17802,7 @@ function validate148(
         (data.rules === undefined && (missing0 = 'rules')) ||
         (data.conditions === undefined && (missing0 = 'conditions'))
       ) {
-        validate148.errors = [
+        validate190.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -12997,7 +17816,7 @@ function validate148(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'rules' || key0 === 'conditions')) {
-            validate148.errors = [
+            validate190.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -13014,7 +17833,7 @@ function validate148(
           if (data.rules !== undefined) {
             const _errs2 = errors;
             if (
-              !validate135(data.rules, {
+              !validate177(data.rules, {
                 instancePath: instancePath + '/rules',
                 parentData: data,
                 parentDataProperty: 'rules',
@@ -13022,7 +17841,7 @@ function validate148(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
+              vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs2 === errors;
@@ -13038,7 +17857,7 @@ function validate148(
                   for (const key1 in data1) {
                     const _errs6 = errors;
                     if (
-                      !validate150(data1[key1], {
+                      !validate192(data1[key1], {
                         instancePath: instancePath + '/conditions/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
                         parentData: data1,
                         parentDataProperty: key1,
@@ -13046,7 +17865,7 @@ function validate148(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate150.errors : vErrors.concat(validate150.errors);
+                      vErrors = vErrors === null ? validate192.errors : vErrors.concat(validate192.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs6 === errors;
@@ -13055,7 +17874,7 @@ function validate148(
                     }
                   }
                 } else {
-                  validate148.errors = [
+                  validate190.errors = [
                     {
                       instancePath: instancePath + '/conditions',
                       schemaPath: '#/properties/conditions/type',
@@ -13075,18 +17894,18 @@ function validate148(
         }
       }
     } else {
-      validate148.errors = [
+      validate190.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate148.errors = vErrors;
+  validate190.errors = vErrors;
   return errors === 0;
 }
-validate148.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate190.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema66 = {
+const schema82 = {
   type: 'object',
   additionalProperties: false,
   required: ['rules', 'ranges'],
@@ -13094,14 +17913,14 @@ const schema66 = {
   $id: 'IpRules',
 };
 
-function validate154(
+function validate196(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="IpRules" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate154.evaluated;
+  const evaluated0 = validate196.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -13112,7 +17931,7 @@ function validate154(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if ((data.rules === undefined && (missing0 = 'rules')) || (data.ranges === undefined && (missing0 = 'ranges'))) {
-        validate154.errors = [
+        validate196.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -13126,7 +17945,7 @@ function validate154(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'rules' || key0 === 'ranges')) {
-            validate154.errors = [
+            validate196.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -13143,7 +17962,7 @@ function validate154(
           if (data.rules !== undefined) {
             const _errs2 = errors;
             if (
-              !validate135(data.rules, {
+              !validate177(data.rules, {
                 instancePath: instancePath + '/rules',
                 parentData: data,
                 parentDataProperty: 'rules',
@@ -13151,7 +17970,7 @@ function validate154(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
+              vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs2 === errors;
@@ -13167,7 +17986,7 @@ function validate154(
                   for (const key1 in data1) {
                     const _errs6 = errors;
                     if (
-                      !validate135(data1[key1], {
+                      !validate177(data1[key1], {
                         instancePath: instancePath + '/ranges/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
                         parentData: data1,
                         parentDataProperty: key1,
@@ -13175,7 +17994,7 @@ function validate154(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
+                      vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
                       errors = vErrors.length;
                     }
                     var valid1 = _errs6 === errors;
@@ -13184,7 +18003,7 @@ function validate154(
                     }
                   }
                 } else {
-                  validate154.errors = [
+                  validate196.errors = [
                     {
                       instancePath: instancePath + '/ranges',
                       schemaPath: '#/properties/ranges/type',
@@ -13204,25 +18023,25 @@ function validate154(
         }
       }
     } else {
-      validate154.errors = [
+      validate196.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate154.errors = vErrors;
+  validate196.errors = vErrors;
   return errors === 0;
 }
-validate154.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate196.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate133(
+function validate175(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="RuleSet" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate133.evaluated;
+  const evaluated0 = validate175.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -13245,7 +18064,7 @@ function validate133(
             key0 === 'deny_ip_cidrs'
           )
         ) {
-          validate133.errors = [
+          validate175.errors = [
             {
               instancePath,
               schemaPath: '#/additionalProperties',
@@ -13262,7 +18081,7 @@ function validate133(
         if (data.allow_models !== undefined) {
           const _errs2 = errors;
           if (
-            !validate134(data.allow_models, {
+            !validate176(data.allow_models, {
               instancePath: instancePath + '/allow_models',
               parentData: data,
               parentDataProperty: 'allow_models',
@@ -13270,7 +18089,7 @@ function validate133(
               dynamicAnchors,
             })
           ) {
-            vErrors = vErrors === null ? validate134.errors : vErrors.concat(validate134.errors);
+            vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
             errors = vErrors.length;
           }
           var valid0 = _errs2 === errors;
@@ -13281,7 +18100,7 @@ function validate133(
           if (data.deny_models !== undefined) {
             const _errs3 = errors;
             if (
-              !validate134(data.deny_models, {
+              !validate176(data.deny_models, {
                 instancePath: instancePath + '/deny_models',
                 parentData: data,
                 parentDataProperty: 'deny_models',
@@ -13289,7 +18108,7 @@ function validate133(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate134.errors : vErrors.concat(validate134.errors);
+              vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs3 === errors;
@@ -13300,7 +18119,7 @@ function validate133(
             if (data.allow_providers !== undefined) {
               const _errs4 = errors;
               if (
-                !validate143(data.allow_providers, {
+                !validate185(data.allow_providers, {
                   instancePath: instancePath + '/allow_providers',
                   parentData: data,
                   parentDataProperty: 'allow_providers',
@@ -13308,7 +18127,7 @@ function validate133(
                   dynamicAnchors,
                 })
               ) {
-                vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+                vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
                 errors = vErrors.length;
               }
               var valid0 = _errs4 === errors;
@@ -13319,7 +18138,7 @@ function validate133(
               if (data.deny_providers !== undefined) {
                 const _errs5 = errors;
                 if (
-                  !validate143(data.deny_providers, {
+                  !validate185(data.deny_providers, {
                     instancePath: instancePath + '/deny_providers',
                     parentData: data,
                     parentDataProperty: 'deny_providers',
@@ -13327,7 +18146,7 @@ function validate133(
                     dynamicAnchors,
                   })
                 ) {
-                  vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+                  vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
                   errors = vErrors.length;
                 }
                 var valid0 = _errs5 === errors;
@@ -13338,7 +18157,7 @@ function validate133(
                 if (data.allow_pricing !== undefined) {
                   const _errs6 = errors;
                   if (
-                    !validate148(data.allow_pricing, {
+                    !validate190(data.allow_pricing, {
                       instancePath: instancePath + '/allow_pricing',
                       parentData: data,
                       parentDataProperty: 'allow_pricing',
@@ -13346,7 +18165,7 @@ function validate133(
                       dynamicAnchors,
                     })
                   ) {
-                    vErrors = vErrors === null ? validate148.errors : vErrors.concat(validate148.errors);
+                    vErrors = vErrors === null ? validate190.errors : vErrors.concat(validate190.errors);
                     errors = vErrors.length;
                   }
                   var valid0 = _errs6 === errors;
@@ -13357,7 +18176,7 @@ function validate133(
                   if (data.deny_pricing !== undefined) {
                     const _errs7 = errors;
                     if (
-                      !validate148(data.deny_pricing, {
+                      !validate190(data.deny_pricing, {
                         instancePath: instancePath + '/deny_pricing',
                         parentData: data,
                         parentDataProperty: 'deny_pricing',
@@ -13365,7 +18184,7 @@ function validate133(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate148.errors : vErrors.concat(validate148.errors);
+                      vErrors = vErrors === null ? validate190.errors : vErrors.concat(validate190.errors);
                       errors = vErrors.length;
                     }
                     var valid0 = _errs7 === errors;
@@ -13376,7 +18195,7 @@ function validate133(
                     if (data.allow_ip_cidrs !== undefined) {
                       const _errs8 = errors;
                       if (
-                        !validate154(data.allow_ip_cidrs, {
+                        !validate196(data.allow_ip_cidrs, {
                           instancePath: instancePath + '/allow_ip_cidrs',
                           parentData: data,
                           parentDataProperty: 'allow_ip_cidrs',
@@ -13384,7 +18203,7 @@ function validate133(
                           dynamicAnchors,
                         })
                       ) {
-                        vErrors = vErrors === null ? validate154.errors : vErrors.concat(validate154.errors);
+                        vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
                         errors = vErrors.length;
                       }
                       var valid0 = _errs8 === errors;
@@ -13395,7 +18214,7 @@ function validate133(
                       if (data.deny_ip_cidrs !== undefined) {
                         const _errs9 = errors;
                         if (
-                          !validate154(data.deny_ip_cidrs, {
+                          !validate196(data.deny_ip_cidrs, {
                             instancePath: instancePath + '/deny_ip_cidrs',
                             parentData: data,
                             parentDataProperty: 'deny_ip_cidrs',
@@ -13403,7 +18222,7 @@ function validate133(
                             dynamicAnchors,
                           })
                         ) {
-                          vErrors = vErrors === null ? validate154.errors : vErrors.concat(validate154.errors);
+                          vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
                           errors = vErrors.length;
                         }
                         var valid0 = _errs9 === errors;
@@ -13419,25 +18238,25 @@ function validate133(
         }
       }
     } else {
-      validate133.errors = [
+      validate175.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate133.errors = vErrors;
+  validate175.errors = vErrors;
   return errors === 0;
 }
-validate133.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate175.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate132(
+function validate174(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="SubjectRules" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate132.evaluated;
+  const evaluated0 = validate174.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -13448,7 +18267,7 @@ function validate132(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.enforce === undefined && (missing0 = 'enforce')) {
-        validate132.errors = [
+        validate174.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -13462,7 +18281,7 @@ function validate132(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'enforce' || key0 === 'shadow' || key0 === 'report_rules')) {
-            validate132.errors = [
+            validate174.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -13479,7 +18298,7 @@ function validate132(
           if (data.enforce !== undefined) {
             const _errs2 = errors;
             if (
-              !validate133(data.enforce, {
+              !validate175(data.enforce, {
                 instancePath: instancePath + '/enforce',
                 parentData: data,
                 parentDataProperty: 'enforce',
@@ -13487,7 +18306,7 @@ function validate132(
                 dynamicAnchors,
               })
             ) {
-              vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
+              vErrors = vErrors === null ? validate175.errors : vErrors.concat(validate175.errors);
               errors = vErrors.length;
             }
             var valid0 = _errs2 === errors;
@@ -13498,7 +18317,7 @@ function validate132(
             if (data.shadow !== undefined) {
               const _errs3 = errors;
               if (
-                !validate133(data.shadow, {
+                !validate175(data.shadow, {
                   instancePath: instancePath + '/shadow',
                   parentData: data,
                   parentDataProperty: 'shadow',
@@ -13506,7 +18325,7 @@ function validate132(
                   dynamicAnchors,
                 })
               ) {
-                vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
+                vErrors = vErrors === null ? validate175.errors : vErrors.concat(validate175.errors);
                 errors = vErrors.length;
               }
               var valid0 = _errs3 === errors;
@@ -13522,7 +18341,7 @@ function validate132(
                     for (const key1 in data2) {
                       const _errs7 = errors;
                       if (true !== data2[key1]) {
-                        validate132.errors = [
+                        validate174.errors = [
                           {
                             instancePath:
                               instancePath + '/report_rules/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
@@ -13540,7 +18359,7 @@ function validate132(
                       }
                     }
                   } else {
-                    validate132.errors = [
+                    validate174.errors = [
                       {
                         instancePath: instancePath + '/report_rules',
                         schemaPath: '#/properties/report_rules/type',
@@ -13561,25 +18380,25 @@ function validate132(
         }
       }
     } else {
-      validate132.errors = [
+      validate174.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate132.errors = vErrors;
+  validate174.errors = vErrors;
   return errors === 0;
 }
-validate132.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate174.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate131(
+function validate173(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyData" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate131.evaluated;
+  const evaluated0 = validate173.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -13590,7 +18409,7 @@ function validate131(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if (data.subjects === undefined && (missing0 = 'subjects')) {
-        validate131.errors = [
+        validate173.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -13604,7 +18423,7 @@ function validate131(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'subjects')) {
-            validate131.errors = [
+            validate173.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -13626,7 +18445,7 @@ function validate131(
                 for (const key1 in data0) {
                   const _errs5 = errors;
                   if (
-                    !validate132(data0[key1], {
+                    !validate174(data0[key1], {
                       instancePath: instancePath + '/subjects/' + key1.replace(/~/g, '~0').replace(/\//g, '~1'),
                       parentData: data0,
                       parentDataProperty: key1,
@@ -13634,7 +18453,7 @@ function validate131(
                       dynamicAnchors,
                     })
                   ) {
-                    vErrors = vErrors === null ? validate132.errors : vErrors.concat(validate132.errors);
+                    vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
                     errors = vErrors.length;
                   }
                   var valid1 = _errs5 === errors;
@@ -13643,7 +18462,7 @@ function validate131(
                   }
                 }
               } else {
-                validate131.errors = [
+                validate173.errors = [
                   {
                     instancePath: instancePath + '/subjects',
                     schemaPath: '#/properties/subjects/type',
@@ -13659,37 +18478,37 @@ function validate131(
         }
       }
     } else {
-      validate131.errors = [
+      validate173.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate131.errors = vErrors;
+  validate173.errors = vErrors;
   return errors === 0;
 }
-validate131.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate173.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-export const validateSubjectRules = validate132;
+export const validateSubjectRules = validate174;
 
-export const validateRuleSet = validate133;
+export const validateRuleSet = validate175;
 
-export const validateRuleIds = validate135;
+export const validateRuleIds = validate177;
 
-export const validateModelRules = validate134;
+export const validateModelRules = validate176;
 
-export const validatePrefixEntry = validate138;
+export const validatePrefixEntry = validate180;
 
-export const validateProviderRules = validate143;
+export const validateProviderRules = validate185;
 
-export const validatePricingRules = validate148;
+export const validatePricingRules = validate190;
 
-export const validatePricingCondition = validate150;
+export const validatePricingCondition = validate192;
 
-export const validateIpRules = validate154;
+export const validateIpRules = validate196;
 
-export const validatePolicyDecision = validate162;
-const schema67 = {
+export const validatePolicyDecision = validate204;
+const schema83 = {
   type: 'object',
   additionalProperties: false,
   required: ['permitted', 'violations'],
@@ -13700,7 +18519,7 @@ const schema67 = {
   },
   $id: 'PolicyDecision',
 };
-const schema68 = {
+const schema84 = {
   type: 'object',
   additionalProperties: false,
   required: ['scope', 'kind', 'effect', 'ruleIds', 'values'],
@@ -13715,14 +18534,14 @@ const schema68 = {
   $id: 'PolicyViolation',
 };
 
-function validate163(
+function validate205(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyViolation" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate163.evaluated;
+  const evaluated0 = validate205.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -13739,7 +18558,7 @@ function validate163(
         (data.ruleIds === undefined && (missing0 = 'ruleIds')) ||
         (data.values === undefined && (missing0 = 'values'))
       ) {
-        validate163.errors = [
+        validate205.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -13762,7 +18581,7 @@ function validate163(
               key0 === 'values'
             )
           ) {
-            validate163.errors = [
+            validate205.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -13780,7 +18599,7 @@ function validate163(
             let data0 = data.scope;
             const _errs2 = errors;
             if (typeof data0 !== 'string') {
-              validate163.errors = [
+              validate205.errors = [
                 {
                   instancePath: instancePath + '/scope',
                   schemaPath: '#/properties/scope/type',
@@ -13792,12 +18611,12 @@ function validate163(
               return false;
             }
             if (!(data0 === 'organization' || data0 === 'member' || data0 === 'key')) {
-              validate163.errors = [
+              validate205.errors = [
                 {
                   instancePath: instancePath + '/scope',
                   schemaPath: '#/properties/scope/enum',
                   keyword: 'enum',
-                  params: { allowedValues: schema68.properties.scope.enum },
+                  params: { allowedValues: schema84.properties.scope.enum },
                   message: 'must be equal to one of the allowed values',
                 },
               ];
@@ -13812,7 +18631,7 @@ function validate163(
               let data1 = data.kind;
               const _errs4 = errors;
               if (typeof data1 !== 'string') {
-                validate163.errors = [
+                validate205.errors = [
                   {
                     instancePath: instancePath + '/kind',
                     schemaPath: '#/properties/kind/type',
@@ -13824,12 +18643,12 @@ function validate163(
                 return false;
               }
               if (!(data1 === 'models' || data1 === 'providers' || data1 === 'pricing' || data1 === 'ip_cidrs')) {
-                validate163.errors = [
+                validate205.errors = [
                   {
                     instancePath: instancePath + '/kind',
                     schemaPath: '#/properties/kind/enum',
                     keyword: 'enum',
-                    params: { allowedValues: schema68.properties.kind.enum },
+                    params: { allowedValues: schema84.properties.kind.enum },
                     message: 'must be equal to one of the allowed values',
                   },
                 ];
@@ -13844,7 +18663,7 @@ function validate163(
                 let data2 = data.effect;
                 const _errs6 = errors;
                 if (typeof data2 !== 'string') {
-                  validate163.errors = [
+                  validate205.errors = [
                     {
                       instancePath: instancePath + '/effect',
                       schemaPath: '#/properties/effect/type',
@@ -13856,12 +18675,12 @@ function validate163(
                   return false;
                 }
                 if (!(data2 === 'allow' || data2 === 'deny')) {
-                  validate163.errors = [
+                  validate205.errors = [
                     {
                       instancePath: instancePath + '/effect',
                       schemaPath: '#/properties/effect/enum',
                       keyword: 'enum',
-                      params: { allowedValues: schema68.properties.effect.enum },
+                      params: { allowedValues: schema84.properties.effect.enum },
                       message: 'must be equal to one of the allowed values',
                     },
                   ];
@@ -13875,7 +18694,7 @@ function validate163(
                 if (data.candidate !== undefined) {
                   const _errs8 = errors;
                   if (typeof data.candidate !== 'string') {
-                    validate163.errors = [
+                    validate205.errors = [
                       {
                         instancePath: instancePath + '/candidate',
                         schemaPath: '#/properties/candidate/type',
@@ -13897,7 +18716,7 @@ function validate163(
                     if (errors === _errs10) {
                       if (Array.isArray(data4)) {
                         if (data4.length < 1) {
-                          validate163.errors = [
+                          validate205.errors = [
                             {
                               instancePath: instancePath + '/ruleIds',
                               schemaPath: '#/properties/ruleIds/minItems',
@@ -13913,7 +18732,7 @@ function validate163(
                           for (let i0 = 0; i0 < len0; i0++) {
                             const _errs12 = errors;
                             if (typeof data4[i0] !== 'string') {
-                              validate163.errors = [
+                              validate205.errors = [
                                 {
                                   instancePath: instancePath + '/ruleIds/' + i0,
                                   schemaPath: '#/properties/ruleIds/items/type',
@@ -13931,7 +18750,7 @@ function validate163(
                           }
                         }
                       } else {
-                        validate163.errors = [
+                        validate205.errors = [
                           {
                             instancePath: instancePath + '/ruleIds',
                             schemaPath: '#/properties/ruleIds/type',
@@ -13954,7 +18773,7 @@ function validate163(
                       if (errors === _errs14) {
                         if (Array.isArray(data6)) {
                           if (data6.length < 1) {
-                            validate163.errors = [
+                            validate205.errors = [
                               {
                                 instancePath: instancePath + '/values',
                                 schemaPath: '#/properties/values/minItems',
@@ -13970,7 +18789,7 @@ function validate163(
                             for (let i1 = 0; i1 < len1; i1++) {
                               const _errs16 = errors;
                               if (typeof data6[i1] !== 'string') {
-                                validate163.errors = [
+                                validate205.errors = [
                                   {
                                     instancePath: instancePath + '/values/' + i1,
                                     schemaPath: '#/properties/values/items/type',
@@ -13988,7 +18807,7 @@ function validate163(
                             }
                           }
                         } else {
-                          validate163.errors = [
+                          validate205.errors = [
                             {
                               instancePath: instancePath + '/values',
                               schemaPath: '#/properties/values/type',
@@ -14012,18 +18831,18 @@ function validate163(
         }
       }
     } else {
-      validate163.errors = [
+      validate205.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate163.errors = vErrors;
+  validate205.errors = vErrors;
   return errors === 0;
 }
-validate163.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate205.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema69 = {
+const schema85 = {
   type: 'object',
   additionalProperties: false,
   required: ['permitted', 'would_deny', 'would_allow'],
@@ -14035,14 +18854,14 @@ const schema69 = {
   $id: 'PolicyShadow',
 };
 
-function validate165(
+function validate207(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyShadow" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate165.evaluated;
+  const evaluated0 = validate207.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -14057,7 +18876,7 @@ function validate165(
         (data.would_deny === undefined && (missing0 = 'would_deny')) ||
         (data.would_allow === undefined && (missing0 = 'would_allow'))
       ) {
-        validate165.errors = [
+        validate207.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -14071,7 +18890,7 @@ function validate165(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'permitted' || key0 === 'would_deny' || key0 === 'would_allow')) {
-            validate165.errors = [
+            validate207.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -14095,7 +18914,7 @@ function validate165(
                 for (let i0 = 0; i0 < len0; i0++) {
                   const _errs4 = errors;
                   if (typeof data0[i0] !== 'string') {
-                    validate165.errors = [
+                    validate207.errors = [
                       {
                         instancePath: instancePath + '/permitted/' + i0,
                         schemaPath: '#/properties/permitted/items/type',
@@ -14112,7 +18931,7 @@ function validate165(
                   }
                 }
               } else {
-                validate165.errors = [
+                validate207.errors = [
                   {
                     instancePath: instancePath + '/permitted',
                     schemaPath: '#/properties/permitted/type',
@@ -14139,7 +18958,7 @@ function validate165(
                   for (let i1 = 0; i1 < len1; i1++) {
                     const _errs8 = errors;
                     if (typeof data2[i1] !== 'string') {
-                      validate165.errors = [
+                      validate207.errors = [
                         {
                           instancePath: instancePath + '/would_deny/' + i1,
                           schemaPath: '#/properties/would_deny/items/type',
@@ -14156,7 +18975,7 @@ function validate165(
                     }
                   }
                 } else {
-                  validate165.errors = [
+                  validate207.errors = [
                     {
                       instancePath: instancePath + '/would_deny',
                       schemaPath: '#/properties/would_deny/type',
@@ -14183,7 +19002,7 @@ function validate165(
                     for (let i2 = 0; i2 < len2; i2++) {
                       const _errs12 = errors;
                       if (typeof data4[i2] !== 'string') {
-                        validate165.errors = [
+                        validate207.errors = [
                           {
                             instancePath: instancePath + '/would_allow/' + i2,
                             schemaPath: '#/properties/would_allow/items/type',
@@ -14200,7 +19019,7 @@ function validate165(
                       }
                     }
                   } else {
-                    validate165.errors = [
+                    validate207.errors = [
                       {
                         instancePath: instancePath + '/would_allow',
                         schemaPath: '#/properties/would_allow/type',
@@ -14221,25 +19040,25 @@ function validate165(
         }
       }
     } else {
-      validate165.errors = [
+      validate207.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate165.errors = vErrors;
+  validate207.errors = vErrors;
   return errors === 0;
 }
-validate165.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate207.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate162(
+function validate204(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyDecision" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate162.evaluated;
+  const evaluated0 = validate204.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -14253,7 +19072,7 @@ function validate162(
         (data.permitted === undefined && (missing0 = 'permitted')) ||
         (data.violations === undefined && (missing0 = 'violations'))
       ) {
-        validate162.errors = [
+        validate204.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -14267,7 +19086,7 @@ function validate162(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'permitted' || key0 === 'violations' || key0 === 'shadow')) {
-            validate162.errors = [
+            validate204.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -14291,7 +19110,7 @@ function validate162(
                 for (let i0 = 0; i0 < len0; i0++) {
                   const _errs4 = errors;
                   if (typeof data0[i0] !== 'string') {
-                    validate162.errors = [
+                    validate204.errors = [
                       {
                         instancePath: instancePath + '/permitted/' + i0,
                         schemaPath: '#/properties/permitted/items/type',
@@ -14308,7 +19127,7 @@ function validate162(
                   }
                 }
               } else {
-                validate162.errors = [
+                validate204.errors = [
                   {
                     instancePath: instancePath + '/permitted',
                     schemaPath: '#/properties/permitted/type',
@@ -14335,7 +19154,7 @@ function validate162(
                   for (let i1 = 0; i1 < len1; i1++) {
                     const _errs8 = errors;
                     if (
-                      !validate163(data2[i1], {
+                      !validate205(data2[i1], {
                         instancePath: instancePath + '/violations/' + i1,
                         parentData: data2,
                         parentDataProperty: i1,
@@ -14343,7 +19162,7 @@ function validate162(
                         dynamicAnchors,
                       })
                     ) {
-                      vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+                      vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
                       errors = vErrors.length;
                     }
                     var valid2 = _errs8 === errors;
@@ -14352,7 +19171,7 @@ function validate162(
                     }
                   }
                 } else {
-                  validate162.errors = [
+                  validate204.errors = [
                     {
                       instancePath: instancePath + '/violations',
                       schemaPath: '#/properties/violations/type',
@@ -14372,7 +19191,7 @@ function validate162(
               if (data.shadow !== undefined) {
                 const _errs9 = errors;
                 if (
-                  !validate165(data.shadow, {
+                  !validate207(data.shadow, {
                     instancePath: instancePath + '/shadow',
                     parentData: data,
                     parentDataProperty: 'shadow',
@@ -14380,7 +19199,7 @@ function validate162(
                     dynamicAnchors,
                   })
                 ) {
-                  vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+                  vErrors = vErrors === null ? validate207.errors : vErrors.concat(validate207.errors);
                   errors = vErrors.length;
                 }
                 var valid0 = _errs9 === errors;
@@ -14392,23 +19211,23 @@ function validate162(
         }
       }
     } else {
-      validate162.errors = [
+      validate204.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate162.errors = vErrors;
+  validate204.errors = vErrors;
   return errors === 0;
 }
-validate162.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate204.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-export const validatePolicyViolation = validate163;
+export const validatePolicyViolation = validate205;
 
-export const validatePolicyShadow = validate165;
+export const validatePolicyShadow = validate207;
 
-export const validatePolicyInput = validate167;
-const schema70 = {
+export const validatePolicyInput = validate209;
+const schema86 = {
   type: 'object',
   additionalProperties: false,
   required: ['action', 'client_ip', 'subjects', 'candidates'],
@@ -14420,7 +19239,7 @@ const schema70 = {
   },
   $id: 'PolicyInput',
 };
-const schema71 = {
+const schema87 = {
   type: 'object',
   additionalProperties: false,
   required: ['scope', 'id'],
@@ -14431,14 +19250,14 @@ const schema71 = {
   $id: 'PolicySubject',
 };
 
-function validate168(
+function validate210(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicySubject" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate168.evaluated;
+  const evaluated0 = validate210.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -14449,7 +19268,7 @@ function validate168(
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing0;
       if ((data.scope === undefined && (missing0 = 'scope')) || (data.id === undefined && (missing0 = 'id'))) {
-        validate168.errors = [
+        validate210.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -14463,7 +19282,7 @@ function validate168(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'scope' || key0 === 'id')) {
-            validate168.errors = [
+            validate210.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -14481,7 +19300,7 @@ function validate168(
             let data0 = data.scope;
             const _errs2 = errors;
             if (typeof data0 !== 'string') {
-              validate168.errors = [
+              validate210.errors = [
                 {
                   instancePath: instancePath + '/scope',
                   schemaPath: '#/properties/scope/type',
@@ -14493,12 +19312,12 @@ function validate168(
               return false;
             }
             if (!(data0 === 'organization' || data0 === 'member' || data0 === 'key')) {
-              validate168.errors = [
+              validate210.errors = [
                 {
                   instancePath: instancePath + '/scope',
                   schemaPath: '#/properties/scope/enum',
                   keyword: 'enum',
-                  params: { allowedValues: schema71.properties.scope.enum },
+                  params: { allowedValues: schema87.properties.scope.enum },
                   message: 'must be equal to one of the allowed values',
                 },
               ];
@@ -14515,7 +19334,7 @@ function validate168(
               if (errors === _errs4) {
                 if (typeof data1 === 'string') {
                   if (func2(data1) < 1) {
-                    validate168.errors = [
+                    validate210.errors = [
                       {
                         instancePath: instancePath + '/id',
                         schemaPath: '#/properties/id/minLength',
@@ -14527,7 +19346,7 @@ function validate168(
                     return false;
                   }
                 } else {
-                  validate168.errors = [
+                  validate210.errors = [
                     {
                       instancePath: instancePath + '/id',
                       schemaPath: '#/properties/id/type',
@@ -14547,18 +19366,18 @@ function validate168(
         }
       }
     } else {
-      validate168.errors = [
+      validate210.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate168.errors = vErrors;
+  validate210.errors = vErrors;
   return errors === 0;
 }
-validate168.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate210.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-const schema72 = {
+const schema88 = {
   type: 'object',
   additionalProperties: false,
   required: ['id', 'names', 'provider_names', 'free'],
@@ -14573,14 +19392,14 @@ const schema72 = {
   $id: 'PolicyCandidate',
 };
 
-function validate170(
+function validate212(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyCandidate" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate170.evaluated;
+  const evaluated0 = validate212.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -14596,7 +19415,7 @@ function validate170(
         (data.provider_names === undefined && (missing0 = 'provider_names')) ||
         (data.free === undefined && (missing0 = 'free'))
       ) {
-        validate170.errors = [
+        validate212.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -14619,7 +19438,7 @@ function validate170(
               key0 === 'output_price'
             )
           ) {
-            validate170.errors = [
+            validate212.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -14639,7 +19458,7 @@ function validate170(
             if (errors === _errs2) {
               if (typeof data0 === 'string') {
                 if (func2(data0) < 1) {
-                  validate170.errors = [
+                  validate212.errors = [
                     {
                       instancePath: instancePath + '/id',
                       schemaPath: '#/properties/id/minLength',
@@ -14651,7 +19470,7 @@ function validate170(
                   return false;
                 }
               } else {
-                validate170.errors = [
+                validate212.errors = [
                   {
                     instancePath: instancePath + '/id',
                     schemaPath: '#/properties/id/type',
@@ -14674,7 +19493,7 @@ function validate170(
               if (errors === _errs4) {
                 if (Array.isArray(data1)) {
                   if (data1.length < 1) {
-                    validate170.errors = [
+                    validate212.errors = [
                       {
                         instancePath: instancePath + '/names',
                         schemaPath: '#/properties/names/minItems',
@@ -14693,7 +19512,7 @@ function validate170(
                       if (errors === _errs6) {
                         if (typeof data2 === 'string') {
                           if (func2(data2) < 1) {
-                            validate170.errors = [
+                            validate212.errors = [
                               {
                                 instancePath: instancePath + '/names/' + i0,
                                 schemaPath: '#/properties/names/items/minLength',
@@ -14705,7 +19524,7 @@ function validate170(
                             return false;
                           }
                         } else {
-                          validate170.errors = [
+                          validate212.errors = [
                             {
                               instancePath: instancePath + '/names/' + i0,
                               schemaPath: '#/properties/names/items/type',
@@ -14724,7 +19543,7 @@ function validate170(
                     }
                   }
                 } else {
-                  validate170.errors = [
+                  validate212.errors = [
                     {
                       instancePath: instancePath + '/names',
                       schemaPath: '#/properties/names/type',
@@ -14747,7 +19566,7 @@ function validate170(
                 if (errors === _errs8) {
                   if (Array.isArray(data3)) {
                     if (data3.length < 1) {
-                      validate170.errors = [
+                      validate212.errors = [
                         {
                           instancePath: instancePath + '/provider_names',
                           schemaPath: '#/properties/provider_names/minItems',
@@ -14766,7 +19585,7 @@ function validate170(
                         if (errors === _errs10) {
                           if (typeof data4 === 'string') {
                             if (func2(data4) < 1) {
-                              validate170.errors = [
+                              validate212.errors = [
                                 {
                                   instancePath: instancePath + '/provider_names/' + i1,
                                   schemaPath: '#/properties/provider_names/items/minLength',
@@ -14778,7 +19597,7 @@ function validate170(
                               return false;
                             }
                           } else {
-                            validate170.errors = [
+                            validate212.errors = [
                               {
                                 instancePath: instancePath + '/provider_names/' + i1,
                                 schemaPath: '#/properties/provider_names/items/type',
@@ -14797,7 +19616,7 @@ function validate170(
                       }
                     }
                   } else {
-                    validate170.errors = [
+                    validate212.errors = [
                       {
                         instancePath: instancePath + '/provider_names',
                         schemaPath: '#/properties/provider_names/type',
@@ -14817,7 +19636,7 @@ function validate170(
                 if (data.free !== undefined) {
                   const _errs12 = errors;
                   if (typeof data.free !== 'boolean') {
-                    validate170.errors = [
+                    validate212.errors = [
                       {
                         instancePath: instancePath + '/free',
                         schemaPath: '#/properties/free/type',
@@ -14837,7 +19656,7 @@ function validate170(
                     let data6 = data.input_price;
                     const _errs14 = errors;
                     if (!(typeof data6 == 'number' && !(data6 % 1) && !isNaN(data6) && isFinite(data6))) {
-                      validate170.errors = [
+                      validate212.errors = [
                         {
                           instancePath: instancePath + '/input_price',
                           schemaPath: '#/properties/input_price/type',
@@ -14851,7 +19670,7 @@ function validate170(
                     if (errors === _errs14) {
                       if (typeof data6 == 'number' && isFinite(data6)) {
                         if (data6 < 0 || isNaN(data6)) {
-                          validate170.errors = [
+                          validate212.errors = [
                             {
                               instancePath: instancePath + '/input_price',
                               schemaPath: '#/properties/input_price/minimum',
@@ -14873,7 +19692,7 @@ function validate170(
                       let data7 = data.output_price;
                       const _errs16 = errors;
                       if (!(typeof data7 == 'number' && !(data7 % 1) && !isNaN(data7) && isFinite(data7))) {
-                        validate170.errors = [
+                        validate212.errors = [
                           {
                             instancePath: instancePath + '/output_price',
                             schemaPath: '#/properties/output_price/type',
@@ -14887,7 +19706,7 @@ function validate170(
                       if (errors === _errs16) {
                         if (typeof data7 == 'number' && isFinite(data7)) {
                           if (data7 < 0 || isNaN(data7)) {
-                            validate170.errors = [
+                            validate212.errors = [
                               {
                                 instancePath: instancePath + '/output_price',
                                 schemaPath: '#/properties/output_price/minimum',
@@ -14912,25 +19731,25 @@ function validate170(
         }
       }
     } else {
-      validate170.errors = [
+      validate212.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate170.errors = vErrors;
+  validate212.errors = vErrors;
   return errors === 0;
 }
-validate170.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate212.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-function validate167(
+function validate209(
   data,
   { instancePath = '', parentData, parentDataProperty, rootData = data, dynamicAnchors = {} } = {},
 ) {
   /*# sourceURL="PolicyInput" */
   let vErrors = null;
   let errors = 0;
-  const evaluated0 = validate167.evaluated;
+  const evaluated0 = validate209.evaluated;
   if (evaluated0.dynamicProps) {
     evaluated0.props = undefined;
   }
@@ -14946,7 +19765,7 @@ function validate167(
         (data.subjects === undefined && (missing0 = 'subjects')) ||
         (data.candidates === undefined && (missing0 = 'candidates'))
       ) {
-        validate167.errors = [
+        validate209.errors = [
           {
             instancePath,
             schemaPath: '#/required',
@@ -14960,7 +19779,7 @@ function validate167(
         const _errs1 = errors;
         for (const key0 in data) {
           if (!(key0 === 'action' || key0 === 'client_ip' || key0 === 'subjects' || key0 === 'candidates')) {
-            validate167.errors = [
+            validate209.errors = [
               {
                 instancePath,
                 schemaPath: '#/additionalProperties',
@@ -14978,7 +19797,7 @@ function validate167(
             let data0 = data.action;
             const _errs2 = errors;
             if (typeof data0 !== 'string') {
-              validate167.errors = [
+              validate209.errors = [
                 {
                   instancePath: instancePath + '/action',
                   schemaPath: '#/properties/action/type',
@@ -14990,12 +19809,12 @@ function validate167(
               return false;
             }
             if (!(data0 === 'chat' || data0 === 'moderation' || data0 === 'image')) {
-              validate167.errors = [
+              validate209.errors = [
                 {
                   instancePath: instancePath + '/action',
                   schemaPath: '#/properties/action/enum',
                   keyword: 'enum',
-                  params: { allowedValues: schema70.properties.action.enum },
+                  params: { allowedValues: schema86.properties.action.enum },
                   message: 'must be equal to one of the allowed values',
                 },
               ];
@@ -15010,12 +19829,12 @@ function validate167(
               let data1 = data.client_ip;
               const _errs4 = errors;
               if (typeof data1 !== 'string' && data1 !== null) {
-                validate167.errors = [
+                validate209.errors = [
                   {
                     instancePath: instancePath + '/client_ip',
                     schemaPath: '#/properties/client_ip/type',
                     keyword: 'type',
-                    params: { type: schema70.properties.client_ip.type },
+                    params: { type: schema86.properties.client_ip.type },
                     message: 'must be string,null',
                   },
                 ];
@@ -15032,7 +19851,7 @@ function validate167(
                 if (errors === _errs6) {
                   if (Array.isArray(data2)) {
                     if (data2.length > 3) {
-                      validate167.errors = [
+                      validate209.errors = [
                         {
                           instancePath: instancePath + '/subjects',
                           schemaPath: '#/properties/subjects/maxItems',
@@ -15044,7 +19863,7 @@ function validate167(
                       return false;
                     } else {
                       if (data2.length < 1) {
-                        validate167.errors = [
+                        validate209.errors = [
                           {
                             instancePath: instancePath + '/subjects',
                             schemaPath: '#/properties/subjects/minItems',
@@ -15060,7 +19879,7 @@ function validate167(
                         for (let i0 = 0; i0 < len0; i0++) {
                           const _errs8 = errors;
                           if (
-                            !validate168(data2[i0], {
+                            !validate210(data2[i0], {
                               instancePath: instancePath + '/subjects/' + i0,
                               parentData: data2,
                               parentDataProperty: i0,
@@ -15068,7 +19887,7 @@ function validate167(
                               dynamicAnchors,
                             })
                           ) {
-                            vErrors = vErrors === null ? validate168.errors : vErrors.concat(validate168.errors);
+                            vErrors = vErrors === null ? validate210.errors : vErrors.concat(validate210.errors);
                             errors = vErrors.length;
                           }
                           var valid1 = _errs8 === errors;
@@ -15079,7 +19898,7 @@ function validate167(
                       }
                     }
                   } else {
-                    validate167.errors = [
+                    validate209.errors = [
                       {
                         instancePath: instancePath + '/subjects',
                         schemaPath: '#/properties/subjects/type',
@@ -15102,7 +19921,7 @@ function validate167(
                   if (errors === _errs9) {
                     if (Array.isArray(data4)) {
                       if (data4.length < 1) {
-                        validate167.errors = [
+                        validate209.errors = [
                           {
                             instancePath: instancePath + '/candidates',
                             schemaPath: '#/properties/candidates/minItems',
@@ -15118,7 +19937,7 @@ function validate167(
                         for (let i1 = 0; i1 < len1; i1++) {
                           const _errs11 = errors;
                           if (
-                            !validate170(data4[i1], {
+                            !validate212(data4[i1], {
                               instancePath: instancePath + '/candidates/' + i1,
                               parentData: data4,
                               parentDataProperty: i1,
@@ -15126,7 +19945,7 @@ function validate167(
                               dynamicAnchors,
                             })
                           ) {
-                            vErrors = vErrors === null ? validate170.errors : vErrors.concat(validate170.errors);
+                            vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
                             errors = vErrors.length;
                           }
                           var valid2 = _errs11 === errors;
@@ -15136,7 +19955,7 @@ function validate167(
                         }
                       }
                     } else {
-                      validate167.errors = [
+                      validate209.errors = [
                         {
                           instancePath: instancePath + '/candidates',
                           schemaPath: '#/properties/candidates/type',
@@ -15158,17 +19977,17 @@ function validate167(
         }
       }
     } else {
-      validate167.errors = [
+      validate209.errors = [
         { instancePath, schemaPath: '#/type', keyword: 'type', params: { type: 'object' }, message: 'must be object' },
       ];
       return false;
     }
   }
-  validate167.errors = vErrors;
+  validate209.errors = vErrors;
   return errors === 0;
 }
-validate167.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
+validate209.evaluated = { props: true, dynamicProps: false, dynamicItems: false };
 
-export const validatePolicySubject = validate168;
+export const validatePolicySubject = validate210;
 
-export const validatePolicyCandidate = validate170;
+export const validatePolicyCandidate = validate212;

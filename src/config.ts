@@ -1,0 +1,172 @@
+import path from 'node:path';
+import schema from '../schemas/config.json' with { type: 'json' };
+import type { AddressRange } from './domain/client-ip.ts';
+import { parseRange } from './domain/client-ip.ts';
+import { ConfigError, explained, readList, readUrl } from './domain/config-value.ts';
+import type { UpstreamConfig } from './domain/upstream-config.ts';
+import { readUpstreams } from './domain/upstream-config.ts';
+import type { Environment } from './generated/types.ts';
+import type { ValidationError } from './generated/validators.js';
+import { validateEnvironment } from './generated/validators.js';
+
+export interface ListenAddress {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
+/** The configuration, frozen. Times are milliseconds, sizes bytes, rates requests a minute. schemas/config.json says more. */
+export interface Config {
+  readonly gateway: ListenAddress;
+  readonly management: ListenAddress;
+  /** Without a final slash. */
+  readonly publicUrl: string | undefined;
+  /** Lower case, with or without `:port`. */
+  readonly allowedHosts: readonly string[];
+  /** Null: `TRUSTED_PROXIES` is unset; empty: `none`. */
+  readonly trustedProxies: readonly AddressRange[] | null;
+  /** Absolute. */
+  readonly dataDir: string;
+  readonly durability: Environment['DURABILITY'];
+  readonly sandbox: boolean;
+  readonly logLevel: Environment['LOG_LEVEL'];
+  /** A file's path, `stdout` or `off`. */
+  readonly accessLog: string;
+  readonly limits: {
+    readonly bodyBytes: number;
+    readonly depth: number;
+    readonly inFlight: number;
+    readonly bufferedBytes: number;
+    readonly responseBytes: number;
+  };
+  readonly timeouts: {
+    readonly requestHeaders: number;
+    readonly requestBody: number;
+    readonly connect: number;
+    readonly firstByte: number;
+    readonly idle: number;
+    readonly total: number;
+    readonly keepAliveComment: number;
+    readonly shutdownGrace: number;
+  };
+  readonly rateLimits: { readonly chat: number; readonly models: number };
+  readonly moderationModel: string | undefined;
+  /** Undefined: the store keeps its own in `DATA_DIR/secrets.json`. */
+  readonly secrets: { readonly pepper: Buffer | undefined; readonly encryptionKey: Buffer | undefined };
+  /** By name. */
+  readonly upstreams: readonly UpstreamConfig[];
+}
+
+interface Variable {
+  readonly $ref?: string;
+  readonly enum?: readonly string[];
+  readonly default?: string;
+}
+
+const VARIABLES: Readonly<Record<string, Variable>> = schema.properties;
+const UPSTREAM_VARIABLES: Readonly<Record<string, Variable>> = schema.patternProperties;
+const SHAPES: Readonly<Record<string, { readonly description: string }>> = schema.$defs;
+
+/**
+ * The configuration from environment variables (decisions.md, section 1). Variables that are not ours are ignored, but for
+ * misnamed ones of an upstream. Nothing else reads the environment.
+ * @throws ConfigError naming the first variable that is wrong.
+ */
+export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
+  const variables = readEnvironment(env);
+  const config: Config = {
+    gateway: { host: variables.HOST, port: Number(variables.PORT) },
+    management: { host: variables.MANAGEMENT_HOST, port: Number(variables.MANAGEMENT_PORT) },
+    publicUrl: variables.PUBLIC_URL === undefined ? undefined : readUrl('PUBLIC_URL', variables.PUBLIC_URL),
+    allowedHosts: readList(variables.ALLOWED_HOSTS).map((host) => host.toLowerCase()),
+    trustedProxies: variables.TRUSTED_PROXIES === undefined ? null : readProxies(variables.TRUSTED_PROXIES),
+    dataDir: path.resolve(variables.DATA_DIR ?? path.join(import.meta.dirname, '../data')),
+    durability: variables.DURABILITY,
+    sandbox: variables.SANDBOX === 'on',
+    logLevel: variables.LOG_LEVEL,
+    accessLog: variables.ACCESS_LOG,
+    limits: {
+      bodyBytes: Number(variables.MAX_BODY_BYTES),
+      depth: Number(variables.MAX_DEPTH),
+      inFlight: Number(variables.MAX_IN_FLIGHT),
+      bufferedBytes: Number(variables.MAX_BUFFERED_BYTES),
+      responseBytes: Number(variables.MAX_RESPONSE_BYTES),
+    },
+    timeouts: {
+      requestHeaders: Number(variables.REQUEST_HEADERS_TIMEOUT_MS),
+      requestBody: Number(variables.REQUEST_BODY_TIMEOUT_MS),
+      connect: Number(variables.CONNECT_TIMEOUT_MS),
+      firstByte: Number(variables.FIRST_BYTE_TIMEOUT_MS),
+      idle: Number(variables.IDLE_TIMEOUT_MS),
+      total: Number(variables.TOTAL_TIMEOUT_MS),
+      keepAliveComment: Number(variables.KEEP_ALIVE_COMMENT_MS),
+      shutdownGrace: Number(variables.SHUTDOWN_GRACE_MS),
+    },
+    rateLimits: { chat: Number(variables.RATE_LIMIT_CHAT), models: Number(variables.RATE_LIMIT_MODELS) },
+    moderationModel: variables.MODERATION_MODEL,
+    secrets: {
+      pepper: readSecret('PEPPER', variables.PEPPER),
+      encryptionKey: readSecret('ENCRYPTION_KEY', variables.ENCRYPTION_KEY),
+    },
+    upstreams: readUpstreams(variables),
+  };
+  if (collide(config.gateway, config.management)) {
+    throw new ConfigError('MANAGEMENT_PORT must differ from PORT: both listeners would take the same address.');
+  }
+  return freeze(config);
+}
+
+function readEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
+  const given = Object.entries(env).filter(([, value]) => value !== undefined);
+  for (const [name, value] of given) {
+    if (value !== '' || shapeOf(name) === undefined) continue;
+    throw new ConfigError(`${name} is empty: remove it or give it a value.`);
+  }
+  const defaults = Object.entries(VARIABLES).filter(([, variable]) => variable.default !== undefined);
+  const filled: unknown = Object.fromEntries([
+    ...defaults.map(([name, { default: value }]) => [name, value]),
+    ...given,
+  ]);
+  if (validateEnvironment(filled)) return filled;
+  throw faultOf(validateEnvironment.errors?.[0]);
+}
+
+/** What a variable must be, in words, or undefined when it is not ours. */
+function shapeOf(name: string): string | undefined {
+  const pattern = Object.keys(UPSTREAM_VARIABLES).find((each) => new RegExp(each).test(name));
+  const variable = VARIABLES[name] ?? (pattern === undefined ? undefined : UPSTREAM_VARIABLES[pattern]);
+  if (variable?.enum !== undefined) return `one of ${variable.enum.join(', ')}`;
+  return SHAPES[variable?.$ref?.replace('#/$defs/', '') ?? '']?.description;
+}
+
+function faultOf(error: ValidationError | undefined): ConfigError {
+  const name = error?.instancePath.slice(1) ?? '';
+  return new ConfigError(`${name} must be ${shapeOf(name)}.`);
+}
+
+function readProxies(text: string): AddressRange[] {
+  if (text === 'none') return [];
+  return readList(text).map((range) => explained('TRUSTED_PROXIES', () => parseRange(range)));
+}
+
+/** Hex when it can be read as hex, else base64 in either alphabet. */
+function readSecret(name: string, text: string | undefined): Buffer | undefined {
+  if (text === undefined) return undefined;
+  const secret = Buffer.from(text, /^(?:[0-9A-Fa-f]{2})+$/.test(text) ? 'hex' : 'base64');
+  if (secret.length < 32) throw new ConfigError(`${name} must be ${shapeOf(name)}.`);
+  return secret;
+}
+
+/** Whether two listeners would want the same port of the same address; a wildcard holds every address. */
+function collide(one: ListenAddress, other: ListenAddress): boolean {
+  if (one.port !== other.port || one.port === 0) return false;
+  const hosts = [one, other].map(({ host }) => (host.toLowerCase() === 'localhost' ? '127.0.0.1' : host.toLowerCase()));
+  return hosts[0] === hosts[1] || hosts.some((host) => host === '0.0.0.0' || host === '::');
+}
+
+function freeze<T>(value: T): T {
+  // A buffer cannot be frozen.
+  if (typeof value !== 'object' || value === null || Buffer.isBuffer(value)) return value;
+  for (const each of Object.values(value)) freeze(each);
+  return Object.freeze(value);
+}

@@ -1,0 +1,84 @@
+import { ConfigError, explained, readList, readUrl } from './config-value.ts';
+import type { Prices } from './model.ts';
+import { parseUsdPerMillion } from './money.ts';
+
+export interface UpstreamModel {
+  /** The upstream's own id. */
+  readonly id: string;
+  /** Input and output price in pico-dollars per token; empty when unknown. */
+  readonly prices: Pick<Prices, 'prompt' | 'completion'>;
+}
+
+/** An OpenAI-compatible server named by `UPSTREAM_<NAME>_*`. */
+export interface UpstreamConfig {
+  /** Provider id. */
+  readonly name: string;
+  /** Without a final slash. */
+  readonly baseUrl: string;
+  readonly apiKey: string | undefined;
+  /** In the order given, at least one. */
+  readonly models: readonly UpstreamModel[];
+}
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+const VARIABLE = /^UPSTREAM_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(?:BASE_URL|API_KEY|MODELS|PRICES)$/;
+/** In a rule `custom` means all custom providers; `sandbox` is built in. */
+const RESERVED = new Set(['custom', 'sandbox']);
+
+/**
+ * The upstreams of the environment, by name (decisions.md, section 1, "real providers"). Each variable's own shape has been
+ * checked. @throws ConfigError for a misnamed or missing variable, a reserved name, a price for a model that is not served.
+ */
+export function readUpstreams(variables: Variables): UpstreamConfig[] {
+  const names = new Set<string>();
+  for (const variable of Object.keys(variables)) {
+    if (!variable.startsWith('UPSTREAM_')) continue;
+    const name = VARIABLE.exec(variable)?.[1];
+    if (name === undefined) {
+      throw new ConfigError(
+        `${variable} is no variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS and _PRICES, <NAME> in capitals, digits and single underscores.`,
+      );
+    }
+    names.add(name);
+  }
+  return [...names]
+    .sort()
+    .map((name) => readUpstream(`UPSTREAM_${name}`, name.toLowerCase().replaceAll('_', '-'), variables));
+}
+
+function readUpstream(prefix: string, name: string, variables: Variables): UpstreamConfig {
+  if (RESERVED.has(name)) throw new ConfigError(`${prefix}_BASE_URL: the provider name ${name} is taken.`);
+  const prices = readPrices(`${prefix}_PRICES`, variables[`${prefix}_PRICES`]);
+  const models = [...new Set(readList(required(`${prefix}_MODELS`, variables)))];
+  const unserved = [...prices.keys()].find((id) => !models.includes(id));
+  if (unserved !== undefined)
+    throw new ConfigError(`${prefix}_PRICES names ${unserved}, which ${prefix}_MODELS does not.`);
+  return {
+    name,
+    baseUrl: readUrl(`${prefix}_BASE_URL`, required(`${prefix}_BASE_URL`, variables)),
+    apiKey: variables[`${prefix}_API_KEY`],
+    models: models.map((id) => ({ id, prices: prices.get(id) ?? {} })),
+  };
+}
+
+function required(name: string, variables: Variables): string {
+  const text = variables[name];
+  if (text === undefined) throw new ConfigError(`${name} is missing: an upstream needs its URL and its models.`);
+  return text;
+}
+
+/** `model=input/output, ...` in USD per million tokens, to pico-dollars per token. */
+function readPrices(name: string, text: string | undefined): Map<string, UpstreamModel['prices']> {
+  const prices = new Map<string, UpstreamModel['prices']>();
+  for (const item of readList(text)) {
+    const [id = '', pair = ''] = item.split('=');
+    const [input = '', output = ''] = pair.split('/');
+    if (prices.has(id)) throw new ConfigError(`${name} prices ${id} twice.`);
+    prices.set(
+      id,
+      explained(name, () => ({ prompt: parseUsdPerMillion(input), completion: parseUsdPerMillion(output) })),
+    );
+  }
+  return prices;
+}
