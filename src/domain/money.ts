@@ -49,3 +49,9 @@ export const formatUsdPerMillion = (picoPerToken: bigint): string => formatUsd(p
 
 /** The JSON number nearest to an amount, in USD: only for response fields that the specification types as number. */
 export const usdNumber = (pico: bigint): number => Number(formatUsd(pico));
+
+/** The amount, or the largest one if it is larger: an absurd report of usage must not overflow what is stored. */
+export function capAmount(pico: bigint): bigint {
+  if (pico > MAX_AMOUNT) return MAX_AMOUNT;
+  return pico;
+}

@@ -1,0 +1,97 @@
+import { existsSync } from 'node:fs';
+import BetterSqlite3 from 'better-sqlite3';
+import type { Compilable } from 'kysely';
+import { migrate, schemaVersion } from './migrate.ts';
+import { MIGRATIONS } from './migrations/migrations.ts';
+import { prepare } from './sql.ts';
+
+/** `normal`: what was acknowledged survives the death of the process. `full`: also the loss of power. */
+export type Durability = 'normal' | 'full';
+
+export interface DatabaseOptions {
+  durability?: Durability;
+  /** How long a statement waits for another process's lock before it fails; default 250 ms. It blocks the thread. */
+  busyTimeoutMs?: number;
+  readonly?: boolean;
+  /** Only `serve` creates a database or migrates one; otherwise a missing or older one is an error. */
+  create?: boolean;
+}
+
+/** One synchronous connection. Queries are built by Kysely (`build` in sql.ts) and run at once. */
+export interface Database {
+  readonly connection: BetterSqlite3.Database;
+  all<R>(query: Compilable<R>): R[];
+  get<R>(query: Compilable<R>): R | undefined;
+  /** Number of rows changed. */
+  run(query: Compilable<unknown>): number;
+  /** Runs `work` in one transaction, or inside the one that is open; whatever it throws undoes it. It must not wait. */
+  transaction<T>(work: () => T): T;
+  close(): void;
+}
+
+function connect(path: string, options: DatabaseOptions): BetterSqlite3.Database {
+  const { durability = 'normal', busyTimeoutMs = 250, readonly = false, create = false } = options;
+  if (!create && !existsSync(path))
+    throw new Error(`There is no database at ${path}: start the server once to create it.`);
+  const connection = new BetterSqlite3(path, { readonly, timeout: busyTimeoutMs });
+  if (!readonly) {
+    connection.pragma('journal_mode = WAL');
+    connection.pragma(`synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
+  }
+  connection.pragma('foreign_keys = ON');
+  connection.pragma('trusted_schema = OFF');
+  return connection;
+}
+
+function checkVersion(connection: BetterSqlite3.Database): void {
+  const version = schemaVersion(connection);
+  if (version === MIGRATIONS.length) return;
+  const remedy =
+    version < MIGRATIONS.length
+      ? 'start the server once to bring it up to date'
+      : 'use the newer version of Portcullis that made it';
+  throw new Error(
+    `The database has schema version ${version}, this version of Portcullis needs ${MIGRATIONS.length}: ${remedy}.`,
+  );
+}
+
+/** Transactions take the write lock at their begin, so that what they read cannot change before they write. */
+function transactions(connection: BetterSqlite3.Database): Database['transaction'] {
+  const begin = connection.prepare('BEGIN IMMEDIATE');
+  const commit = connection.prepare('COMMIT');
+  const rollback = connection.prepare('ROLLBACK');
+  return (work) => {
+    if (connection.inTransaction) return work();
+    begin.run();
+    try {
+      const result = work();
+      commit.run();
+      return result;
+    } catch (error) {
+      // SQLite has already rolled back by itself after some errors (disk full).
+      if (connection.inTransaction) rollback.run();
+      throw error;
+    }
+  };
+}
+
+/** Opens the SQLite file at `path`; throws when it is missing, of another schema version, or cannot be opened. */
+export function openDatabase(path: string, options: DatabaseOptions = {}): Database {
+  const connection = connect(path, options);
+  try {
+    if (options.create === true) migrate(connection);
+    checkVersion(connection);
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+  const transaction = transactions(connection);
+  return {
+    connection,
+    all: (query) => prepare(connection, query.compile()).all({}),
+    get: (query) => prepare(connection, query.compile()).get({}),
+    run: (query) => prepare(connection, query.compile()).run({}),
+    transaction,
+    close: () => connection.close(),
+  };
+}

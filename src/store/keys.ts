@@ -1,0 +1,252 @@
+import type { Insertable, Selectable, Updateable } from 'kysely';
+import type { ApiKey, KeyKind } from '../domain/api-key.ts';
+import { notFound } from '../domain/errors.ts';
+import type { Database } from './database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
+import { insertSubject } from './rules.ts';
+import { build } from './sql.ts';
+import type { KeysTable } from './tables.ts';
+
+/** A stored gateway, playground or platform key. Times in epoch ms, amounts in pico-dollars. */
+export interface KeyRecord extends ApiKey {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly projectId: string;
+  /** The member who owns the key. */
+  readonly createdBy: string;
+  readonly description: string;
+  readonly mask: string;
+  readonly reserved: bigint;
+  readonly currentPeriodReserved: bigint;
+  readonly lastUsedAt: number | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+/** The stored form of a secret. */
+export interface StoredSecret {
+  /** HMAC-SHA-256 in hex. */
+  readonly secretHash: string;
+  readonly pepperId: string;
+  readonly mask: string;
+}
+
+export interface NewKey extends StoredSecret {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly createdBy: string;
+  readonly description: string;
+  readonly kind: KeyKind;
+  readonly expiresAt: number | null;
+  readonly usageLimit: bigint | null;
+  readonly periodUsageLimit: bigint | null;
+  readonly periodUsageDurationValue: number | null;
+  readonly periodUsageDurationUnit: ApiKey['periodUsageDurationUnit'];
+}
+
+/** What may change on a key: the columns of its transitions, its label, its secret. */
+export type KeyChanges = Partial<Omit<ApiKey, 'kind' | 'usage'>> & Partial<StoredSecret> & { description?: string };
+
+/** The columns of which a key's state is derived, by their names in the domain. */
+type KeyStateRow = Pick<
+  Selectable<KeysTable>,
+  | 'kind'
+  | 'status'
+  | 'disabled_at'
+  | 'deleted_at'
+  | 'expires_at'
+  | 'usage_limit_pico'
+  | 'usage_pico'
+  | 'period_limit_pico'
+  | 'period_value'
+  | 'period_unit'
+  | 'period_usage_pico'
+  | 'period_started_at'
+>;
+
+export const KEY_STATE_COLUMNS = [
+  'keys.kind',
+  'keys.status',
+  'keys.disabled_at',
+  'keys.deleted_at',
+  'keys.expires_at',
+  'keys.usage_limit_pico',
+  'keys.usage_pico',
+  'keys.period_limit_pico',
+  'keys.period_value',
+  'keys.period_unit',
+  'keys.period_usage_pico',
+  'keys.period_started_at',
+] as const;
+
+export const toApiKey = (row: KeyStateRow): ApiKey => ({
+  kind: row.kind,
+  status: row.status,
+  disabledAt: row.disabled_at,
+  deletedAt: row.deleted_at,
+  expiresAt: row.expires_at,
+  usageLimit: row.usage_limit_pico,
+  usage: row.usage_pico,
+  periodUsageLimit: row.period_limit_pico,
+  periodUsageDurationValue: row.period_value,
+  periodUsageDurationUnit: row.period_unit,
+  currentPeriodUsage: row.period_usage_pico,
+  currentPeriodStartedAt: row.period_started_at,
+});
+
+const toRecord = (row: Selectable<KeysTable>): KeyRecord => ({
+  ...toApiKey(row),
+  id: row.id,
+  organizationId: row.organization_id,
+  projectId: row.project_id,
+  createdBy: row.created_by,
+  description: row.description,
+  mask: row.mask,
+  reserved: row.reserved_pico,
+  currentPeriodReserved: row.period_reserved_pico,
+  lastUsedAt: row.last_used_at,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
+/** Stores a new key and makes it a subject that rules can be attached to. */
+export function insertKey(db: Database, key: NewKey, now: number): KeyRecord {
+  const row: Insertable<KeysTable> = {
+    id: key.id,
+    organization_id: key.organizationId,
+    project_id: key.projectId,
+    created_by: key.createdBy,
+    description: key.description,
+    kind: key.kind,
+    secret_hash: key.secretHash,
+    pepper_id: key.pepperId,
+    mask: key.mask,
+    expires_at: key.expiresAt,
+    usage_limit_pico: key.usageLimit,
+    period_limit_pico: key.periodUsageLimit,
+    period_value: key.periodUsageDurationValue,
+    period_unit: key.periodUsageDurationUnit,
+    created_at: now,
+    updated_at: now,
+  };
+  return db.transaction(() => {
+    db.run(build.insertInto('keys').values(row));
+    insertSubject(db, key.organizationId, key.id, 'key');
+    return getKey(db, key.organizationId, key.id);
+  });
+}
+
+/** The key, deleted ones too, or undefined when the organization has none of that id. */
+export function findKey(db: Database, organizationId: string, id: string): KeyRecord | undefined {
+  const row = db.get(
+    build.selectFrom('keys').selectAll().where('organization_id', '=', organizationId).where('id', '=', id),
+  );
+  return row === undefined ? undefined : toRecord(row);
+}
+
+/** The key, or a 404 when it is missing, deleted, or of another organization. */
+export function getKey(db: Database, organizationId: string, id: string): KeyRecord {
+  const key = findKey(db, organizationId, id);
+  if (key === undefined || key.deletedAt !== null) throw notFound('There is no such key.');
+  return key;
+}
+
+/** The playground key of a member in a project. */
+export function findPlaygroundKey(
+  db: Database,
+  organizationId: string,
+  memberId: string,
+  projectId: string,
+): KeyRecord | undefined {
+  const row = db.get(
+    build
+      .selectFrom('keys')
+      .selectAll()
+      .where('organization_id', '=', organizationId)
+      .where('created_by', '=', memberId)
+      .where('project_id', '=', projectId)
+      .where('kind', '=', 'playground')
+      .where('deleted_at', 'is', null),
+  );
+  return row === undefined ? undefined : toRecord(row);
+}
+
+export interface KeyFilter {
+  readonly projectId?: string | undefined;
+  readonly createdBy?: string | undefined;
+  /** Default: regular and playground keys. */
+  readonly kinds?: readonly KeyKind[] | undefined;
+}
+
+/** Keys that are not deleted, newest first. */
+export function listKeys(db: Database, organizationId: string, filter: KeyFilter, page: PageRequest): Page<KeyRecord> {
+  let query = build
+    .selectFrom('keys')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('deleted_at', 'is', null)
+    .where('kind', 'in', filter.kinds ?? ['regular', 'playground'])
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1);
+  if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
+  if (filter.createdBy !== undefined) query = query.where('created_by', '=', filter.createdBy);
+  if (page.cursor !== undefined) query = query.where('id', '<', decodeCursor(page.cursor));
+  return toPage(db.all(query).map(toRecord), page.limit);
+}
+
+function toColumns(changes: KeyChanges): Updateable<KeysTable> {
+  const row: Updateable<KeysTable> = {};
+  if (changes.description !== undefined) row.description = changes.description;
+  if (changes.secretHash !== undefined) row.secret_hash = changes.secretHash;
+  if (changes.pepperId !== undefined) row.pepper_id = changes.pepperId;
+  if (changes.mask !== undefined) row.mask = changes.mask;
+  if (changes.status !== undefined) row.status = changes.status;
+  if (changes.disabledAt !== undefined) row.disabled_at = changes.disabledAt;
+  if (changes.deletedAt !== undefined) row.deleted_at = changes.deletedAt;
+  if (changes.expiresAt !== undefined) row.expires_at = changes.expiresAt;
+  if (changes.usageLimit !== undefined) row.usage_limit_pico = changes.usageLimit;
+  if (changes.periodUsageLimit !== undefined) row.period_limit_pico = changes.periodUsageLimit;
+  if (changes.periodUsageDurationValue !== undefined) row.period_value = changes.periodUsageDurationValue;
+  if (changes.periodUsageDurationUnit !== undefined) row.period_unit = changes.periodUsageDurationUnit;
+  if (changes.currentPeriodStartedAt !== undefined) {
+    // Another window: what open calls hold back in the old one does not count in it.
+    row.period_started_at = changes.currentPeriodStartedAt;
+    row.period_reserved_pico = 0n;
+  }
+  if (changes.currentPeriodUsage !== undefined) row.period_usage_pico = changes.currentPeriodUsage;
+  return row;
+}
+
+/** Writes what a transition of domain/api-key.ts changes, or a new label or secret; returns the key as it is then. */
+export function updateKey(
+  db: Database,
+  organizationId: string,
+  id: string,
+  changes: KeyChanges,
+  now: number,
+): KeyRecord {
+  return db.transaction(() => {
+    const changed = db.run(
+      build
+        .updateTable('keys')
+        .set({ ...toColumns(changes), updated_at: now })
+        .where('organization_id', '=', organizationId)
+        .where('id', '=', id),
+    );
+    const key = findKey(db, organizationId, id);
+    if (changed !== 1 || key === undefined) throw notFound('There is no such key.');
+    return key;
+  });
+}
+
+/** The background job: marks every key whose TTL has passed inactive, in all organizations; returns how many. */
+export const expireKeys = (db: Database, now: number): number =>
+  db.run(
+    build
+      .updateTable('keys')
+      .set({ status: 'inactive', updated_at: now })
+      .where('status', '=', 'active')
+      .where('expires_at', 'is not', null)
+      .where('expires_at', '<=', now),
+  );

@@ -1,0 +1,135 @@
+import { type ApiKey, refusal, runningPeriod } from '../domain/api-key.ts';
+import type { ApiError } from '../domain/errors.ts';
+import { capAmount } from '../domain/money.ts';
+import type { Database } from './database.ts';
+import type { DecisionRecord, DecisionRecorder } from './decisions.ts';
+import { toApiKey } from './keys.ts';
+import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
+import type { SqlValue } from './sql.ts';
+
+/** What is known of a call before it is dispatched. */
+export interface NewCall {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly keyId: string;
+  readonly memberId: string;
+  /** `chat`, `moderation`, `image`. */
+  readonly action: string;
+  readonly requestId: string;
+  readonly clientRequestId: string | null;
+  readonly clientAddress: string | null;
+  readonly requestedModel: string;
+  readonly stream: boolean;
+  /** The worst-case cost held back while the call is open, in pico-dollars; 0 when no cap applies. */
+  readonly reservation: bigint;
+}
+
+/** How a call ended. Token counts as reported by the provider; costs in pico-dollars. */
+export interface Settlement {
+  readonly cost: bigint;
+  /** JSON: the parts of the cost, as decimal strings in USD. */
+  readonly costDetailsJson: string | null;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly reasoningTokens: number;
+  readonly cachedTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly usageEstimated: boolean;
+  /** The mapping that answered; null when none did. */
+  readonly providerId: string | null;
+  readonly modelId: string | null;
+  readonly providerKeyId: string | null;
+  /** JSON: the attempts, as in `metadata.routing`. */
+  readonly attemptsJson: string | null;
+  /** Status answered to the caller. */
+  readonly statusCode: number;
+  readonly errorCode: string | null;
+}
+
+/** How a call ended that was never dispatched: denied by policy, or served from the cache. */
+export interface FinishedCall {
+  readonly state: 'denied' | 'settled';
+  readonly cached: boolean;
+  readonly providerId: string | null;
+  readonly modelId: string | null;
+  readonly statusCode: number;
+  readonly errorCode: string | null;
+}
+
+/** The ledger's operations. Each is synchronous and runs in a transaction of the writer. */
+export interface Ledger {
+  /** Undefined when the call is open; otherwise nothing was written, and the 401 says why the key may no longer be used. */
+  openCall(call: NewCall, decision: DecisionRecord, now: number): ApiError | undefined;
+  /** False when the call is not open (any more): then nothing was booked. */
+  settleCall(organizationId: string, callId: string, settlement: Settlement, now: number): boolean;
+  recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall, now: number): void;
+}
+
+const flag = (value: boolean): number => (value ? 1 : 0);
+
+const callValues = (call: NewCall, decisionId: string, now: number): Record<string, SqlValue> => ({
+  ...call,
+  stream: flag(call.stream),
+  decisionId,
+  now,
+});
+
+function readKey(statements: LedgerStatements, call: NewCall): ApiKey {
+  const row = statements.selectKey.get({ keyId: call.keyId, organizationId: call.organizationId });
+  if (row === undefined) throw new Error(`The organization has no key ${call.keyId}.`);
+  return toApiKey(row);
+}
+
+/** Begin of the window to which the call belongs, started now if none runs; null for a key without a recurring limit. */
+function enterPeriod(statements: LedgerStatements, key: ApiKey, call: NewCall, now: number): number | null {
+  if (key.periodUsageLimit === null) return null;
+  const period = runningPeriod(key, now);
+  if (period !== undefined) return period.startedAt;
+  statements.startPeriod.run({ keyId: call.keyId, organizationId: call.organizationId, now });
+  return now;
+}
+
+export function createLedger(db: Database, decisions: DecisionRecorder): Ledger {
+  const statements = prepareLedgerStatements(db);
+
+  return {
+    openCall(call, decision, now) {
+      const key = readKey(statements, call);
+      const refused = refusal(key, now);
+      if (refused !== undefined) return refused;
+      const periodStartedAt = enterPeriod(statements, key, call, now);
+      const values = { ...callValues(call, decision.id, now), periodStartedAt };
+      if (call.reservation > 0n) statements.holdBack.run(values);
+      statements.insertOpenCall.run(values);
+      decisions.insert(call, decision, now);
+      return undefined;
+    },
+
+    settleCall(organizationId, callId, settlement, now) {
+      const cost = capAmount(settlement.cost);
+      const usageEstimated = flag(settlement.usageEstimated);
+      const call = statements.settleOpenCall.get({ ...settlement, cost, usageEstimated, organizationId, callId, now });
+      if (call === undefined) return false;
+      statements.bookCost.run({
+        organizationId,
+        keyId: call.key_id,
+        cost,
+        reservation: call.reservation_pico,
+        periodStartedAt: call.period_started_at,
+        now,
+      });
+      return true;
+    },
+
+    recordFinishedCall(call, decision, outcome, now) {
+      statements.insertFinishedCall.run({
+        ...callValues(call, decision.id, now),
+        ...outcome,
+        cached: flag(outcome.cached),
+      });
+      decisions.insert(call, decision, now);
+      statements.touchKey.run({ keyId: call.keyId, organizationId: call.organizationId, now });
+    },
+  };
+}

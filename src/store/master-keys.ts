@@ -1,0 +1,117 @@
+import type { Selectable } from 'kysely';
+import { notFound } from '../domain/errors.ts';
+import type { Database } from './database.ts';
+import type { StoredSecret } from './keys.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
+import { build } from './sql.ts';
+import type { MasterKeysTable, Role } from './tables.ts';
+
+export interface MasterKeyRecord {
+  readonly id: string;
+  readonly organizationId: string;
+  /** Who made it. */
+  readonly memberId: string;
+  readonly description: string;
+  readonly mask: string;
+  readonly lastUsedAt: number | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export interface NewMasterKey extends StoredSecret {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly memberId: string;
+  readonly description: string;
+}
+
+/** Who acts with a master key: its maker, with the role that he has now. */
+export interface MasterKeyCredential {
+  readonly masterKeyId: string;
+  readonly organizationId: string;
+  readonly memberId: string;
+  readonly role: Role;
+}
+
+const toMasterKey = (row: Selectable<MasterKeysTable>): MasterKeyRecord => ({
+  id: row.id,
+  organizationId: row.organization_id,
+  memberId: row.member_id,
+  description: row.description,
+  mask: row.mask,
+  lastUsedAt: row.last_used_at,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
+export function insertMasterKey(db: Database, key: NewMasterKey, now: number): MasterKeyRecord {
+  db.run(
+    build.insertInto('master_keys').values({
+      id: key.id,
+      organization_id: key.organizationId,
+      member_id: key.memberId,
+      description: key.description,
+      secret_hash: key.secretHash,
+      pepper_id: key.pepperId,
+      mask: key.mask,
+      created_at: now,
+      updated_at: now,
+    }),
+  );
+  return getMasterKey(db, key.organizationId, key.id);
+}
+
+/** The master key, or a 404 when it is missing, deleted, or of another organization. */
+export function getMasterKey(db: Database, organizationId: string, id: string): MasterKeyRecord {
+  const row = db.get(
+    build
+      .selectFrom('master_keys')
+      .selectAll()
+      .where('organization_id', '=', organizationId)
+      .where('id', '=', id)
+      .where('deleted_at', 'is', null),
+  );
+  if (row === undefined) throw notFound('There is no such master key.');
+  return toMasterKey(row);
+}
+
+/** Master keys that are not deleted, newest first. */
+export function listMasterKeys(db: Database, organizationId: string, page: PageRequest): Page<MasterKeyRecord> {
+  let query = build
+    .selectFrom('master_keys')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('deleted_at', 'is', null)
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1);
+  if (page.cursor !== undefined) query = query.where('id', '<', decodeCursor(page.cursor));
+  return toPage(db.all(query).map(toMasterKey), page.limit);
+}
+
+/** Deletes a master key softly; 404 when there is none. */
+export function deleteMasterKey(db: Database, organizationId: string, id: string, now: number): void {
+  const deleted = db.run(
+    build
+      .updateTable('master_keys')
+      .set({ deleted_at: now, updated_at: now })
+      .where('organization_id', '=', organizationId)
+      .where('id', '=', id)
+      .where('deleted_at', 'is', null),
+  );
+  if (deleted !== 1) throw notFound('There is no such master key.');
+}
+
+/** The master key of this hash; undefined when unknown, deleted, or its maker has left. */
+export function findMasterKeyByHash(db: Database, secretHash: string): MasterKeyCredential | undefined {
+  const row = db.get(
+    build
+      .selectFrom('master_keys')
+      .innerJoin('members', 'members.id', 'master_keys.member_id')
+      .select(['master_keys.id', 'master_keys.organization_id', 'master_keys.member_id', 'members.role'])
+      .where('master_keys.secret_hash', '=', secretHash)
+      .where('master_keys.deleted_at', 'is', null)
+      .where('members.removed_at', 'is', null),
+  );
+  if (row === undefined) return undefined;
+  return { masterKeyId: row.id, organizationId: row.organization_id, memberId: row.member_id, role: row.role };
+}

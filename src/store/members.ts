@@ -1,0 +1,139 @@
+import type { Selectable, Updateable } from 'kysely';
+import { notFound } from '../domain/errors.ts';
+import type { Database } from './database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
+import { insertSubject } from './rules.ts';
+import { build } from './sql.ts';
+import type { MembersTable, Role } from './tables.ts';
+
+export interface MemberRecord {
+  readonly id: string;
+  readonly organizationId: string;
+  /** Lower case. */
+  readonly email: string;
+  readonly name: string | null;
+  readonly role: Role;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+const toMember = (row: Selectable<MembersTable>): MemberRecord => ({
+  id: row.id,
+  organizationId: row.organization_id,
+  email: row.email,
+  name: row.name,
+  role: row.role,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
+export interface NewMember {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly email: string;
+  readonly name: string | null;
+  readonly role: Role;
+  /** Null: cannot sign in with a password. */
+  readonly passwordHash: string | null;
+}
+
+/** Stores a member and makes him a subject of rules. An e-mail that a present member has violates a constraint. */
+export function insertMember(db: Database, member: NewMember, now: number): MemberRecord {
+  return db.transaction(() => {
+    db.run(
+      build.insertInto('members').values({
+        id: member.id,
+        organization_id: member.organizationId,
+        email: member.email.toLowerCase(),
+        name: member.name,
+        role: member.role,
+        password_hash: member.passwordHash,
+        created_at: now,
+        updated_at: now,
+      }),
+    );
+    insertSubject(db, member.organizationId, member.id, 'member');
+    return getMember(db, member.organizationId, member.id);
+  });
+}
+
+/** A present member by membership id or e-mail, or undefined. */
+export function findMember(db: Database, organizationId: string, idOrEmail: string): MemberRecord | undefined {
+  const column = idOrEmail.includes('@') ? 'email' : 'id';
+  const row = db.get(
+    build
+      .selectFrom('members')
+      .selectAll()
+      .where('organization_id', '=', organizationId)
+      .where(column, '=', column === 'email' ? idOrEmail.toLowerCase() : idOrEmail)
+      .where('removed_at', 'is', null),
+  );
+  return row === undefined ? undefined : toMember(row);
+}
+
+/** A present member by membership id or e-mail, or a 404. */
+export function getMember(db: Database, organizationId: string, idOrEmail: string): MemberRecord {
+  const member = findMember(db, organizationId, idOrEmail);
+  if (member === undefined) throw notFound('There is no such member.');
+  return member;
+}
+
+/** Present members, newest first. */
+export function listMembers(db: Database, organizationId: string, page: PageRequest): Page<MemberRecord> {
+  let query = build
+    .selectFrom('members')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('removed_at', 'is', null)
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1);
+  if (page.cursor !== undefined) query = query.where('id', '<', decodeCursor(page.cursor));
+  return toPage(db.all(query).map(toMember), page.limit);
+}
+
+export interface MemberChanges {
+  readonly name?: string | null;
+  readonly role?: Role;
+  readonly passwordHash?: string | null;
+}
+
+/** Changes a present member; 404 when there is none. */
+export function updateMember(
+  db: Database,
+  organizationId: string,
+  id: string,
+  changes: MemberChanges,
+  now: number,
+): MemberRecord {
+  const set: Updateable<MembersTable> = { updated_at: now };
+  if (changes.name !== undefined) set.name = changes.name;
+  if (changes.role !== undefined) set.role = changes.role;
+  if (changes.passwordHash !== undefined) set.password_hash = changes.passwordHash;
+  return db.transaction(() => {
+    getMember(db, organizationId, id);
+    db.run(build.updateTable('members').set(set).where('organization_id', '=', organizationId).where('id', '=', id));
+    return getMember(db, organizationId, id);
+  });
+}
+
+/** Removes a member and disables every key of his (decisions.md, section 3, "owner"); 404 when there is none. */
+export function removeMember(db: Database, organizationId: string, id: string, now: number): void {
+  db.transaction(() => {
+    getMember(db, organizationId, id);
+    db.run(
+      build
+        .updateTable('members')
+        .set({ removed_at: now, updated_at: now })
+        .where('organization_id', '=', organizationId)
+        .where('id', '=', id),
+    );
+    db.run(
+      build
+        .updateTable('keys')
+        .set({ status: 'inactive', disabled_at: now, updated_at: now })
+        .where('organization_id', '=', organizationId)
+        .where('created_by', '=', id)
+        .where('disabled_at', 'is', null),
+    );
+  });
+}

@@ -1,0 +1,187 @@
+/** The first schema. Ids sort by time and are the primary keys, so that rows are appended at the end of each table. */
+export const initial = `
+CREATE TABLE organizations (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  plan TEXT NOT NULL DEFAULT 'enterprise',
+  rule_revision INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE projects (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  name TEXT NOT NULL,
+  caching_enabled INTEGER NOT NULL DEFAULT 1 CHECK (caching_enabled IN (0, 1)),
+  cache_duration_seconds INTEGER NOT NULL DEFAULT 60 CHECK (cache_duration_seconds BETWEEN 10 AND 31536000),
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  deleted_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX projects_by_organization ON projects (organization_id, id);
+
+CREATE TABLE members (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  email TEXT NOT NULL CHECK (email = lower(email)),
+  name TEXT,
+  role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'developer')),
+  password_hash TEXT,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  removed_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX members_by_organization ON members (organization_id, id);
+CREATE UNIQUE INDEX members_by_email ON members (organization_id, email) WHERE removed_at IS NULL;
+
+CREATE TABLE master_keys (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  member_id TEXT NOT NULL REFERENCES members (id),
+  description TEXT NOT NULL,
+  secret_hash TEXT NOT NULL UNIQUE,
+  pepper_id TEXT NOT NULL,
+  mask TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  last_used_at INTEGER,
+  deleted_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX master_keys_by_organization ON master_keys (organization_id, id);
+
+CREATE TABLE keys (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  project_id TEXT NOT NULL REFERENCES projects (id),
+  created_by TEXT NOT NULL REFERENCES members (id),
+  description TEXT NOT NULL,
+  kind TEXT NOT NULL DEFAULT 'regular' CHECK (kind IN ('regular', 'playground', 'platform_secret')),
+  secret_hash TEXT NOT NULL UNIQUE,
+  pepper_id TEXT NOT NULL,
+  mask TEXT NOT NULL,
+  status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'inactive')),
+  disabled_at INTEGER,
+  deleted_at INTEGER,
+  expires_at INTEGER,
+  usage_limit_pico INTEGER,
+  usage_pico INTEGER NOT NULL DEFAULT 0,
+  reserved_pico INTEGER NOT NULL DEFAULT 0,
+  period_limit_pico INTEGER,
+  period_value INTEGER,
+  period_unit TEXT CHECK (period_unit IN ('hour', 'day', 'week', 'month')),
+  period_usage_pico INTEGER NOT NULL DEFAULT 0,
+  period_reserved_pico INTEGER NOT NULL DEFAULT 0,
+  period_started_at INTEGER,
+  last_used_at INTEGER,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  CHECK ((period_limit_pico IS NULL) = (period_value IS NULL) AND (period_value IS NULL) = (period_unit IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX keys_by_organization ON keys (organization_id, id);
+CREATE INDEX keys_by_member ON keys (created_by);
+CREATE INDEX keys_by_expiry ON keys (expires_at) WHERE status = 'active' AND expires_at IS NOT NULL;
+CREATE UNIQUE INDEX playground_keys ON keys (created_by, project_id) WHERE kind = 'playground' AND deleted_at IS NULL;
+
+CREATE TABLE subject_rules (
+  subject_id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  scope TEXT NOT NULL CHECK (scope IN ('organization', 'member', 'key')),
+  compiled_json TEXT NOT NULL DEFAULT '{"enforce":{}}',
+  revision INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE rules (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  subject_id TEXT NOT NULL REFERENCES subject_rules (subject_id),
+  scope TEXT NOT NULL CHECK (scope IN ('organization', 'member', 'key')),
+  rule_type TEXT NOT NULL,
+  rule_value_json TEXT NOT NULL,
+  canonical_json TEXT NOT NULL,
+  mode TEXT NOT NULL DEFAULT 'enforce' CHECK (mode IN ('enforce', 'report')),
+  status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'inactive')),
+  description TEXT,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX rules_by_subject ON rules (organization_id, subject_id, id);
+
+CREATE TABLE provider_keys (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  project_id TEXT REFERENCES projects (id),
+  provider_id TEXT NOT NULL,
+  label TEXT NOT NULL,
+  ciphertext TEXT NOT NULL,
+  encryption_key_id TEXT NOT NULL,
+  mask TEXT NOT NULL,
+  base_url TEXT,
+  position INTEGER NOT NULL DEFAULT 0,
+  status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'inactive')),
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  deleted_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX provider_keys_by_organization ON provider_keys (organization_id, id);
+
+CREATE TABLE calls (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  member_id TEXT NOT NULL,
+  decision_id TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('open', 'settled', 'denied', 'recovered', 'released')),
+  action TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  client_request_id TEXT,
+  client_address TEXT,
+  requested_model TEXT NOT NULL,
+  stream INTEGER NOT NULL CHECK (stream IN (0, 1)),
+  created_at INTEGER NOT NULL,
+  reservation_pico INTEGER NOT NULL DEFAULT 0,
+  period_started_at INTEGER,
+  settled_at INTEGER,
+  cost_pico INTEGER NOT NULL DEFAULT 0,
+  cost_details_json TEXT,
+  prompt_tokens INTEGER NOT NULL DEFAULT 0,
+  completion_tokens INTEGER NOT NULL DEFAULT 0,
+  reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+  cached_tokens INTEGER NOT NULL DEFAULT 0,
+  cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+  usage_estimated INTEGER NOT NULL DEFAULT 0,
+  cached INTEGER NOT NULL DEFAULT 0,
+  provider_id TEXT,
+  model_id TEXT,
+  provider_key_id TEXT,
+  attempts_json TEXT,
+  status_code INTEGER,
+  error_code TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX open_calls ON calls (id) WHERE state = 'open';
+
+CREATE TABLE decisions (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  call_id TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  action TEXT NOT NULL,
+  requested_model TEXT NOT NULL,
+  outcome TEXT NOT NULL CHECK (outcome IN ('permit', 'deny')),
+  reason_json TEXT,
+  violations_json TEXT NOT NULL,
+  shadow_json TEXT,
+  bundle_digest TEXT NOT NULL,
+  data_digest TEXT NOT NULL,
+  rule_revision INTEGER NOT NULL,
+  input_json TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE data_documents (
+  digest TEXT PRIMARY KEY,
+  text TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+`;

@@ -1,0 +1,31 @@
+import type { Database } from './database.ts';
+import { prepareLedgerStatements } from './ledger-statements.ts';
+import { build } from './sql.ts';
+
+/**
+ * Settles, at start, what a crash left open: every open call counts as dispatched, is booked at its full reservation (none:
+ * nothing) and marked `recovered` (decisions.md, section 3, "after a crash"). Returns how many there were.
+ */
+export function recoverOpenCalls(db: Database, now: number): number {
+  const { bookCost } = prepareLedgerStatements(db);
+  return db.transaction(() => {
+    const calls = db.all(
+      build
+        .updateTable('calls')
+        .set((row) => ({ state: 'recovered', settled_at: now, cost_pico: row.ref('reservation_pico') }))
+        .where('state', '=', 'open')
+        .returning(['organization_id', 'key_id', 'reservation_pico', 'period_started_at']),
+    );
+    for (const call of calls) {
+      bookCost.run({
+        organizationId: call.organization_id,
+        keyId: call.key_id,
+        cost: call.reservation_pico,
+        reservation: call.reservation_pico,
+        periodStartedAt: call.period_started_at,
+        now,
+      });
+    }
+    return calls.length;
+  });
+}

@@ -1,0 +1,74 @@
+import type BetterSqlite3 from 'better-sqlite3';
+import {
+  type CompiledQuery,
+  DummyDriver,
+  Kysely,
+  type RawBuilder,
+  SqliteAdapter,
+  SqliteQueryCompiler,
+  sql,
+} from 'kysely';
+import type { Tables } from './tables.ts';
+
+/** Builds and types SQL; never runs it. What it compiles is run synchronously by better-sqlite3. */
+export const build = new Kysely<Tables>({
+  dialect: {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new DummyDriver(),
+    createIntrospector: () => {
+      throw new Error('The query builder has no database to look into.');
+    },
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  },
+});
+
+export type SqlValue = string | number | bigint | null;
+
+class Placeholder {
+  readonly name: string;
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/** A value to be given each time a prepared statement runs. */
+export const bind = <T extends SqlValue>(name: string): RawBuilder<T> => sql<T>`${new Placeholder(name)}`;
+
+/**
+ * Integers arrive as BigInt, because a plain read rounds silently above 2^53. Only money may be that large: columns that end
+ * in `_pico` stay BigInt, all others become numbers.
+ */
+function narrowIntegers<R>(row: R): R {
+  if (typeof row !== 'object' || row === null) return row;
+  for (const [column, value] of Object.entries(row)) {
+    if (typeof value === 'bigint' && !column.endsWith('_pico')) Reflect.set(row, column, Number(value));
+  }
+  return row;
+}
+
+/** A statement prepared once and run many times with named values. */
+export interface PreparedStatement<R> {
+  /** Number of rows changed. */
+  run(values: Readonly<Record<string, SqlValue>>): number;
+  get(values: Readonly<Record<string, SqlValue>>): R | undefined;
+  all(values: Readonly<Record<string, SqlValue>>): R[];
+}
+
+export function prepare<R>(connection: BetterSqlite3.Database, query: CompiledQuery<R>): PreparedStatement<R> {
+  const statement = connection.prepare<[readonly unknown[]], R>(query.sql).safeIntegers(true);
+  const arrange = (values: Readonly<Record<string, SqlValue>>): readonly unknown[] =>
+    query.parameters.map((parameter) => {
+      if (!(parameter instanceof Placeholder)) return parameter;
+      const value = values[parameter.name];
+      if (value === undefined) throw new TypeError(`No value was given for ${parameter.name}.`);
+      return value;
+    });
+  return {
+    run: (values) => statement.run(arrange(values)).changes,
+    get: (values) => {
+      const row = statement.get(arrange(values));
+      return row === undefined ? undefined : narrowIntegers(row);
+    },
+    all: (values) => statement.all(arrange(values)).map(narrowIntegers),
+  };
+}

@@ -1,0 +1,90 @@
+import type { Clock } from '../domain/time.ts';
+import { type Database, type Durability, openDatabase } from './database.ts';
+import { createDecisionRecorder, type DecisionRecord } from './decisions.ts';
+import { type KeyCredential, prepareFindKeyByHash } from './key-credential.ts';
+import { createLedger, type FinishedCall, type NewCall, type Settlement } from './ledger.ts';
+import { recoverOpenCalls } from './recovery.ts';
+import { prepareSubjectRules } from './rules.ts';
+import { classify } from './unavailable.ts';
+import { GroupWriter } from './writer.ts';
+
+export interface StoreOptions {
+  /** Path of the SQLite file. */
+  path: string;
+  clock: Clock;
+  durability?: Durability;
+  busyTimeoutMs?: number;
+  /** Only `serve` creates a database or migrates one. */
+  create?: boolean;
+  /** Writes that may wait; further ones are refused. */
+  queueCapacity?: number;
+}
+
+/**
+ * The database as the core sees it: each function is one atomic operation. All reject with `StoreUnavailable` (503) when the
+ * database cannot do its work; what was resolved is committed.
+ */
+export interface Store {
+  /** Undefined: no key has this secret. Deleted, disabled and expired keys are found; `refusal` judges them. */
+  findKeyByHash(secretHash: string): Promise<KeyCredential | undefined>;
+  /** Compiled rules of each subject; a subject that the organization does not have is an error, which denies. */
+  subjectRules(organizationId: string, subjectIds: readonly string[]): Promise<Map<string, string>>;
+  /** Commits the call and its decision before dispatch; throws the 401 of a key that was spent or withdrawn meanwhile. */
+  openCall(call: NewCall, decision: DecisionRecord): Promise<void>;
+  /** Books the end of an open call, once; false when it was settled or recovered before, and nothing was booked. */
+  settleCall(organizationId: string, callId: string, settlement: Settlement): Promise<boolean>;
+  /** One finished row for a denial or a cache hit, which costs nothing. */
+  recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall): Promise<void>;
+  /** Settles what a crash left open; returns how many calls. Only the serving process may do so, before it serves. */
+  recoverOpenCalls(): Promise<number>;
+  /** Runs a query function. It must not wait. */
+  read<T>(query: (db: Database) => T): Promise<T>;
+  /** Runs query functions in one transaction of the writer. They must not wait, and may run twice. */
+  write<T>(operation: (db: Database, now: number) => T): Promise<T>;
+  /** Commits what waits, then closes the file. */
+  close(): void;
+}
+
+/** Opens the store; throws when the database is missing (without `create`) or of another schema version. */
+export function createStore(options: StoreOptions): Store {
+  const { path, clock, queueCapacity, ...databaseOptions } = options;
+  const db = openDatabase(path, databaseOptions);
+  const writer = new GroupWriter(db, queueCapacity);
+  const decisions = createDecisionRecorder(db);
+  const ledger = createLedger(db, decisions);
+  const findKeyByHash = prepareFindKeyByHash(db);
+  const subjectRules = prepareSubjectRules(db);
+
+  const read = async <T>(query: (db: Database) => T): Promise<T> => {
+    try {
+      return query(db);
+    } catch (error) {
+      throw classify(error);
+    }
+  };
+  const write = <T>(operation: (db: Database, now: number) => T): Promise<T> =>
+    writer.enqueue(() => operation(db, clock.now()));
+
+  return {
+    findKeyByHash: (secretHash) => read(() => findKeyByHash(secretHash)),
+    subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
+    openCall: async (call, decision) => {
+      const refused = await write((_, now) => ledger.openCall(call, decision, now));
+      if (refused !== undefined) throw refused;
+      decisions.committed(decision);
+    },
+    settleCall: (organizationId, callId, settlement) =>
+      write((_, now) => ledger.settleCall(organizationId, callId, settlement, now)),
+    recordFinishedCall: async (call, decision, outcome) => {
+      await write((_, now) => ledger.recordFinishedCall(call, decision, outcome, now));
+      decisions.committed(decision);
+    },
+    recoverOpenCalls: () => write(recoverOpenCalls),
+    read,
+    write,
+    close: () => {
+      writer.flush();
+      db.close();
+    },
+  };
+}

@@ -1,0 +1,216 @@
+import type { Generated } from 'kysely';
+import type { KeyKind, KeyStatus } from '../domain/api-key.ts';
+import type { PeriodUnit } from '../domain/time.ts';
+
+/**
+ * Rows as they are stored. Times are epoch milliseconds, flags 0 or 1. Columns that end in `_pico` hold pico-dollars and are
+ * read as BigInt, all other integers as numbers (sql.ts); columns that end in `_json` hold JSON text.
+ */
+export interface Tables {
+  organizations: OrganizationsTable;
+  projects: ProjectsTable;
+  members: MembersTable;
+  master_keys: MasterKeysTable;
+  keys: KeysTable;
+  subject_rules: SubjectRulesTable;
+  rules: RulesTable;
+  provider_keys: ProviderKeysTable;
+  calls: CallsTable;
+  decisions: DecisionsTable;
+  data_documents: DataDocumentsTable;
+}
+
+export type Flag = 0 | 1;
+export type Role = 'owner' | 'admin' | 'developer';
+export type Scope = 'organization' | 'member' | 'key';
+
+export interface OrganizationsTable {
+  id: string;
+  name: string;
+  plan: Generated<string>;
+  /** Grows by one with every write of a rule. */
+  rule_revision: Generated<number>;
+  created_at: number;
+  updated_at: number;
+}
+
+export interface ProjectsTable {
+  id: string;
+  organization_id: string;
+  name: string;
+  caching_enabled: Generated<Flag>;
+  cache_duration_seconds: Generated<number>;
+  created_at: number;
+  updated_at: number;
+  deleted_at: Generated<number | null>;
+}
+
+export interface MembersTable {
+  id: string;
+  organization_id: string;
+  /** Lower case; unique among the organization's present members. */
+  email: string;
+  name: Generated<string | null>;
+  role: Role;
+  password_hash: Generated<string | null>;
+  created_at: number;
+  updated_at: number;
+  removed_at: Generated<number | null>;
+}
+
+interface SecretColumns {
+  /** HMAC-SHA-256, hex. */
+  secret_hash: string;
+  pepper_id: string;
+  mask: string;
+}
+
+export interface MasterKeysTable extends SecretColumns {
+  id: string;
+  organization_id: string;
+  /** Who made it: it acts with this member's current role. */
+  member_id: string;
+  description: string;
+  created_at: number;
+  updated_at: number;
+  last_used_at: Generated<number | null>;
+  deleted_at: Generated<number | null>;
+}
+
+export interface KeysTable extends SecretColumns {
+  id: string;
+  organization_id: string;
+  project_id: string;
+  /** The member who owns the key. */
+  created_by: string;
+  description: string;
+  kind: Generated<KeyKind>;
+  status: Generated<KeyStatus>;
+  disabled_at: Generated<number | null>;
+  deleted_at: Generated<number | null>;
+  expires_at: Generated<number | null>;
+  usage_limit_pico: Generated<bigint | null>;
+  usage_pico: Generated<bigint>;
+  /** Held back by open calls. */
+  reserved_pico: Generated<bigint>;
+  period_limit_pico: Generated<bigint | null>;
+  period_value: Generated<number | null>;
+  period_unit: Generated<PeriodUnit | null>;
+  period_usage_pico: Generated<bigint>;
+  period_reserved_pico: Generated<bigint>;
+  period_started_at: Generated<number | null>;
+  last_used_at: Generated<number | null>;
+  created_at: number;
+  updated_at: number;
+}
+
+/** One row for every subject that rules can be attached to, made together with it. */
+export interface SubjectRulesTable {
+  subject_id: string;
+  organization_id: string;
+  scope: Scope;
+  /** Compiled text of the subject's active rules: its part of the policy's data document. */
+  compiled_json: Generated<string>;
+  /** The organization's rule revision at which the text was compiled. */
+  revision: Generated<number>;
+}
+
+export interface RulesTable {
+  id: string;
+  organization_id: string;
+  subject_id: string;
+  scope: Scope;
+  rule_type: string;
+  /** As written. */
+  rule_value_json: string;
+  canonical_json: string;
+  mode: Generated<'enforce' | 'report'>;
+  status: Generated<'active' | 'inactive'>;
+  description: Generated<string | null>;
+  created_at: number;
+  updated_at: number;
+}
+
+export interface ProviderKeysTable {
+  id: string;
+  organization_id: string;
+  /** Null: every project of the organization. */
+  project_id: Generated<string | null>;
+  provider_id: string;
+  label: string;
+  /** AES-256-GCM under the server's encryption key. */
+  ciphertext: string;
+  encryption_key_id: string;
+  mask: string;
+  base_url: Generated<string | null>;
+  position: Generated<number>;
+  status: Generated<'active' | 'inactive'>;
+  created_at: number;
+  updated_at: number;
+  deleted_at: Generated<number | null>;
+}
+
+export type CallState = 'open' | 'settled' | 'denied' | 'recovered' | 'released';
+
+export interface CallsTable {
+  id: string;
+  organization_id: string;
+  project_id: string;
+  key_id: string;
+  member_id: string;
+  decision_id: string;
+  state: CallState;
+  action: string;
+  request_id: string;
+  client_request_id: Generated<string | null>;
+  client_address: Generated<string | null>;
+  requested_model: string;
+  stream: Flag;
+  created_at: number;
+  reservation_pico: Generated<bigint>;
+  /** Begin of the recurring window in which the call was opened and to which its cost belongs. */
+  period_started_at: Generated<number | null>;
+  settled_at: Generated<number | null>;
+  cost_pico: Generated<bigint>;
+  /** The parts of the cost, as decimal strings in USD. */
+  cost_details_json: Generated<string | null>;
+  prompt_tokens: Generated<number>;
+  completion_tokens: Generated<number>;
+  reasoning_tokens: Generated<number>;
+  cached_tokens: Generated<number>;
+  cache_write_tokens: Generated<number>;
+  usage_estimated: Generated<Flag>;
+  /** Served from the cache. */
+  cached: Generated<Flag>;
+  provider_id: Generated<string | null>;
+  model_id: Generated<string | null>;
+  provider_key_id: Generated<string | null>;
+  attempts_json: Generated<string | null>;
+  status_code: Generated<number | null>;
+  error_code: Generated<string | null>;
+}
+
+export interface DecisionsTable {
+  id: string;
+  organization_id: string;
+  key_id: string;
+  call_id: string;
+  created_at: number;
+  action: string;
+  requested_model: string;
+  outcome: 'permit' | 'deny';
+  reason_json: Generated<string | null>;
+  violations_json: string;
+  shadow_json: Generated<string | null>;
+  bundle_digest: string;
+  data_digest: string;
+  rule_revision: number;
+  /** The policy's whole input, so that the decision can be replayed. */
+  input_json: string;
+}
+
+export interface DataDocumentsTable {
+  digest: string;
+  text: string;
+  created_at: number;
+}
