@@ -1,0 +1,64 @@
+import { formatUsdPerMillion } from '../domain/money.ts';
+import type { RuleType } from '../generated/types.ts';
+import type { DenialReason } from './denial-reason.ts';
+
+/**
+ * The sentence of a 403 (decisions.md, section 4): `Access denied: <reason>`, naming the kind, the value and the rules, and
+ * whose rules they are when they are not the key's own. The only place where the policy's codes become prose.
+ */
+export function denialMessage(reason: DenialReason): string {
+  return `Access denied: ${WORDING[`${reason.effect}_${reason.kind}`](reason)}.${ORIGIN[reason.scope]}`;
+}
+
+const ORIGIN: Readonly<Record<DenialReason['scope'], string>> = {
+  organization: ' This is an organization IAM rule set by the org admin.',
+  member: ' This is an organization member IAM rule set by the org admin.',
+  key: '',
+};
+
+const WORDING: Readonly<Record<RuleType, (reason: DenialReason) => string>> = {
+  deny_models: (reason) => `model not allowed: ${valuesOf(reason)} is denied by ${rulesOf(reason)}`,
+  allow_models: (reason) =>
+    `model not allowed: ${valuesOf(reason)} is not among the models allowed by ${rulesOf(reason)}`,
+  deny_providers: (reason) => `provider blocked: ${valuesOf(reason)} is denied by ${rulesOf(reason)}`,
+  allow_providers: (reason) =>
+    `provider blocked: ${valuesOf(reason)} is not among the providers allowed by ${rulesOf(reason)}`,
+  deny_pricing: (reason) => `pricing constraint exceeded: ${pricesOf(reason)} is denied by ${rulesOf(reason)}`,
+  allow_pricing: (reason) => `pricing constraint exceeded: ${pricesOf(reason)} is not within ${rulesOf(reason)}`,
+  deny_ip_cidrs: (reason) =>
+    isUnknownAddress(reason)
+      ? unknownAddress(reason)
+      : `IP not permitted: the client address lies in ${valuesOf(reason)}, denied by ${rulesOf(reason)}`,
+  allow_ip_cidrs: (reason) =>
+    isUnknownAddress(reason)
+      ? unknownAddress(reason)
+      : `IP not permitted: the client address ${valuesOf(reason)} is not in the ranges allowed by ${rulesOf(reason)}`,
+};
+
+const unknownAddress = (reason: DenialReason): string =>
+  `IP not permitted: the client address is unknown, and ${rulesOf(reason)} cannot be checked without it`;
+
+const isUnknownAddress = ({ values }: DenialReason): boolean => values.includes('unknown');
+
+const valuesOf = ({ values }: DenialReason): string => values.join(', ');
+
+const rulesOf = ({ ruleIds }: DenialReason): string =>
+  `${ruleIds.length === 1 ? 'rule' : 'rules'} ${ruleIds.join(', ')}`;
+
+const PRICE_LABEL: Readonly<Record<string, string>> = {
+  inputPrice: 'input price',
+  outputPrice: 'output price',
+  maxInputPrice: 'input price above',
+  maxOutputPrice: 'output price above',
+};
+
+const pricesOf = ({ values }: DenialReason): string => values.map(priceText).join(', ');
+
+/** `inputPrice=<pico>` as `input price 2.5 USD per million tokens`, `pricingType=paid` as `pricing type paid`. */
+function priceText(value: string): string {
+  const [name = '', amount = ''] = value.split('=');
+  const label = PRICE_LABEL[name];
+  if (label === undefined) return `pricing type ${amount}`;
+  if (amount === 'unknown') return `${label} unknown`;
+  return `${label} ${formatUsdPerMillion(BigInt(amount))} USD per million tokens`;
+}

@@ -1,0 +1,67 @@
+import type { PolicyDecision, PolicyInput, PolicyViolation } from '../generated/types.ts';
+import { PolicyFailure } from './policy-failure.ts';
+
+/** The one step that a denial is reported for. */
+export interface DenialReason {
+  readonly scope: PolicyViolation['scope'];
+  readonly kind: PolicyViolation['kind'];
+  readonly effect: PolicyViolation['effect'];
+  /** Sorted. Allow: all rules of the kind in the scope. Deny: those that match a candidate that stood until here. */
+  readonly ruleIds: readonly string[];
+  /** Sorted. As in the violations, but a model is named by its first (canonical) name only. */
+  readonly values: readonly string[];
+}
+
+type Step = readonly [effect: PolicyViolation['effect'], kind: PolicyViolation['kind']];
+
+const STEPS: readonly Step[] = [
+  ['deny', 'ip_cidrs'],
+  ['allow', 'ip_cidrs'],
+  ['deny', 'models'],
+  ['allow', 'models'],
+  ['deny', 'providers'],
+  ['allow', 'providers'],
+  ['deny', 'pricing'],
+  ['allow', 'pricing'],
+];
+
+/**
+ * Why no candidate is permitted (decisions.md, section 4, "denial"): scopes outermost first, in each the eight steps, each
+ * dropping the candidates that violate it; the reason is the step that left none.
+ * @throws PolicyFailure when the decision permits a candidate, or does not say why not.
+ */
+export function denialReason(input: PolicyInput, decision: PolicyDecision): DenialReason {
+  let standing = new Map(input.candidates.map((candidate) => [candidate.id, candidate.names]));
+  for (const { scope } of input.subjects) {
+    for (const [effect, kind] of STEPS) {
+      const ofStep = decision.violations.filter(
+        (violation) => violation.scope === scope && violation.effect === effect && violation.kind === kind,
+      );
+      const dropping = ofStep.filter(({ candidate }) => candidate === undefined || standing.has(candidate));
+      const left = new Map(standing);
+      for (const { candidate } of dropping) {
+        if (candidate === undefined) left.clear();
+        else left.delete(candidate);
+      }
+      if (left.size === 0) {
+        const offered = effect === 'allow' && kind === 'models' ? firstNames(standing) : dropping.flatMap(valuesOf);
+        return {
+          scope,
+          kind,
+          effect,
+          ruleIds: sortedSet(dropping.flatMap(({ ruleIds }) => ruleIds)),
+          values: sortedSet(offered),
+        };
+      }
+      standing = left;
+    }
+  }
+  throw new PolicyFailure('The decision does not deny every candidate.');
+}
+
+const valuesOf = ({ values }: PolicyViolation): readonly string[] => values;
+
+const firstNames = (standing: ReadonlyMap<string, readonly string[]>): string[] =>
+  [...standing.values()].flatMap((names) => names.slice(0, 1));
+
+const sortedSet = (items: readonly string[]): string[] => [...new Set(items)].sort();
