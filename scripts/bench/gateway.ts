@@ -1,0 +1,85 @@
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { awaitOutput, startChild } from './children.ts';
+import { addRules } from './gateway-rules.ts';
+import type { Target } from './target.ts';
+import { MODEL } from './workload.ts';
+
+const START_MS = 30_000;
+const ROOT = path.resolve(import.meta.dirname, '..', '..');
+
+export interface Gateway {
+  readonly target: Target;
+  /** The gateway key that first run printed. */
+  readonly apiKey: string;
+}
+
+async function freePort(): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const server = createServer().on('error', reject);
+  server.listen(0, '127.0.0.1', () => {
+    const address = server.address();
+    server.close(() => (typeof address === 'object' && address !== null ? resolve(address.port) : reject(address)));
+  });
+  return promise;
+}
+
+async function awaitReady(port: number): Promise<void> {
+  const deadline = performance.now() + START_MS;
+  for (;;) {
+    try {
+      const answer = await fetch(`http://127.0.0.1:${port}/ready`);
+      await answer.body?.cancel();
+      if (answer.ok) return;
+    } catch {
+      // Not listening yet.
+    }
+    if (performance.now() > deadline) throw new Error('the gateway did not become ready');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** Nothing of our own environment but what a process needs: a provider's key or a limit set here would change the figures. */
+function environment(folder: string, ports: { gateway: number; management: number }, upstream: Target) {
+  return {
+    PATH: process.env.PATH ?? '',
+    DATA_DIR: path.join(folder, 'data'),
+    PORT: String(ports.gateway),
+    MANAGEMENT_PORT: String(ports.management),
+    SANDBOX: 'off',
+    UPSTREAM_BENCH_BASE_URL: `http://127.0.0.1:${upstream.port}/v1`,
+    UPSTREAM_BENCH_MODELS: MODEL,
+    UPSTREAM_BENCH_PRICES: `${MODEL}=1/2`,
+    ACCESS_LOG: path.join(folder, 'access.log'),
+  };
+}
+
+/**
+ * The gateway as `npm start` runs it (the launcher's own command, but without the launcher in between, so that the pid is the
+ * serving process), on a database of its own in `folder`, with three scopes of six rules each that let the calls pass.
+ */
+export async function startGateway(folder: string, upstream: Target): Promise<Gateway> {
+  const ports = { gateway: await freePort(), management: await freePort() };
+  const errorLog = path.join(folder, 'gateway.err');
+  const stderr = openSync(errorLog, 'w');
+  const child = startChild(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', path.join(ROOT, 'src', 'cli.ts'), 'serve'],
+    { cwd: ROOT, env: environment(folder, ports, upstream), stdio: ['ignore', 'pipe', stderr] },
+  );
+  closeSync(stderr);
+  try {
+    const [apiKey = '', masterKey = ''] = await awaitOutput(
+      child,
+      [/\bpcl_[0-9A-Za-z]{46}\b/, /\bpclm_[0-9A-Za-z]{46}\b/],
+      START_MS,
+    );
+    await awaitReady(ports.gateway);
+    await addRules(`http://127.0.0.1:${ports.management}`, masterKey);
+    return { target: { name: 'gateway', port: ports.gateway, pid: child.pid ?? 0 }, apiKey };
+  } catch (error) {
+    const said = readFileSync(errorLog, 'utf8').slice(-2_000);
+    throw new Error(`the gateway could not be started: ${said || 'it said nothing on stderr'}`, { cause: error });
+  }
+}

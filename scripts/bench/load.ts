@@ -1,0 +1,79 @@
+import { type ExchangeFigures, measureLatency, measureStreams } from './measure-exchanges.ts';
+import { type LoadTool, measureThroughput, type ThroughputFigures } from './measure-throughput.ts';
+import type { Progress } from './progress.ts';
+import type { Target, TargetName } from './target.ts';
+import { verify } from './verify.ts';
+
+/** What one round found out about one target. */
+export interface TargetFigures {
+  readonly latency: ExchangeFigures;
+  readonly throughput: ThroughputFigures;
+  /** Absent for the Koa proxy, which answers whole bodies only. */
+  readonly streams?: ExchangeFigures;
+}
+
+export type Round = Readonly<Partial<Record<TargetName, TargetFigures>>>;
+
+export interface LoadPlan {
+  readonly targets: readonly Target[];
+  readonly apiKey: string;
+  readonly tool: LoadTool;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly progress: Progress;
+}
+
+const WARM_UP_SECONDS = 2;
+
+const takesStreams = (target: Target): boolean => target.name !== 'Koa proxy';
+
+async function warmUp({ targets, apiKey, tool, progress }: LoadPlan): Promise<void> {
+  for (const target of targets) {
+    progress.say(`warm-up: ${target.name}`);
+    await verify(target, apiKey, takesStreams(target));
+    await measureThroughput(tool, target, apiKey, WARM_UP_SECONDS);
+    if (takesStreams(target)) await measureStreams(target, apiKey, WARM_UP_SECONDS);
+  }
+}
+
+/** Measures one thing at each target in turn, so that what is compared is measured next to each other. */
+async function inTurn<T>(
+  plan: LoadPlan,
+  label: string,
+  targets: readonly Target[],
+  measure: (target: Target, apiKey: string, seconds: number) => Promise<T>,
+): Promise<Map<TargetName, T>> {
+  const figures = new Map<TargetName, T>();
+  for (const target of targets) {
+    plan.progress.say(`${label}: ${target.name}`);
+    figures.set(target.name, await measure(target, plan.apiKey, plan.seconds));
+  }
+  return figures;
+}
+
+async function measureRound(plan: LoadPlan, number: number): Promise<Round> {
+  const label = (what: string): string => `round ${number} of ${plan.rounds}, ${what}`;
+  // Each round begins with another target, so that none is always measured on a cooler machine.
+  const first = (number - 1) % plan.targets.length;
+  const targets = [...plan.targets.slice(first), ...plan.targets.slice(0, first)];
+  const latencies = await inTurn(plan, label('latency'), targets, measureLatency);
+  const throughputs = await inTurn(plan, label('throughput'), targets, (target, apiKey, seconds) =>
+    measureThroughput(plan.tool, target, apiKey, seconds),
+  );
+  const streams = await inTurn(plan, label('streams'), targets.filter(takesStreams), measureStreams);
+  const round: Partial<Record<TargetName, TargetFigures>> = {};
+  for (const { name } of plan.targets) {
+    const [latency, throughput, stream] = [latencies.get(name), throughputs.get(name), streams.get(name)];
+    if (latency === undefined || throughput === undefined) continue;
+    round[name] = { latency, throughput, ...(stream === undefined ? {} : { streams: stream }) };
+  }
+  return round;
+}
+
+/** Warms every target up, then measures all of them in each round. Stops at the first failed request. */
+export async function measureLoad(plan: LoadPlan): Promise<Round[]> {
+  await warmUp(plan);
+  const rounds: Round[] = [];
+  for (let number = 1; number <= plan.rounds; number += 1) rounds.push(await measureRound(plan, number));
+  return rounds;
+}

@@ -1,0 +1,62 @@
+// npm run bench: the gateway beside a bare proxy, a Koa proxy and the upstream itself, then the decision alone.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { stopChildren } from './children.ts';
+import { startGateway } from './gateway.ts';
+import { measureLoad } from './load.ts';
+import { describeMachine } from './machine.ts';
+import { CONNECTIONS, findLoadTool } from './measure-throughput.ts';
+import { type BenchOptions, readOptions } from './options.ts';
+import { createProgress, type Progress } from './progress.ts';
+import { aimTable, gatewayAims, machineLine, methodLine, requestTable, streamTable } from './report.ts';
+import { startProxies, startUpstream } from './servers.ts';
+import { summarizeLoad } from './summary.ts';
+
+async function benchLoad(options: BenchOptions, folder: string, progress: Progress) {
+  const tool = findLoadTool();
+  progress.say('starting the servers');
+  const upstream = await startUpstream();
+  const proxies = await startProxies(upstream);
+  const gateway = await startGateway(folder, upstream);
+  const targets = [upstream, ...proxies, gateway.target];
+  const { rounds: count, seconds } = options;
+  const rounds = await measureLoad({ targets, apiKey: gateway.apiKey, tool, rounds: count, seconds, progress });
+  const summaries = summarizeLoad(
+    targets.map((target) => target.name),
+    rounds,
+  );
+  progress.end();
+  console.log(`\n${methodLine(tool, count, seconds)}\n`);
+  console.log(`${requestTable(summaries)}\n\n${streamTable(summaries)}\n`);
+  const own = summaries.find((summary) => summary.name === 'gateway');
+  if (own !== undefined) console.log(aimTable(gatewayAims(own)));
+  return { tool, connections: CONNECTIONS, rounds, summaries };
+}
+
+async function bench(options: BenchOptions, folder: string): Promise<void> {
+  const progress = createProgress(process.stderr);
+  const machine = describeMachine();
+  console.log(machineLine(machine));
+  try {
+    const load = options.parts.has('load') ? await benchLoad(options, folder, progress) : undefined;
+    const report = { machine, startedAt: new Date(), seconds: options.seconds, load };
+    if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
+  } finally {
+    progress.end();
+  }
+}
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'portcullis-bench-'));
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, () => void stopChildren().finally(() => process.exit(130)));
+}
+try {
+  await bench(readOptions(process.argv.slice(2), process.env), folder);
+} catch (error) {
+  console.error(error instanceof Error ? `bench: ${error.message}` : error);
+  process.exitCode = 1;
+} finally {
+  await stopChildren();
+}

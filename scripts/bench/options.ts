@@ -1,0 +1,52 @@
+import { parseArgs } from 'node:util';
+
+export interface BenchOptions {
+  readonly rounds: number;
+  /** Seconds of each measurement: per target, three in a round. */
+  readonly seconds: number;
+  /** Where to write every figure as JSON, or undefined. */
+  readonly json: string | undefined;
+  /** What to measure: the servers under load, the decision alone, or both. */
+  readonly parts: ReadonlySet<Part>;
+}
+
+export type Part = 'load' | 'decision';
+
+const USAGE = `npm run bench -- [--rounds N] [--seconds N] [--only load|decision] [--json FILE]
+  --rounds   1 to 100, default 5 (or BENCH_ROUNDS)
+  --seconds  1 to 60 for each measurement, default 3 (or BENCH_SECONDS)
+  --only     the servers under load, or the decision alone; default both
+  --json     also write every figure to FILE`;
+
+function integer(name: string, text: string, largest: number): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > largest) {
+    throw new Error(`${name} must be a whole number from 1 to ${largest}, not ${JSON.stringify(text)}\n${USAGE}`);
+  }
+  return value;
+}
+
+function partsOf(only: string | undefined): ReadonlySet<Part> {
+  if (only === undefined) return new Set(['load', 'decision']);
+  if (only === 'load' || only === 'decision') return new Set([only]);
+  throw new Error(`--only takes load or decision, not ${JSON.stringify(only)}\n${USAGE}`);
+}
+
+/** Reads flags and, for rounds and seconds, the environment; throws with the usage on anything else. */
+export function readOptions(args: string[], env: NodeJS.ProcessEnv): BenchOptions {
+  const { values } = parseArgs({
+    args,
+    options: {
+      rounds: { type: 'string', default: env.BENCH_ROUNDS ?? '5' },
+      seconds: { type: 'string', default: env.BENCH_SECONDS ?? '3' },
+      only: { type: 'string' },
+      json: { type: 'string' },
+    },
+  });
+  return {
+    rounds: integer('--rounds', values.rounds, 100),
+    seconds: integer('--seconds', values.seconds, 60),
+    json: values.json,
+    parts: partsOf(values.only),
+  };
+}
