@@ -10,4 +10,6 @@ export interface Principal {
   readonly subjects: readonly PolicySubject[];
   /** The organization's rule revision when the key was read. */
   readonly ruleRevision: number;
+  /** A spend limit applies: only mappings whose cost can be told may serve. */
+  readonly capped: boolean;
 }

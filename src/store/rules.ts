@@ -223,3 +223,20 @@ export function prepareSubjectRules(
     return texts;
   };
 }
+
+/** Reads the organization's rule revision, which grows with every write of a rule; prepared once for the hot path. */
+export function prepareRuleRevision(db: Database): (organizationId: string) => number {
+  const statement = prepare(
+    db.connection,
+    build
+      .selectFrom('organizations')
+      .select('rule_revision')
+      .where('id', '=', bind<string>('organizationId'))
+      .compile(),
+  );
+  return (organizationId) => {
+    const row = statement.get({ organizationId });
+    if (row === undefined) throw new Error(`There is no organization ${organizationId}.`);
+    return row.rule_revision;
+  };
+}

@@ -4,7 +4,7 @@ import { createDecisionRecorder, type DecisionRecord } from './decisions.ts';
 import { type KeyCredential, prepareFindKeyByHash } from './key-credential.ts';
 import { createLedger, type FinishedCall, type NewCall, type Settlement } from './ledger.ts';
 import { recoverOpenCalls } from './recovery.ts';
-import { prepareSubjectRules } from './rules.ts';
+import { prepareRuleRevision, prepareSubjectRules } from './rules.ts';
 import { classify } from './unavailable.ts';
 import { GroupWriter } from './writer.ts';
 
@@ -29,6 +29,8 @@ export interface Store {
   findKeyByHash(secretHash: string): Promise<KeyCredential | undefined>;
   /** Compiled rules of each subject; a subject that the organization does not have is an error, which denies. */
   subjectRules(organizationId: string, subjectIds: readonly string[]): Promise<Map<string, string>>;
+  /** The organization's rule revision as it is now, whichever process wrote last. */
+  ruleRevision(organizationId: string): Promise<number>;
   /** Commits the call and its decision before dispatch; throws the 401 of a key that was spent or withdrawn meanwhile. */
   openCall(call: NewCall, decision: DecisionRecord): Promise<void>;
   /** Books the end of an open call, once; false when it was settled or recovered before, and nothing was booked. */
@@ -54,6 +56,7 @@ export function createStore(options: StoreOptions): Store {
   const ledger = createLedger(db, decisions);
   const findKeyByHash = prepareFindKeyByHash(db);
   const subjectRules = prepareSubjectRules(db);
+  const ruleRevision = prepareRuleRevision(db);
 
   const read = async <T>(query: (db: Database) => T): Promise<T> => {
     try {
@@ -68,6 +71,7 @@ export function createStore(options: StoreOptions): Store {
   return {
     findKeyByHash: (secretHash) => read(() => findKeyByHash(secretHash)),
     subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
+    ruleRevision: (organizationId) => read(() => ruleRevision(organizationId)),
     openCall: async (call, decision) => {
       const refused = await write((_, now) => ledger.openCall(call, decision, now));
       if (refused !== undefined) throw refused;

@@ -1,6 +1,5 @@
 import { ApiError, notFound, policyUnavailable } from '../../domain/errors.ts';
 import { PolicyFailure } from '../../policy/policy-failure.ts';
-import { StoreUnavailable } from '../../store/store-unavailable.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import type { AppMiddleware } from '../state.ts';
 
@@ -10,12 +9,6 @@ import type { AppMiddleware } from '../state.ts';
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof PolicyFailure) return policyUnavailable(error);
-  if (error instanceof StoreUnavailable) {
-    return new ApiError(503, 'overloaded', 'The gateway cannot record this call at the moment.', {
-      cause: error,
-      headers: { 'retry-after': '1' },
-    });
-  }
   return new ApiError(500, 'internal_error', 'An internal error occurred.', { cause: error });
 }
 

@@ -1,0 +1,164 @@
+import { type ApiError, permissionDenied } from '../domain/errors.ts';
+import { newId } from '../domain/id.ts';
+import type { Mapping } from '../domain/model.ts';
+import type { PolicyDecision, PolicyInput } from '../generated/types.ts';
+import { type DataDocument, dataDocument } from '../policy/data-document.ts';
+import { denialMessage } from '../policy/denial-message.ts';
+import { type DenialReason, denialReason } from '../policy/denial-reason.ts';
+import { inputDocument } from '../policy/input-document.ts';
+import type { Pdp } from '../policy/pdp.ts';
+import type { DecisionRecord } from '../store/decisions.ts';
+import type { Store } from '../store/store.ts';
+import type { CallContext } from './call-context.ts';
+import type { Principal } from './principal.ts';
+
+/** What the policy said about one call, with all that is needed to say it again. */
+export interface Decision {
+  readonly id: string;
+  readonly bundleDigest: string;
+  readonly ruleRevision: number;
+  readonly data: DataDocument;
+  readonly input: PolicyInput;
+  readonly result: PolicyDecision;
+}
+
+/** Asks once more, if the rules or the policy have changed since; throws when the candidate is no longer permitted. */
+type Reassert = (decision: Decision, mapping: Mapping) => Promise<void>;
+
+/**
+ * Leave to call some candidates. The class is not exported: a value of it comes from `authorize` and nowhere else, so a call to
+ * a provider without a decision does not compile.
+ */
+class PermittedCandidates {
+  readonly #ids: ReadonlySet<string>;
+  readonly #reassert: Reassert;
+  readonly decision: Decision;
+  /** What may be called; at least one. */
+  readonly candidates: readonly Mapping[];
+
+  constructor(decision: Decision, candidates: readonly Mapping[], reassert: Reassert) {
+    this.#ids = new Set(decision.result.permitted);
+    this.#reassert = reassert;
+    this.decision = decision;
+    this.candidates = candidates.filter(({ id }) => this.#ids.has(id));
+  }
+
+  /** The same leave for fewer candidates; may hold none. */
+  narrowed(keep: (mapping: Mapping) => boolean): PermittedCandidates {
+    return new PermittedCandidates(this.decision, this.candidates.filter(keep), this.#reassert);
+  }
+
+  /** Before each attempt: throws unless this candidate is permitted, by the rules as they are now. */
+  async assertHolds(mapping: Mapping): Promise<void> {
+    if (!this.#ids.has(mapping.id)) throw new Error(`${mapping.id} was never permitted`);
+    await this.#reassert(this.decision, mapping);
+  }
+}
+
+export type Permitted = PermittedCandidates;
+
+export interface AuthorizeDeps {
+  readonly store: Store;
+  /** The policy in force. */
+  readonly pdp: () => Pdp;
+}
+
+/** What is asked of the policy. */
+export interface PermissionRequest {
+  readonly principal: Principal;
+  readonly context: CallContext;
+  readonly action: PolicyInput['action'];
+  readonly candidates: readonly Mapping[];
+}
+
+/** A request that the policy refused; the answer is the 403 of decisions.md, section 4. */
+export class Denial extends Error {
+  readonly decision: Decision;
+  readonly reason: DenialReason;
+
+  constructor(decision: Decision, reason: DenialReason) {
+    super(denialMessage(reason));
+    this.decision = decision;
+    this.reason = reason;
+  }
+
+  /** What the caller is told, once the denial is on record. */
+  answer(): ApiError {
+    return permissionDenied(this.message);
+  }
+}
+
+/** The only maker of `Permitted`. @throws Denial when no candidate is permitted, PolicyFailure when that cannot be told */
+export type Authorize = (request: PermissionRequest) => Promise<Permitted>;
+
+export const policyRevision = ({ bundleDigest, ruleRevision }: Decision): string =>
+  `${bundleDigest.slice(0, 12)}.${ruleRevision}`;
+
+/** Most data documents that are remembered; one for each busy key. */
+const MAX_DOCUMENTS = 4096;
+
+/** The policy enforcement point: gathers the facts, asks the PDP, and lets pass only what it permits. */
+export function createAuthorize({ store, pdp }: AuthorizeDeps): Authorize {
+  const documents = createDocumentCache(store);
+
+  async function decide({ principal, context, action, candidates }: PermissionRequest): Promise<Decision> {
+    const data = await documents(principal);
+    const engine = pdp();
+    const input = inputDocument(action, context.clientIp, principal.subjects, candidates);
+    const result = engine.decide(input, data);
+    return { id: newId('dec'), bundleDigest: engine.bundleDigest, ruleRevision: principal.ruleRevision, data, input, result };
+  }
+
+  return async (request) => {
+    const { context, candidates, principal } = request;
+    const decision = await decide(request);
+    context.onDecision(decision.id, policyRevision(decision));
+    if (decision.result.permitted.length === 0) {
+      throw new Denial(decision, denialReason(decision.input, decision.result));
+    }
+    const reassert: Reassert = async (made, mapping) => {
+      const ruleRevision = await store.ruleRevision(principal.organizationId);
+      if (ruleRevision === made.ruleRevision && pdp().bundleDigest === made.bundleDigest) return;
+      const anew = await decide({ ...request, principal: { ...principal, ruleRevision }, candidates: [mapping] });
+      if (anew.result.permitted.length > 0) return;
+      throw permissionDenied(denialMessage(denialReason(anew.input, anew.result)));
+    };
+    return new PermittedCandidates(decision, candidates, reassert);
+  };
+}
+
+/**
+ * The data document of a principal's subjects, remembered while no rule of the organization changes. A document read after a
+ * change but remembered under the revision before it is merely read once more.
+ */
+function createDocumentCache(store: Store): (principal: Principal) => Promise<DataDocument> {
+  const known = new Map<string, { ruleRevision: number; memberId: string; document: DataDocument }>();
+  return async ({ organizationId, keyId, memberId, subjects, ruleRevision }) => {
+    const cached = known.get(keyId);
+    if (cached !== undefined && cached.ruleRevision === ruleRevision && cached.memberId === memberId) return cached.document;
+    const texts = await store.subjectRules(organizationId, subjects.map(({ id }) => id));
+    const document = dataDocument([...texts].map(([id, rules]) => ({ id, rules })));
+    known.delete(keyId);
+    const [oldest] = known.keys();
+    if (known.size >= MAX_DOCUMENTS && oldest !== undefined) known.delete(oldest);
+    known.set(keyId, { ruleRevision, memberId, document });
+    return document;
+  };
+}
+
+/** The decision as the store keeps it. */
+export function decisionRecord(decision: Decision, reason?: DenialReason): DecisionRecord {
+  const { result } = decision;
+  return {
+    id: decision.id,
+    outcome: reason === undefined ? 'permit' : 'deny',
+    reasonJson: reason === undefined ? null : JSON.stringify(reason),
+    violationsJson: JSON.stringify(result.violations),
+    shadowJson: result.shadow === undefined ? null : JSON.stringify(result.shadow),
+    bundleDigest: decision.bundleDigest,
+    dataDigest: decision.data.digest,
+    dataText: decision.data.text,
+    ruleRevision: decision.ruleRevision,
+    inputJson: JSON.stringify(decision.input),
+  };
+}

@@ -1,0 +1,129 @@
+import { unauthorized } from '../domain/errors.ts';
+import { newId } from '../domain/id.ts';
+import { formatUsd } from '../domain/money.ts';
+import { NO_USAGE, type Usage } from '../domain/usage.ts';
+import type { RoutingAttempt } from '../generated/types.ts';
+import type { NewCall, Settlement } from '../store/ledger.ts';
+import type { Store } from '../store/store.ts';
+import { type Denial, decisionRecord, type Permitted } from './authorize.ts';
+import type { CallContext } from './call-context.ts';
+import type { Cost } from './meter.ts';
+import type { Principal } from './principal.ts';
+import type { Target } from './route.ts';
+
+/** A call whose row is committed: it may be dispatched, and must be settled. */
+export interface Call {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly permitted: Permitted;
+}
+
+/** Of whom and what a call's row tells. */
+export interface CallFacts {
+  readonly principal: Principal;
+  readonly context: CallContext;
+  readonly action: NewCall['action'];
+  readonly requestedModel: string;
+  readonly stream: boolean;
+}
+
+/** How a call ended. */
+export interface Outcome {
+  readonly statusCode: number;
+  readonly errorCode: string | null;
+  readonly target: Target | undefined;
+  readonly attempts: readonly RoutingAttempt[];
+  readonly usage: Usage;
+  /** Undefined when nothing was produced. */
+  readonly cost: Cost | undefined;
+}
+
+export const failed = (statusCode: number, errorCode: string, attempts: readonly RoutingAttempt[]): Outcome => ({
+  statusCode,
+  errorCode,
+  attempts,
+  target: undefined,
+  usage: NO_USAGE,
+  cost: undefined,
+});
+
+function newCall({ principal, context, action, requestedModel, stream }: CallFacts): NewCall {
+  return {
+    id: newId('call'),
+    organizationId: principal.organizationId,
+    projectId: principal.projectId,
+    keyId: principal.keyId,
+    memberId: principal.memberId,
+    action,
+    requestId: context.requestId,
+    clientRequestId: context.clientRequestId ?? null,
+    clientAddress: context.clientIp,
+    requestedModel,
+    stream,
+    reservation: 0n,
+  };
+}
+
+/** Writes the finished row of a denied call; resolves when it is committed. */
+export async function recordDenial(store: Store, facts: CallFacts, denial: Denial): Promise<void> {
+  const call = newCall(facts);
+  facts.context.onCall(call.id);
+  await store.recordFinishedCall(call, decisionRecord(denial.decision, denial.reason), {
+    state: 'denied',
+    cached: false,
+    providerId: null,
+    modelId: null,
+    statusCode: 403,
+    errorCode: 'permission_denied',
+  });
+}
+
+/** While a spend limit applies, a mapping whose cost cannot be told may not serve: the limit could not be enforced. */
+function withinReach(permitted: Permitted, capped: boolean): Permitted {
+  if (!capped) return permitted;
+  const priced = permitted.narrowed(({ prices }) => prices.prompt !== undefined && prices.completion !== undefined);
+  if (priced.candidates.length > 0) return priced;
+  throw unauthorized(
+    'usage_limit_reached',
+    'This API key has a usage limit, and no price is known for any permitted provider of the model: the limit could not be kept.',
+  );
+}
+
+/** Commits the call's row, with its decision, before anything is dispatched. */
+export async function openCall(store: Store, facts: CallFacts, permitted: Permitted): Promise<Call> {
+  const reachable = withinReach(permitted, facts.principal.capped);
+  const call = newCall(facts);
+  facts.context.onCall(call.id);
+  await store.openCall(call, decisionRecord(permitted.decision));
+  return { id: call.id, organizationId: call.organizationId, permitted: reachable };
+}
+
+function costDetailsJson(cost: Cost): string {
+  const { unknownPrice, ...amounts } = cost;
+  const parts = Object.entries(amounts).filter(([, amount]) => amount > 0n);
+  return JSON.stringify(Object.fromEntries(parts.map(([name, amount]) => [name, formatUsd(amount)])));
+}
+
+function settlement({ target, attempts, usage, cost, statusCode, errorCode }: Outcome): Settlement {
+  return {
+    cost: cost?.total ?? 0n,
+    costDetailsJson: cost === undefined ? null : costDetailsJson(cost),
+    promptTokens: usage.promptTokens,
+    completionTokens: usage.completionTokens,
+    reasoningTokens: usage.reasoningTokens,
+    cachedTokens: usage.cachedTokens,
+    cacheWriteTokens: usage.cacheWrite5mTokens + usage.cacheWrite1hTokens,
+    usageEstimated: usage.estimated,
+    providerId: target?.mapping.providerId ?? null,
+    modelId: target?.mapping.modelId ?? null,
+    providerKeyId: target?.credential.providerKeyId ?? null,
+    attemptsJson: attempts.length === 0 ? null : JSON.stringify(attempts),
+    statusCode,
+    errorCode,
+  };
+}
+
+/** Settles a call on its row; resolves when that is committed. The answer must wait for it. */
+export async function settleCall(store: Store, call: Call, outcome: Outcome): Promise<void> {
+  await store.settleCall(call.organizationId, call.id, settlement(outcome));
+}

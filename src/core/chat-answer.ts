@@ -1,0 +1,77 @@
+import type { CallMetadata, ChatChunk, ChatCompletion, ChatUsage } from '../generated/types.ts';
+import type { UpstreamChunk, UpstreamCompletion } from '../providers/adapter.ts';
+import type { Call, CallFacts } from './call.ts';
+import type { Routed } from './route.ts';
+
+/** What all parts of one answer share. */
+export interface AnswerFacts {
+  readonly facts: CallFacts;
+  readonly call: Call;
+  readonly requestedProvider: string | undefined;
+  /** Seconds since 1970: one `created` for the whole answer. */
+  readonly created: number;
+}
+
+const answerId = (callId: string): string => `chatcmpl-${callId.slice('call_'.length)}`;
+
+/** The answer's `metadata`, exactly as the specification and decisions.md, section 5, have it. */
+export function callMetadata(
+  { facts, call, requestedProvider }: AnswerFacts,
+  { target, attempts }: Pick<Routed<unknown>, 'target' | 'attempts'>,
+  upstreamModel: string | undefined,
+): CallMetadata {
+  const { mapping } = target;
+  return {
+    request_id: facts.context.requestId,
+    requested_model: facts.requestedModel,
+    ...(requestedProvider === undefined ? {} : { requested_provider: requestedProvider }),
+    used_model: mapping.modelId,
+    used_provider: mapping.providerId,
+    used_region: mapping.region ?? 'global',
+    underlying_used_model: upstreamModel ?? mapping.externalId,
+    log_id: call.id,
+    organization_id: facts.principal.organizationId,
+    project_id: facts.principal.projectId,
+    discount: 0,
+    cached: false,
+    routing: [...attempts],
+  };
+}
+
+/** A whole answer. Fields of the upstream's that nobody here knows are kept. */
+export function chatCompletion(
+  answer: AnswerFacts,
+  upstream: UpstreamCompletion,
+  modelId: string,
+  usage: ChatUsage,
+  metadata: CallMetadata,
+): ChatCompletion {
+  return {
+    ...upstream.fields,
+    id: answerId(answer.call.id),
+    object: 'chat.completion',
+    created: answer.created,
+    model: modelId,
+    choices: [...upstream.choices],
+    usage,
+    metadata,
+  };
+}
+
+/** One chunk of a streamed answer. */
+export function chatChunk(
+  answer: AnswerFacts,
+  upstream: Pick<UpstreamChunk, 'choices' | 'fields'>,
+  modelId: string,
+  end: Pick<ChatChunk, 'usage' | 'metadata'> = {},
+): ChatChunk {
+  return {
+    ...upstream.fields,
+    id: answerId(answer.call.id),
+    object: 'chat.completion.chunk',
+    created: answer.created,
+    model: modelId,
+    choices: [...upstream.choices],
+    ...end,
+  };
+}

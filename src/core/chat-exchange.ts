@@ -1,0 +1,55 @@
+import { ApiError } from '../domain/errors.ts';
+import { estimateUsage, type Usage } from '../domain/usage.ts';
+import type { ChatRequest, RoutingAttempt } from '../generated/types.ts';
+import type { OutboundResponse } from '../net/exchange.ts';
+import type { Transport } from '../net/transport.ts';
+import type { Store } from '../store/store.ts';
+import { type Call, failed, settleCall } from './call.ts';
+import type { CallContext } from './call-context.ts';
+import { type RouteDeps, RouteFailure, type Target } from './route.ts';
+
+/** What both kinds of answer need. */
+export interface ChatExchangeDeps extends RouteDeps {
+  readonly store: Store;
+  readonly transport: Transport;
+}
+
+/** Sends a chat request to a target; whatever is not a success of the wanted kind is thrown as the adapter reads it. */
+export async function exchangeChat<Kind extends OutboundResponse['kind']>(
+  { transport }: ChatExchangeDeps,
+  { mapping, provider, credential }: Target,
+  request: ChatRequest,
+  kind: Kind,
+  signal: AbortSignal,
+): Promise<Extract<OutboundResponse, { kind: Kind }>> {
+  const { adapter, base, addresses } = provider;
+  const endpoint = { base, addresses, ...(credential.secret === undefined ? {} : { secret: credential.secret }) };
+  const outbound = adapter.buildRequest({ request: { ...request }, externalId: mapping.externalId }, endpoint);
+  const response = await transport.send(outbound, { signal });
+  if (isKind(response, kind) && response.status >= 200 && response.status <= 299) return response;
+  if (response.kind === 'gathered') throw adapter.parseError(response, credential.secret);
+  throw new Error('a gathered answer was asked for and a stream came');
+}
+
+const isKind = <Kind extends OutboundResponse['kind']>(
+  response: OutboundResponse,
+  kind: Kind,
+): response is Extract<OutboundResponse, { kind: Kind }> => response.kind === kind;
+
+/** A guess at what a provider that reported nothing consumed. */
+export const estimatedUsage = (request: ChatRequest, answerBytes: number): Usage =>
+  estimateUsage(Buffer.byteLength(JSON.stringify(request.messages)), answerBytes);
+
+/** Status and code under which a failed call is booked; 499 when the caller left, who is told nothing. */
+export function failureCode(error: unknown, context: CallContext): [status: number, code: string] {
+  if (context.signal.aborted) return [499, 'client_closed_request'];
+  return error instanceof ApiError ? [error.status, error.code] : [500, 'internal_error'];
+}
+
+/** Settles a call that failed, at no cost; returns the error for the caller. */
+export async function settleFailure(store: Store, call: Call, context: CallContext, error: unknown): Promise<unknown> {
+  const answer = error instanceof RouteFailure ? error.answer : error;
+  const attempts: readonly RoutingAttempt[] = error instanceof RouteFailure ? error.attempts : [];
+  await settleCall(store, call, failed(...failureCode(answer, context), attempts));
+  return answer;
+}

@@ -1,0 +1,53 @@
+import type { Clock } from '../domain/time.ts';
+import type { ChatChunk, ChatCompletion, ChatRequest } from '../generated/types.ts';
+import type { Store } from '../store/store.ts';
+import { type Authorize, Denial } from './authorize.ts';
+import { type CallFacts, openCall, recordDenial } from './call.ts';
+import type { CallContext } from './call-context.ts';
+import type { AnswerFacts } from './chat-answer.ts';
+import type { ChatExchangeDeps } from './chat-exchange.ts';
+import { completeOnce } from './complete-once.ts';
+import type { Principal } from './principal.ts';
+import type { Resolve } from './resolve.ts';
+import { streamChat } from './stream-chat.ts';
+
+export interface CompleteChatDeps extends ChatExchangeDeps {
+  readonly resolve: Resolve;
+  readonly authorize: Authorize;
+  readonly clock: Clock;
+}
+
+/** A whole answer, or a stream of chunks; nothing of a stream is asked of the upstream before its first chunk is asked for. */
+export type ChatOutcome =
+  | { readonly kind: 'completion'; readonly completion: ChatCompletion }
+  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ChatChunk> };
+
+/**
+ * The one way to complete a chat, for every door: resolve, decide, open the call, route, settle. Throws ApiError, PolicyFailure
+ * or StoreUnavailable; whatever was dispatched is settled by then.
+ */
+export type CompleteChat = (principal: Principal, context: CallContext, request: ChatRequest) => Promise<ChatOutcome>;
+
+export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
+  const { resolve, authorize, store, clock } = deps;
+  return async (principal, context, request) => {
+    const { candidates, requestedProvider } = resolve(request.model, principal);
+    const stream = request.stream === true;
+    const facts: CallFacts = { principal, context, action: 'chat', requestedModel: request.model, stream };
+    const permitted = await authorize({ principal, context, action: 'chat', candidates }).catch((error: unknown) =>
+      refuse(store, facts, error),
+    );
+    const call = await openCall(store, facts, permitted);
+    const answer: AnswerFacts = { facts, call, requestedProvider, created: Math.floor(clock.now() / 1000) };
+    return stream
+      ? { kind: 'stream', chunks: streamChat(deps, answer, request) }
+      : { kind: 'completion', completion: await completeOnce(deps, answer, request) };
+  };
+}
+
+/** A denial is answered when its row is committed. */
+async function refuse(store: Store, facts: CallFacts, error: unknown): Promise<never> {
+  if (!(error instanceof Denial)) throw error;
+  await recordDenial(store, facts, error);
+  throw error.answer();
+}

@@ -1,0 +1,117 @@
+import { comparePrice } from '../catalog/cheapest.ts';
+import { ApiError } from '../domain/errors.ts';
+import type { Mapping } from '../domain/model.ts';
+import type { RoutingAttempt } from '../generated/types.ts';
+import { TransportError } from '../net/transport-error.ts';
+import type { Credential, Provider, Providers } from '../providers/providers.ts';
+import { fromTransportError, UpstreamError } from '../providers/upstream-error.ts';
+import type { Telemetry } from '../telemetry.ts';
+import type { Permitted } from './authorize.ts';
+import type { CallContext } from './call-context.ts';
+
+/** Most attempts for one call, the first included (decisions.md, section 5, "failover"). */
+const MAX_ATTEMPTS = 3;
+
+/** Where one attempt goes. */
+export interface Target {
+  readonly mapping: Mapping;
+  readonly provider: Provider;
+  readonly credential: Credential;
+}
+
+export interface Routed<T> {
+  readonly value: T;
+  readonly target: Target;
+  /** Every attempt in order; the last one succeeded. */
+  readonly attempts: readonly RoutingAttempt[];
+}
+
+/** A call that no attempt could serve: the error for the caller, and what was tried. */
+export class RouteFailure extends Error {
+  readonly answer: ApiError;
+  readonly attempts: readonly RoutingAttempt[];
+
+  constructor(answer: ApiError, attempts: readonly RoutingAttempt[]) {
+    super(answer.message, { cause: answer });
+    this.answer = answer;
+    this.attempts = attempts;
+  }
+}
+
+export interface RouteDeps {
+  readonly providers: Providers;
+  readonly telemetry: Telemetry;
+}
+
+/** One exchange with a target. @throws TransportError, UpstreamError */
+export type Attempt<T> = (target: Target) => Promise<T>;
+
+const NO_RETRY = { 'x-should-retry': 'false' };
+
+/** What a caller is told when the last attempt has failed (decisions.md, section 5, errors). */
+export function failureAnswer(error: UpstreamError): ApiError {
+  if (error.errorType === 'rejected') return new ApiError(400, 'invalid_request', error.message, { cause: error });
+  const [status, code] = error.errorType === 'timeout' ? [504, 'upstream_timeout'] : [502, 'upstream_error'];
+  return new ApiError(status, code, error.message, { cause: error, headers: NO_RETRY });
+}
+
+/** Anything an attempt throws, as a failed attempt; what is neither the network's nor the provider's doing is a bug and passes. */
+export function toUpstreamError(error: unknown): UpstreamError {
+  if (error instanceof UpstreamError) return error;
+  if (error instanceof TransportError) return fromTransportError(error);
+  throw error;
+}
+
+function attemptRecord(target: Target, callId: string, error: UpstreamError | undefined): RoutingAttempt {
+  const { mapping, credential } = target;
+  const status = error === undefined ? 200 : error.status;
+  return {
+    provider: mapping.providerId,
+    model: mapping.modelId,
+    region: mapping.region ?? 'global',
+    ...(status === undefined ? {} : { status_code: status }),
+    error_type: error?.errorType ?? 'none',
+    succeeded: error === undefined,
+    ...(credential.apiKeyHash === undefined ? {} : { apiKeyHash: credential.apiKeyHash }),
+    credentialSource: credential.source,
+    ...(credential.providerKeyId === undefined ? {} : { providerKeyId: credential.providerKeyId }),
+    ...(credential.providerKeyLabel === undefined ? {} : { providerKeyLabel: credential.providerKeyLabel }),
+    logId: callId,
+  };
+}
+
+/**
+ * Tries the permitted candidates, cheapest first, until one attempt succeeds. Only what `Permitted` holds is ever called, and
+ * each attempt asserts it anew.
+ * @throws RouteFailure when none succeeded
+ */
+export async function route<T>(
+  { providers, telemetry }: RouteDeps,
+  permitted: Permitted,
+  callId: string,
+  projectId: string,
+  context: CallContext,
+  attempt: Attempt<T>,
+): Promise<Routed<T>> {
+  const order = permitted.candidates.length === 1 ? permitted.candidates : [...permitted.candidates].sort(comparePrice);
+  const attempts: RoutingAttempt[] = [];
+  let last: UpstreamError | undefined;
+  for (const mapping of order.slice(0, context.noFallback ? 1 : MAX_ATTEMPTS)) {
+    await permitted.assertHolds(mapping);
+    const provider = providers.find(mapping.providerId);
+    const credential = providers.credential(mapping.providerId, projectId);
+    if (provider === undefined || credential === undefined) continue; // withdrawn since the candidates were resolved
+    const target: Target = { mapping, provider, credential };
+    try {
+      const value = await attempt(target);
+      attempts.push(attemptRecord(target, callId, undefined));
+      return { value, target, attempts };
+    } catch (thrown) {
+      last = toUpstreamError(thrown);
+      attempts.push(attemptRecord(target, callId, last));
+      telemetry.attemptFailed(callId, mapping.id, last.errorType, last.message);
+      if (!last.retryable) break;
+    }
+  }
+  throw new RouteFailure(failureAnswer(last ?? new UpstreamError('connection', 'No provider is left to serve the call.')), attempts);
+}

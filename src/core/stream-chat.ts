@@ -1,0 +1,171 @@
+import { NO_USAGE, type Usage } from '../domain/usage.ts';
+import type { ChatChunk, ChatRequest } from '../generated/types.ts';
+import type { UpstreamChunk } from '../providers/adapter.ts';
+import { settleCall } from './call.ts';
+import { type AnswerFacts, callMetadata, chatChunk } from './chat-answer.ts';
+import { type ChatExchangeDeps, estimatedUsage, exchangeChat, failureCode, settleFailure } from './chat-exchange.ts';
+import { chatUsage, costOf } from './meter.ts';
+import { failureAnswer, type Routed, route, type Target, toUpstreamError } from './route.ts';
+
+/** A stream whose first chunk is here: until then an attempt may fail over, from then on it is this one or none. */
+interface OpenedStream {
+  readonly first: UpstreamChunk;
+  readonly rest: AsyncIterator<UpstreamChunk>;
+}
+
+/** What has come of a stream so far. */
+interface Produced {
+  usage: Usage | undefined;
+  model: string | undefined;
+  bytes: number;
+}
+
+async function openStream(deps: ChatExchangeDeps, target: Target, request: ChatRequest, signal: AbortSignal): Promise<OpenedStream> {
+  const response = await exchangeChat(deps, target, request, 'streamed', signal);
+  const rest = target.provider.adapter.parseStream(response)[Symbol.asyncIterator]();
+  const first = await rest.next();
+  if (first.done === true) throw new Error('an adapter ended an empty stream without an error');
+  return { first: first.value, rest };
+}
+
+/** Every chunk of an opened stream. Leaving early closes the upstream's. */
+async function* chunksOf({ first, rest }: OpenedStream): AsyncGenerator<UpstreamChunk, void, undefined> {
+  try {
+    yield first;
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
+}
+
+function note(produced: Produced, chunk: UpstreamChunk): void {
+  produced.usage = chunk.usage ?? produced.usage;
+  produced.model ??= chunk.model;
+  for (const { delta } of chunk.choices) {
+    produced.bytes += Buffer.byteLength(delta.content ?? '');
+    if (delta.tool_calls !== undefined) produced.bytes += Buffer.byteLength(JSON.stringify(delta.tool_calls));
+  }
+}
+
+const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ finish_reason }) => finish_reason !== null);
+
+/**
+ * Routes an opened call to a stream of chunks and settles it. The chunk that ends the last choice is held back until usage is
+ * known and the settlement committed. Whoever reads it must begin, and must end it or leave the loop: the call is settled in
+ * either case, on a departure with what was produced (decisions.md, section 5, "streaming", "cancel").
+ */
+export async function* streamChat(
+  deps: ChatExchangeDeps,
+  answer: AnswerFacts,
+  request: ChatRequest,
+): AsyncGenerator<ChatChunk, void, undefined> {
+  const { call, facts } = answer;
+  const { context, principal } = facts;
+  let routed: Routed<OpenedStream>;
+  try {
+    routed = await route(deps, call.permitted, call.id, principal.projectId, context, (target) =>
+      openStream(deps, target, request, context.signal),
+    );
+  } catch (error) {
+    throw await settleFailure(deps.store, call, context, error);
+  }
+  yield* relay(deps, answer, request, routed);
+}
+
+async function* relay(
+  deps: ChatExchangeDeps,
+  answer: AnswerFacts,
+  request: ChatRequest,
+  routed: Routed<OpenedStream>,
+): AsyncGenerator<ChatChunk, void, undefined> {
+  const { modelId } = routed.target.mapping;
+  const wantsUsageChunk = request.stream_options?.include_usage === true;
+  const beforeEnd = wantsUsageChunk ? { usage: null } : {};
+  const produced: Produced = { usage: undefined, model: undefined, bytes: 0 };
+  let settled = false;
+  try {
+    let held: UpstreamChunk | undefined;
+    for await (const chunk of chunksOf(routed.value)) {
+      note(produced, chunk);
+      if (chunk.choices.length === 0) continue;
+      if (held !== undefined) yield chatChunk(answer, held, modelId, beforeEnd);
+      held = endsChoice(chunk) ? chunk : undefined;
+      if (held === undefined) yield chatChunk(answer, chunk, modelId, beforeEnd);
+    }
+    settled = true;
+    const end = await settleEnd(deps, answer, request, routed, produced);
+    const last = held ?? { choices: [], fields: {} };
+    if (!wantsUsageChunk) {
+      yield chatChunk(answer, last, modelId, end);
+      return;
+    }
+    yield chatChunk(answer, last, modelId, beforeEnd);
+    yield chatChunk(answer, { choices: [], fields: {} }, modelId, end);
+  } catch (error) {
+    if (settled) throw error;
+    settled = true;
+    throw await settleBroken(deps, answer, request, routed, produced, error);
+  } finally {
+    // The reader left at a chunk: the loop above was closed, no error was thrown.
+    if (!settled) await settleDeparture(deps, answer, request, routed, produced);
+  }
+}
+
+/** Books a whole stream; its last chunk carries what is returned. */
+async function settleEnd(
+  { store }: ChatExchangeDeps,
+  answer: AnswerFacts,
+  request: ChatRequest,
+  routed: Routed<OpenedStream>,
+  produced: Produced,
+): Promise<Pick<ChatChunk, 'usage' | 'metadata'>> {
+  const { target, attempts } = routed;
+  const usage = produced.usage ?? estimatedUsage(request, produced.bytes);
+  const cost = costOf(usage, target.mapping.prices);
+  await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
+  return { usage: chatUsage(usage, cost), metadata: callMetadata(answer, routed, produced.model) };
+}
+
+/** Books a stream whose reader left: what the provider reported, else an estimate of what was produced. */
+async function settleDeparture(
+  { store }: ChatExchangeDeps,
+  { call }: AnswerFacts,
+  request: ChatRequest,
+  { target, attempts }: Routed<OpenedStream>,
+  produced: Produced,
+): Promise<void> {
+  const usage = produced.usage ?? estimatedUsage(request, produced.bytes);
+  const cost = costOf(usage, target.mapping.prices);
+  await settleCall(store, call, { statusCode: 499, errorCode: 'client_closed_request', target, attempts, usage, cost });
+}
+
+/** Books a stream that broke: only what the provider itself reported is charged. Returns the error for the caller. */
+async function settleBroken(
+  deps: ChatExchangeDeps,
+  answer: AnswerFacts,
+  request: ChatRequest,
+  routed: Routed<OpenedStream>,
+  produced: Produced,
+  error: unknown,
+): Promise<unknown> {
+  const { call, facts } = answer;
+  const { target, attempts } = routed;
+  if (facts.context.signal.aborted) {
+    await settleDeparture(deps, answer, request, routed, produced);
+    return error;
+  }
+  const failure = brokenStream(error);
+  const [statusCode, errorCode] = failureCode(failure, facts.context);
+  const { usage } = produced;
+  const cost = usage === undefined ? undefined : costOf(usage, target.mapping.prices);
+  await settleCall(deps.store, call, { statusCode, errorCode, target, attempts, usage: usage ?? NO_USAGE, cost });
+  return failure;
+}
+
+function brokenStream(error: unknown): unknown {
+  try {
+    return failureAnswer(toUpstreamError(error));
+  } catch (bug) {
+    return bug;
+  }
+}
