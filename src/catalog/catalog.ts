@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
+import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
 import { type CatalogData, decodeCatalogData } from './decode.ts';
-import { type UpstreamModels, upstreamData } from './upstream-models.ts';
+import { upstreamData } from './upstream-models.ts';
 
 export interface Catalog {
   /**
@@ -25,7 +26,7 @@ export interface Catalog {
 
 export interface CatalogOptions {
   readonly sandbox: boolean;
-  readonly upstreams: readonly UpstreamModels[];
+  readonly upstreams: readonly UpstreamConfig[];
   readonly clock: Clock;
 }
 

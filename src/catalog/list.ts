@@ -62,8 +62,8 @@ function aggregatedEntry(
   const active = mappings.filter((mapping) => !isPast(mapping.deactivatedAt, now));
   const counted = active.length > 0 ? active : mappings;
   return {
-    ...entry(model, counted, mappings),
     id: model.id,
+    ...entry(model, counted, mappings),
     owned_by: model.family,
     name: model.name,
     display_name: model.name,
@@ -75,8 +75,8 @@ function aggregatedEntry(
 
 function mappedEntry(model: CatalogModel, mapping: Mapping, name: string): Model {
   return {
-    ...entry(model, [mapping], [mapping]),
     id: mapping.id,
+    ...entry(model, [mapping], [mapping]),
     owned_by: mapping.providerId,
     name,
     display_name: name,

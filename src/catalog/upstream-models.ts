@@ -1,27 +1,17 @@
 import type { Mapping, Prices } from '../domain/model.ts';
+import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import type { CatalogData } from './decode.ts';
-
-/** An upstream of the environment, as far as the catalogue is concerned. */
-export interface UpstreamModels {
-  readonly name: string;
-  /** The upstream's own ids. */
-  readonly models: readonly string[];
-  /** By upstream id; absent: unknown. */
-  readonly prices?: Readonly<Record<string, Prices>> | undefined;
-}
 
 /**
  * The catalogue of an upstream that the environment names. Of its models nothing is known but the id, and the prices if the
  * operator states them: so they claim no capability beyond text.
  */
-export function upstreamData(upstream: UpstreamModels): CatalogData {
+export function upstreamData(upstream: UpstreamConfig): CatalogData {
   return {
     date: '',
     providers: [{ id: upstream.name, name: upstream.name }],
-    models: upstream.models.map((externalId) =>
-      upstreamModel(upstream.name, externalId, upstream.prices?.[externalId]),
-    ),
+    models: upstream.models.map(({ id, prices }) => upstreamModel(upstream.name, id, prices)),
   };
 }
 
@@ -29,7 +19,7 @@ export function upstreamData(upstream: UpstreamModels): CatalogData {
  * Canonical model ids hold no `/`: an upstream id that does stands under its text with `--` instead, and as itself behind
  * the provider. It is no bare name: there its first part would name a provider.
  */
-function upstreamModel(providerId: string, externalId: string, prices: Prices = {}): CatalogModel {
+function upstreamModel(providerId: string, externalId: string, prices: Prices): CatalogModel {
   const id = externalId.replaceAll('/', '--');
   return {
     id,

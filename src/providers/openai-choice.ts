@@ -58,7 +58,8 @@ const indexOf = (choice: Fields, position: number): number =>
 /** A choice of a whole answer in the normal form. @throws UpstreamError `bad_response` */
 export function normaliseChoice(choice: unknown, position: number): ChatChoice {
   if (!isRecord(choice) || !isRecord(choice.message)) throw badResponse('The provider sent a malformed answer.');
-  const message = { content: null, ...rename(choice.message), role: 'assistant' };
+  const message: Record<string, unknown> = { role: 'assistant', content: null, ...rename(choice.message) };
+  message.role = 'assistant';
   if (!isMessage(message)) throw badResponse('The provider sent a malformed answer.');
   const reported = typeof choice.finish_reason === 'string' ? choice.finish_reason : 'stop';
   return {

@@ -1,4 +1,5 @@
 import { hashSecret, type Pepper } from '../domain/secret.ts';
+import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { AddressPolicy } from '../net/address-policy.ts';
 import type { Adapter, BaseUrl } from './adapter.ts';
 import { openAiAdapter } from './openai.ts';
@@ -30,17 +31,10 @@ export interface Providers {
   hasCredential(providerId: string, projectId: string): boolean;
 }
 
-/** An OpenAI-compatible server named by the environment (`UPSTREAM_<NAME>_...`). */
-export interface UpstreamServer {
-  readonly name: string;
-  readonly baseUrl: string;
-  readonly apiKey?: string | undefined;
-}
-
 export interface ProvidersOptions {
   /** Origin of the running sandbox; absent when it is off. */
   readonly sandboxOrigin?: string | undefined;
-  readonly upstreams: readonly UpstreamServer[];
+  readonly upstreams: readonly UpstreamConfig[];
   readonly pepper: Pepper;
 }
 
@@ -53,19 +47,22 @@ export function parseBaseUrl(text: string): BaseUrl {
   return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
 }
 
+function serviceCredential(secret: string | undefined, pepper: Pepper): Credential {
+  return secret === undefined
+    ? { source: 'service' }
+    : { source: 'service', secret, apiKeyHash: apiKeyHash(secret, pepper) };
+}
+
 /** The providers that the process knows from its configuration: the sandbox and the environment's upstreams. */
 export function createProviders(options: ProvidersOptions): Providers {
   const known = new Map<string, { provider: Provider; credential: Credential }>();
-  const add = ({ name, baseUrl, apiKey }: UpstreamServer): void => {
-    const secret =
-      apiKey === undefined || apiKey === '' ? {} : { secret: apiKey, apiKeyHash: apiKeyHash(apiKey, options.pepper) };
-    known.set(name, {
-      provider: { id: name, adapter: openAiAdapter, base: parseBaseUrl(baseUrl), addresses: 'trusted' },
-      credential: { source: 'service', ...secret },
-    });
+  const add = (id: string, baseUrl: string, credential: Credential): void => {
+    const provider: Provider = { id, adapter: openAiAdapter, base: parseBaseUrl(baseUrl), addresses: 'trusted' };
+    known.set(id, { provider, credential });
   };
-  if (options.sandboxOrigin !== undefined) add({ name: 'sandbox', baseUrl: `${options.sandboxOrigin}/v1` });
-  for (const upstream of options.upstreams) add(upstream);
+  if (options.sandboxOrigin !== undefined) add('sandbox', `${options.sandboxOrigin}/v1`, { source: 'service' });
+  for (const { name, baseUrl, apiKey } of options.upstreams)
+    add(name, baseUrl, serviceCredential(apiKey, options.pepper));
   return {
     find: (providerId) => known.get(providerId)?.provider,
     credential: (providerId) => known.get(providerId)?.credential,

@@ -1,0 +1,61 @@
+import type { ServerResponse } from 'node:http';
+import { beginEvents, sendError, sendEvent, sendJson, sendText } from './wire.ts';
+
+/** How the model that fails on request fails: a status, or one of the ways in which a success goes wrong. */
+export type Fault = number | 'cut' | 'empty' | 'error' | 'hang' | 'malformed' | 'stall';
+
+const NAMES: readonly Exclude<Fault, number>[] = ['cut', 'empty', 'error', 'hang', 'malformed', 'stall'];
+const DIRECTIVE = /\bfail:([a-z]+|[45][0-9]{2})\b/;
+const DEFAULT = 500;
+
+/** The directive `fail:<fault>` in the text; without one, status 500. */
+export function faultOf(text: string): Fault {
+  const wanted = DIRECTIVE.exec(text)?.[1];
+  return NAMES.find((name) => name === wanted) ?? (Number(wanted) || DEFAULT);
+}
+
+const BEGINNING =
+  '{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"So f"},"finish_reason":null}]}';
+
+/** Answers with the fault. After `hang` and `stall` the response stays open until the caller leaves. */
+export function sendFault(response: ServerResponse, fault: Fault, stream: boolean): void {
+  if (fault === 'hang') return;
+  if (typeof fault === 'number') {
+    if (fault === 429) response.setHeader('retry-after', '1');
+    sendError(response, fault, 'sandbox_fault', `The sandbox fails with status ${fault}, as asked.`);
+  } else if (stream) {
+    sendStreamFault(response, fault);
+  } else {
+    sendWholeFault(response, fault);
+  }
+}
+
+function sendStreamFault(response: ServerResponse, fault: Exclude<Fault, number | 'hang'>): void {
+  beginEvents(response);
+  if (fault !== 'empty') sendEvent(response, BEGINNING);
+  if (fault === 'malformed') sendEvent(response, '{"choices":[{"index":0,');
+  if (fault === 'error') sendEvent(response, '{"error":{"message":"The sandbox fails midway, as asked."}}');
+  if (fault === 'empty') sendEvent(response, '[DONE]');
+  if (fault === 'cut') response.write('', () => response.destroy());
+  else if (fault !== 'stall') response.end();
+}
+
+function sendWholeFault(response: ServerResponse, fault: Exclude<Fault, number | 'hang'>): void {
+  switch (fault) {
+    case 'empty':
+      sendJson(response, 200, { object: 'chat.completion', choices: [] });
+      return;
+    case 'error':
+      sendJson(response, 200, { error: { message: 'The sandbox fails, as asked.' } });
+      return;
+    case 'malformed':
+      sendText(response, 200, '{"object":"chat.completion","choices":[{');
+      return;
+    case 'cut':
+    case 'stall':
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
+      response.write('{"object":"chat.', () => {
+        if (fault === 'cut') response.destroy();
+      });
+  }
+}
