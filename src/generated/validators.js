@@ -3507,19 +3507,19 @@ const schema41 = {
   },
   allOf: [
     {
-      if: { properties: { ruleType: { enum: ['allow_models', 'deny_models'] } } },
+      if: { required: ['ruleType'], properties: { ruleType: { enum: ['allow_models', 'deny_models'] } } },
       then: { properties: { ruleValue: { $ref: 'ModelsValue' } } },
     },
     {
-      if: { properties: { ruleType: { enum: ['allow_providers', 'deny_providers'] } } },
+      if: { required: ['ruleType'], properties: { ruleType: { enum: ['allow_providers', 'deny_providers'] } } },
       then: { properties: { ruleValue: { $ref: 'ProvidersValue' } } },
     },
     {
-      if: { properties: { ruleType: { enum: ['allow_pricing', 'deny_pricing'] } } },
+      if: { required: ['ruleType'], properties: { ruleType: { enum: ['allow_pricing', 'deny_pricing'] } } },
       then: { properties: { ruleValue: { $ref: 'PricingValue' } } },
     },
     {
-      if: { properties: { ruleType: { enum: ['allow_ip_cidrs', 'deny_ip_cidrs'] } } },
+      if: { required: ['ruleType'], properties: { ruleType: { enum: ['allow_ip_cidrs', 'deny_ip_cidrs'] } } },
       then: { properties: { ruleValue: { $ref: 'IpCidrsValue' } } },
     },
   ],
@@ -3545,16 +3545,27 @@ function validate98(
   let valid1 = true;
   const _errs3 = errors;
   if (data && typeof data == 'object' && !Array.isArray(data)) {
-    if (data.ruleType !== undefined) {
-      let data0 = data.ruleType;
-      if (!(data0 === 'allow_models' || data0 === 'deny_models')) {
-        const err0 = {};
-        if (vErrors === null) {
-          vErrors = [err0];
-        } else {
-          vErrors.push(err0);
+    let missing0;
+    if (data.ruleType === undefined && (missing0 = 'ruleType')) {
+      const err0 = {};
+      if (vErrors === null) {
+        vErrors = [err0];
+      } else {
+        vErrors.push(err0);
+      }
+      errors++;
+    } else {
+      if (data.ruleType !== undefined) {
+        let data0 = data.ruleType;
+        if (!(data0 === 'allow_models' || data0 === 'deny_models')) {
+          const err1 = {};
+          if (vErrors === null) {
+            vErrors = [err1];
+          } else {
+            vErrors.push(err1);
+          }
+          errors++;
         }
-        errors++;
       }
     }
   }
@@ -3594,7 +3605,7 @@ function validate98(
     }
   }
   if (!valid1) {
-    const err1 = {
+    const err2 = {
       instancePath,
       schemaPath: '#/allOf/0/if',
       keyword: 'if',
@@ -3602,9 +3613,9 @@ function validate98(
       message: 'must match "then" schema',
     };
     if (vErrors === null) {
-      vErrors = [err1];
+      vErrors = [err2];
     } else {
-      vErrors.push(err1);
+      vErrors.push(err2);
     }
     errors++;
     validate98.errors = vErrors;
@@ -3617,16 +3628,27 @@ function validate98(
     let valid4 = true;
     const _errs9 = errors;
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      if (data.ruleType !== undefined) {
-        let data2 = data.ruleType;
-        if (!(data2 === 'allow_providers' || data2 === 'deny_providers')) {
-          const err2 = {};
-          if (vErrors === null) {
-            vErrors = [err2];
-          } else {
-            vErrors.push(err2);
+      let missing1;
+      if (data.ruleType === undefined && (missing1 = 'ruleType')) {
+        const err3 = {};
+        if (vErrors === null) {
+          vErrors = [err3];
+        } else {
+          vErrors.push(err3);
+        }
+        errors++;
+      } else {
+        if (data.ruleType !== undefined) {
+          let data2 = data.ruleType;
+          if (!(data2 === 'allow_providers' || data2 === 'deny_providers')) {
+            const err4 = {};
+            if (vErrors === null) {
+              vErrors = [err4];
+            } else {
+              vErrors.push(err4);
+            }
+            errors++;
           }
-          errors++;
         }
       }
     }
@@ -3666,7 +3688,7 @@ function validate98(
       }
     }
     if (!valid4) {
-      const err3 = {
+      const err5 = {
         instancePath,
         schemaPath: '#/allOf/1/if',
         keyword: 'if',
@@ -3674,9 +3696,9 @@ function validate98(
         message: 'must match "then" schema',
       };
       if (vErrors === null) {
-        vErrors = [err3];
+        vErrors = [err5];
       } else {
-        vErrors.push(err3);
+        vErrors.push(err5);
       }
       errors++;
       validate98.errors = vErrors;
@@ -3697,16 +3719,27 @@ function validate98(
       let valid7 = true;
       const _errs15 = errors;
       if (data && typeof data == 'object' && !Array.isArray(data)) {
-        if (data.ruleType !== undefined) {
-          let data4 = data.ruleType;
-          if (!(data4 === 'allow_pricing' || data4 === 'deny_pricing')) {
-            const err4 = {};
-            if (vErrors === null) {
-              vErrors = [err4];
-            } else {
-              vErrors.push(err4);
+        let missing2;
+        if (data.ruleType === undefined && (missing2 = 'ruleType')) {
+          const err6 = {};
+          if (vErrors === null) {
+            vErrors = [err6];
+          } else {
+            vErrors.push(err6);
+          }
+          errors++;
+        } else {
+          if (data.ruleType !== undefined) {
+            let data4 = data.ruleType;
+            if (!(data4 === 'allow_pricing' || data4 === 'deny_pricing')) {
+              const err7 = {};
+              if (vErrors === null) {
+                vErrors = [err7];
+              } else {
+                vErrors.push(err7);
+              }
+              errors++;
             }
-            errors++;
           }
         }
       }
@@ -3746,7 +3779,7 @@ function validate98(
         }
       }
       if (!valid7) {
-        const err5 = {
+        const err8 = {
           instancePath,
           schemaPath: '#/allOf/2/if',
           keyword: 'if',
@@ -3754,9 +3787,9 @@ function validate98(
           message: 'must match "then" schema',
         };
         if (vErrors === null) {
-          vErrors = [err5];
+          vErrors = [err8];
         } else {
-          vErrors.push(err5);
+          vErrors.push(err8);
         }
         errors++;
         validate98.errors = vErrors;
@@ -3777,16 +3810,27 @@ function validate98(
         let valid10 = true;
         const _errs21 = errors;
         if (data && typeof data == 'object' && !Array.isArray(data)) {
-          if (data.ruleType !== undefined) {
-            let data6 = data.ruleType;
-            if (!(data6 === 'allow_ip_cidrs' || data6 === 'deny_ip_cidrs')) {
-              const err6 = {};
-              if (vErrors === null) {
-                vErrors = [err6];
-              } else {
-                vErrors.push(err6);
+          let missing3;
+          if (data.ruleType === undefined && (missing3 = 'ruleType')) {
+            const err9 = {};
+            if (vErrors === null) {
+              vErrors = [err9];
+            } else {
+              vErrors.push(err9);
+            }
+            errors++;
+          } else {
+            if (data.ruleType !== undefined) {
+              let data6 = data.ruleType;
+              if (!(data6 === 'allow_ip_cidrs' || data6 === 'deny_ip_cidrs')) {
+                const err10 = {};
+                if (vErrors === null) {
+                  vErrors = [err10];
+                } else {
+                  vErrors.push(err10);
+                }
+                errors++;
               }
-              errors++;
             }
           }
         }
@@ -3826,7 +3870,7 @@ function validate98(
           }
         }
         if (!valid10) {
-          const err7 = {
+          const err11 = {
             instancePath,
             schemaPath: '#/allOf/3/if',
             keyword: 'if',
@@ -3834,9 +3878,9 @@ function validate98(
             message: 'must match "then" schema',
           };
           if (vErrors === null) {
-            vErrors = [err7];
+            vErrors = [err11];
           } else {
-            vErrors.push(err7);
+            vErrors.push(err11);
           }
           errors++;
           validate98.errors = vErrors;
@@ -3858,18 +3902,18 @@ function validate98(
   }
   if (errors === 0) {
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing0;
+      let missing4;
       if (
-        (data.ruleType === undefined && (missing0 = 'ruleType')) ||
-        (data.ruleValue === undefined && (missing0 = 'ruleValue'))
+        (data.ruleType === undefined && (missing4 = 'ruleType')) ||
+        (data.ruleValue === undefined && (missing4 = 'ruleValue'))
       ) {
         validate98.errors = [
           {
             instancePath,
             schemaPath: '#/required',
             keyword: 'required',
-            params: { missingProperty: missing0 },
-            message: "must have required property '" + missing0 + "'",
+            params: { missingProperty: missing4 },
+            message: "must have required property '" + missing4 + "'",
           },
         ];
         return false;
@@ -8678,9 +8722,9 @@ const schema59 = {
     audio: { type: ['object', 'null'], properties: { id: { type: 'string' } } },
   },
   allOf: [
-    { if: { properties: { role: { const: 'assistant' } } }, else: { required: ['content'] } },
+    { if: { required: ['role'], properties: { role: { const: 'assistant' } } }, else: { required: ['content'] } },
     {
-      if: { properties: { role: { const: 'tool' } } },
+      if: { required: ['role'], properties: { role: { const: 'tool' } } },
       then: { required: ['tool_call_id'], properties: { tool_call_id: { type: 'string' } } },
     },
   ],
@@ -8718,10 +8762,10 @@ const schema60 = {
     },
   },
   allOf: [
-    { if: { properties: { type: { const: 'text' } } }, then: { required: ['text'] } },
-    { if: { properties: { type: { const: 'image_url' } } }, then: { required: ['image_url'] } },
-    { if: { properties: { type: { const: 'input_audio' } } }, then: { required: ['input_audio'] } },
-    { if: { properties: { type: { const: 'file' } } }, then: { required: ['file'] } },
+    { if: { required: ['type'], properties: { type: { const: 'text' } } }, then: { required: ['text'] } },
+    { if: { required: ['type'], properties: { type: { const: 'image_url' } } }, then: { required: ['image_url'] } },
+    { if: { required: ['type'], properties: { type: { const: 'input_audio' } } }, then: { required: ['input_audio'] } },
+    { if: { required: ['type'], properties: { type: { const: 'file' } } }, then: { required: ['file'] } },
   ],
   $id: 'ContentPart',
 };
@@ -8745,15 +8789,26 @@ function validate145(
   let valid1 = true;
   const _errs3 = errors;
   if (data && typeof data == 'object' && !Array.isArray(data)) {
-    if (data.type !== undefined) {
-      if ('text' !== data.type) {
-        const err0 = {};
-        if (vErrors === null) {
-          vErrors = [err0];
-        } else {
-          vErrors.push(err0);
+    let missing0;
+    if (data.type === undefined && (missing0 = 'type')) {
+      const err0 = {};
+      if (vErrors === null) {
+        vErrors = [err0];
+      } else {
+        vErrors.push(err0);
+      }
+      errors++;
+    } else {
+      if (data.type !== undefined) {
+        if ('text' !== data.type) {
+          const err1 = {};
+          if (vErrors === null) {
+            vErrors = [err1];
+          } else {
+            vErrors.push(err1);
+          }
+          errors++;
         }
-        errors++;
       }
     }
   }
@@ -8769,15 +8824,15 @@ function validate145(
   if (_valid0) {
     const _errs5 = errors;
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing0;
-      if (data.text === undefined && (missing0 = 'text')) {
+      let missing1;
+      if (data.text === undefined && (missing1 = 'text')) {
         validate145.errors = [
           {
             instancePath,
             schemaPath: '#/allOf/0/then/required',
             keyword: 'required',
-            params: { missingProperty: missing0 },
-            message: "must have required property '" + missing0 + "'",
+            params: { missingProperty: missing1 },
+            message: "must have required property '" + missing1 + "'",
           },
         ];
         return false;
@@ -8787,7 +8842,7 @@ function validate145(
     valid1 = _valid0;
   }
   if (!valid1) {
-    const err1 = {
+    const err2 = {
       instancePath,
       schemaPath: '#/allOf/0/if',
       keyword: 'if',
@@ -8795,9 +8850,9 @@ function validate145(
       message: 'must match "then" schema',
     };
     if (vErrors === null) {
-      vErrors = [err1];
+      vErrors = [err2];
     } else {
-      vErrors.push(err1);
+      vErrors.push(err2);
     }
     errors++;
     validate145.errors = vErrors;
@@ -8810,15 +8865,26 @@ function validate145(
     let valid3 = true;
     const _errs8 = errors;
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      if (data.type !== undefined) {
-        if ('image_url' !== data.type) {
-          const err2 = {};
-          if (vErrors === null) {
-            vErrors = [err2];
-          } else {
-            vErrors.push(err2);
+      let missing2;
+      if (data.type === undefined && (missing2 = 'type')) {
+        const err3 = {};
+        if (vErrors === null) {
+          vErrors = [err3];
+        } else {
+          vErrors.push(err3);
+        }
+        errors++;
+      } else {
+        if (data.type !== undefined) {
+          if ('image_url' !== data.type) {
+            const err4 = {};
+            if (vErrors === null) {
+              vErrors = [err4];
+            } else {
+              vErrors.push(err4);
+            }
+            errors++;
           }
-          errors++;
         }
       }
     }
@@ -8834,15 +8900,15 @@ function validate145(
     if (_valid1) {
       const _errs10 = errors;
       if (data && typeof data == 'object' && !Array.isArray(data)) {
-        let missing1;
-        if (data.image_url === undefined && (missing1 = 'image_url')) {
+        let missing3;
+        if (data.image_url === undefined && (missing3 = 'image_url')) {
           validate145.errors = [
             {
               instancePath,
               schemaPath: '#/allOf/1/then/required',
               keyword: 'required',
-              params: { missingProperty: missing1 },
-              message: "must have required property '" + missing1 + "'",
+              params: { missingProperty: missing3 },
+              message: "must have required property '" + missing3 + "'",
             },
           ];
           return false;
@@ -8852,7 +8918,7 @@ function validate145(
       valid3 = _valid1;
     }
     if (!valid3) {
-      const err3 = {
+      const err5 = {
         instancePath,
         schemaPath: '#/allOf/1/if',
         keyword: 'if',
@@ -8860,9 +8926,9 @@ function validate145(
         message: 'must match "then" schema',
       };
       if (vErrors === null) {
-        vErrors = [err3];
+        vErrors = [err5];
       } else {
-        vErrors.push(err3);
+        vErrors.push(err5);
       }
       errors++;
       validate145.errors = vErrors;
@@ -8875,15 +8941,26 @@ function validate145(
       let valid5 = true;
       const _errs13 = errors;
       if (data && typeof data == 'object' && !Array.isArray(data)) {
-        if (data.type !== undefined) {
-          if ('input_audio' !== data.type) {
-            const err4 = {};
-            if (vErrors === null) {
-              vErrors = [err4];
-            } else {
-              vErrors.push(err4);
+        let missing4;
+        if (data.type === undefined && (missing4 = 'type')) {
+          const err6 = {};
+          if (vErrors === null) {
+            vErrors = [err6];
+          } else {
+            vErrors.push(err6);
+          }
+          errors++;
+        } else {
+          if (data.type !== undefined) {
+            if ('input_audio' !== data.type) {
+              const err7 = {};
+              if (vErrors === null) {
+                vErrors = [err7];
+              } else {
+                vErrors.push(err7);
+              }
+              errors++;
             }
-            errors++;
           }
         }
       }
@@ -8899,15 +8976,15 @@ function validate145(
       if (_valid2) {
         const _errs15 = errors;
         if (data && typeof data == 'object' && !Array.isArray(data)) {
-          let missing2;
-          if (data.input_audio === undefined && (missing2 = 'input_audio')) {
+          let missing5;
+          if (data.input_audio === undefined && (missing5 = 'input_audio')) {
             validate145.errors = [
               {
                 instancePath,
                 schemaPath: '#/allOf/2/then/required',
                 keyword: 'required',
-                params: { missingProperty: missing2 },
-                message: "must have required property '" + missing2 + "'",
+                params: { missingProperty: missing5 },
+                message: "must have required property '" + missing5 + "'",
               },
             ];
             return false;
@@ -8917,7 +8994,7 @@ function validate145(
         valid5 = _valid2;
       }
       if (!valid5) {
-        const err5 = {
+        const err8 = {
           instancePath,
           schemaPath: '#/allOf/2/if',
           keyword: 'if',
@@ -8925,9 +9002,9 @@ function validate145(
           message: 'must match "then" schema',
         };
         if (vErrors === null) {
-          vErrors = [err5];
+          vErrors = [err8];
         } else {
-          vErrors.push(err5);
+          vErrors.push(err8);
         }
         errors++;
         validate145.errors = vErrors;
@@ -8940,15 +9017,26 @@ function validate145(
         let valid7 = true;
         const _errs18 = errors;
         if (data && typeof data == 'object' && !Array.isArray(data)) {
-          if (data.type !== undefined) {
-            if ('file' !== data.type) {
-              const err6 = {};
-              if (vErrors === null) {
-                vErrors = [err6];
-              } else {
-                vErrors.push(err6);
+          let missing6;
+          if (data.type === undefined && (missing6 = 'type')) {
+            const err9 = {};
+            if (vErrors === null) {
+              vErrors = [err9];
+            } else {
+              vErrors.push(err9);
+            }
+            errors++;
+          } else {
+            if (data.type !== undefined) {
+              if ('file' !== data.type) {
+                const err10 = {};
+                if (vErrors === null) {
+                  vErrors = [err10];
+                } else {
+                  vErrors.push(err10);
+                }
+                errors++;
               }
-              errors++;
             }
           }
         }
@@ -8964,15 +9052,15 @@ function validate145(
         if (_valid3) {
           const _errs20 = errors;
           if (data && typeof data == 'object' && !Array.isArray(data)) {
-            let missing3;
-            if (data.file === undefined && (missing3 = 'file')) {
+            let missing7;
+            if (data.file === undefined && (missing7 = 'file')) {
               validate145.errors = [
                 {
                   instancePath,
                   schemaPath: '#/allOf/3/then/required',
                   keyword: 'required',
-                  params: { missingProperty: missing3 },
-                  message: "must have required property '" + missing3 + "'",
+                  params: { missingProperty: missing7 },
+                  message: "must have required property '" + missing7 + "'",
                 },
               ];
               return false;
@@ -8982,7 +9070,7 @@ function validate145(
           valid7 = _valid3;
         }
         if (!valid7) {
-          const err7 = {
+          const err11 = {
             instancePath,
             schemaPath: '#/allOf/3/if',
             keyword: 'if',
@@ -8990,9 +9078,9 @@ function validate145(
             message: 'must match "then" schema',
           };
           if (vErrors === null) {
-            vErrors = [err7];
+            vErrors = [err11];
           } else {
-            vErrors.push(err7);
+            vErrors.push(err11);
           }
           errors++;
           validate145.errors = vErrors;
@@ -9004,15 +9092,15 @@ function validate145(
   }
   if (errors === 0) {
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing4;
-      if (data.type === undefined && (missing4 = 'type')) {
+      let missing8;
+      if (data.type === undefined && (missing8 = 'type')) {
         validate145.errors = [
           {
             instancePath,
             schemaPath: '#/required',
             keyword: 'required',
-            params: { missingProperty: missing4 },
-            message: "must have required property '" + missing4 + "'",
+            params: { missingProperty: missing8 },
+            message: "must have required property '" + missing8 + "'",
           },
         ];
         return false;
@@ -9060,15 +9148,15 @@ function validate145(
               const _errs25 = errors;
               if (errors === _errs25) {
                 if (data6 && typeof data6 == 'object' && !Array.isArray(data6)) {
-                  let missing5;
-                  if (data6.url === undefined && (missing5 = 'url')) {
+                  let missing9;
+                  if (data6.url === undefined && (missing9 = 'url')) {
                     validate145.errors = [
                       {
                         instancePath: instancePath + '/image_url',
                         schemaPath: '#/properties/image_url/required',
                         keyword: 'required',
-                        params: { missingProperty: missing5 },
-                        message: "must have required property '" + missing5 + "'",
+                        params: { missingProperty: missing9 },
+                        message: "must have required property '" + missing9 + "'",
                       },
                     ];
                     return false;
@@ -9136,15 +9224,15 @@ function validate145(
                 const _errs31 = errors;
                 if (errors === _errs31) {
                   if (data9 && typeof data9 == 'object' && !Array.isArray(data9)) {
-                    let missing6;
-                    if (data9.data === undefined && (missing6 = 'data')) {
+                    let missing10;
+                    if (data9.data === undefined && (missing10 = 'data')) {
                       validate145.errors = [
                         {
                           instancePath: instancePath + '/input_audio',
                           schemaPath: '#/properties/input_audio/required',
                           keyword: 'required',
-                          params: { missingProperty: missing6 },
-                          message: "must have required property '" + missing6 + "'",
+                          params: { missingProperty: missing10 },
+                          message: "must have required property '" + missing10 + "'",
                         },
                       ];
                       return false;
@@ -9211,15 +9299,15 @@ function validate145(
                   const _errs37 = errors;
                   if (errors === _errs37) {
                     if (data12 && typeof data12 == 'object' && !Array.isArray(data12)) {
-                      let missing7;
-                      if (data12.url === undefined && (missing7 = 'url')) {
+                      let missing11;
+                      if (data12.url === undefined && (missing11 = 'url')) {
                         validate145.errors = [
                           {
                             instancePath: instancePath + '/video_url',
                             schemaPath: '#/properties/video_url/required',
                             keyword: 'required',
-                            params: { missingProperty: missing7 },
-                            message: "must have required property '" + missing7 + "'",
+                            params: { missingProperty: missing11 },
+                            message: "must have required property '" + missing11 + "'",
                           },
                         ];
                         return false;
@@ -9473,9 +9561,10 @@ const schema61 = {
     },
     extra_content: { type: ['object', 'null'], additionalProperties: true },
   },
-  if: { properties: { type: { const: 'function' } } },
-  then: { required: ['function'] },
-  else: { required: ['custom'] },
+  allOf: [
+    { if: { required: ['type'], properties: { type: { const: 'function' } } }, then: { required: ['function'] } },
+    { if: { required: ['type'], properties: { type: { const: 'custom' } } }, then: { required: ['custom'] } },
+  ],
   $id: 'MessageToolCall',
 };
 
@@ -9494,60 +9583,51 @@ function validate147(
     evaluated0.items = undefined;
   }
   const _errs1 = errors;
-  let valid0 = true;
   const _errs2 = errors;
+  let valid1 = true;
+  const _errs3 = errors;
   if (data && typeof data == 'object' && !Array.isArray(data)) {
-    if (data.type !== undefined) {
-      if ('function' !== data.type) {
-        const err0 = {};
-        if (vErrors === null) {
-          vErrors = [err0];
-        } else {
-          vErrors.push(err0);
+    let missing0;
+    if (data.type === undefined && (missing0 = 'type')) {
+      const err0 = {};
+      if (vErrors === null) {
+        vErrors = [err0];
+      } else {
+        vErrors.push(err0);
+      }
+      errors++;
+    } else {
+      if (data.type !== undefined) {
+        if ('function' !== data.type) {
+          const err1 = {};
+          if (vErrors === null) {
+            vErrors = [err1];
+          } else {
+            vErrors.push(err1);
+          }
+          errors++;
         }
-        errors++;
       }
     }
   }
-  var _valid0 = _errs2 === errors;
-  errors = _errs1;
+  var _valid0 = _errs3 === errors;
+  errors = _errs2;
   if (vErrors !== null) {
-    if (_errs1) {
-      vErrors.length = _errs1;
+    if (_errs2) {
+      vErrors.length = _errs2;
     } else {
       vErrors = null;
     }
   }
-  let ifClause0;
   if (_valid0) {
-    const _errs4 = errors;
-    if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing0;
-      if (data.function === undefined && (missing0 = 'function')) {
-        validate147.errors = [
-          {
-            instancePath,
-            schemaPath: '#/then/required',
-            keyword: 'required',
-            params: { missingProperty: missing0 },
-            message: "must have required property '" + missing0 + "'",
-          },
-        ];
-        return false;
-      }
-    }
-    var _valid0 = _errs4 === errors;
-    valid0 = _valid0;
-    ifClause0 = 'then';
-  } else {
     const _errs5 = errors;
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing1;
-      if (data.custom === undefined && (missing1 = 'custom')) {
+      if (data.function === undefined && (missing1 = 'function')) {
         validate147.errors = [
           {
             instancePath,
-            schemaPath: '#/else/required',
+            schemaPath: '#/allOf/0/then/required',
             keyword: 'required',
             params: { missingProperty: missing1 },
             message: "must have required property '" + missing1 + "'",
@@ -9557,43 +9637,120 @@ function validate147(
       }
     }
     var _valid0 = _errs5 === errors;
-    valid0 = _valid0;
-    ifClause0 = 'else';
+    valid1 = _valid0;
   }
-  if (!valid0) {
-    const err1 = {
+  if (!valid1) {
+    const err2 = {
       instancePath,
-      schemaPath: '#/if',
+      schemaPath: '#/allOf/0/if',
       keyword: 'if',
-      params: { failingKeyword: ifClause0 },
-      message: 'must match "' + ifClause0 + '" schema',
+      params: { failingKeyword: 'then' },
+      message: 'must match "then" schema',
     };
     if (vErrors === null) {
-      vErrors = [err1];
+      vErrors = [err2];
     } else {
-      vErrors.push(err1);
+      vErrors.push(err2);
     }
     errors++;
     validate147.errors = vErrors;
     return false;
   }
-  if (errors === 0) {
+  var valid0 = _errs1 === errors;
+  if (valid0) {
+    const _errs6 = errors;
+    const _errs7 = errors;
+    let valid3 = true;
+    const _errs8 = errors;
     if (data && typeof data == 'object' && !Array.isArray(data)) {
       let missing2;
-      if ((data.id === undefined && (missing2 = 'id')) || (data.type === undefined && (missing2 = 'type'))) {
+      if (data.type === undefined && (missing2 = 'type')) {
+        const err3 = {};
+        if (vErrors === null) {
+          vErrors = [err3];
+        } else {
+          vErrors.push(err3);
+        }
+        errors++;
+      } else {
+        if (data.type !== undefined) {
+          if ('custom' !== data.type) {
+            const err4 = {};
+            if (vErrors === null) {
+              vErrors = [err4];
+            } else {
+              vErrors.push(err4);
+            }
+            errors++;
+          }
+        }
+      }
+    }
+    var _valid1 = _errs8 === errors;
+    errors = _errs7;
+    if (vErrors !== null) {
+      if (_errs7) {
+        vErrors.length = _errs7;
+      } else {
+        vErrors = null;
+      }
+    }
+    if (_valid1) {
+      const _errs10 = errors;
+      if (data && typeof data == 'object' && !Array.isArray(data)) {
+        let missing3;
+        if (data.custom === undefined && (missing3 = 'custom')) {
+          validate147.errors = [
+            {
+              instancePath,
+              schemaPath: '#/allOf/1/then/required',
+              keyword: 'required',
+              params: { missingProperty: missing3 },
+              message: "must have required property '" + missing3 + "'",
+            },
+          ];
+          return false;
+        }
+      }
+      var _valid1 = _errs10 === errors;
+      valid3 = _valid1;
+    }
+    if (!valid3) {
+      const err5 = {
+        instancePath,
+        schemaPath: '#/allOf/1/if',
+        keyword: 'if',
+        params: { failingKeyword: 'then' },
+        message: 'must match "then" schema',
+      };
+      if (vErrors === null) {
+        vErrors = [err5];
+      } else {
+        vErrors.push(err5);
+      }
+      errors++;
+      validate147.errors = vErrors;
+      return false;
+    }
+    var valid0 = _errs6 === errors;
+  }
+  if (errors === 0) {
+    if (data && typeof data == 'object' && !Array.isArray(data)) {
+      let missing4;
+      if ((data.id === undefined && (missing4 = 'id')) || (data.type === undefined && (missing4 = 'type'))) {
         validate147.errors = [
           {
             instancePath,
             schemaPath: '#/required',
             keyword: 'required',
-            params: { missingProperty: missing2 },
-            message: "must have required property '" + missing2 + "'",
+            params: { missingProperty: missing4 },
+            message: "must have required property '" + missing4 + "'",
           },
         ];
         return false;
       } else {
         if (data.id !== undefined) {
-          const _errs6 = errors;
+          const _errs11 = errors;
           if (typeof data.id !== 'string') {
             validate147.errors = [
               {
@@ -9606,15 +9763,15 @@ function validate147(
             ];
             return false;
           }
-          var valid2 = _errs6 === errors;
+          var valid5 = _errs11 === errors;
         } else {
-          var valid2 = true;
+          var valid5 = true;
         }
-        if (valid2) {
+        if (valid5) {
           if (data.type !== undefined) {
-            let data2 = data.type;
-            const _errs8 = errors;
-            if (typeof data2 !== 'string') {
+            let data3 = data.type;
+            const _errs13 = errors;
+            if (typeof data3 !== 'string') {
               validate147.errors = [
                 {
                   instancePath: instancePath + '/type',
@@ -9626,7 +9783,7 @@ function validate147(
               ];
               return false;
             }
-            if (!(data2 === 'function' || data2 === 'custom')) {
+            if (!(data3 === 'function' || data3 === 'custom')) {
               validate147.errors = [
                 {
                   instancePath: instancePath + '/type',
@@ -9638,35 +9795,35 @@ function validate147(
               ];
               return false;
             }
-            var valid2 = _errs8 === errors;
+            var valid5 = _errs13 === errors;
           } else {
-            var valid2 = true;
+            var valid5 = true;
           }
-          if (valid2) {
+          if (valid5) {
             if (data.function !== undefined) {
-              let data3 = data.function;
-              const _errs10 = errors;
-              if (errors === _errs10) {
-                if (data3 && typeof data3 == 'object' && !Array.isArray(data3)) {
-                  let missing3;
+              let data4 = data.function;
+              const _errs15 = errors;
+              if (errors === _errs15) {
+                if (data4 && typeof data4 == 'object' && !Array.isArray(data4)) {
+                  let missing5;
                   if (
-                    (data3.name === undefined && (missing3 = 'name')) ||
-                    (data3.arguments === undefined && (missing3 = 'arguments'))
+                    (data4.name === undefined && (missing5 = 'name')) ||
+                    (data4.arguments === undefined && (missing5 = 'arguments'))
                   ) {
                     validate147.errors = [
                       {
                         instancePath: instancePath + '/function',
                         schemaPath: '#/properties/function/required',
                         keyword: 'required',
-                        params: { missingProperty: missing3 },
-                        message: "must have required property '" + missing3 + "'",
+                        params: { missingProperty: missing5 },
+                        message: "must have required property '" + missing5 + "'",
                       },
                     ];
                     return false;
                   } else {
-                    if (data3.name !== undefined) {
-                      const _errs12 = errors;
-                      if (typeof data3.name !== 'string') {
+                    if (data4.name !== undefined) {
+                      const _errs17 = errors;
+                      if (typeof data4.name !== 'string') {
                         validate147.errors = [
                           {
                             instancePath: instancePath + '/function/name',
@@ -9678,14 +9835,14 @@ function validate147(
                         ];
                         return false;
                       }
-                      var valid3 = _errs12 === errors;
+                      var valid6 = _errs17 === errors;
                     } else {
-                      var valid3 = true;
+                      var valid6 = true;
                     }
-                    if (valid3) {
-                      if (data3.arguments !== undefined) {
-                        const _errs14 = errors;
-                        if (typeof data3.arguments !== 'string') {
+                    if (valid6) {
+                      if (data4.arguments !== undefined) {
+                        const _errs19 = errors;
+                        if (typeof data4.arguments !== 'string') {
                           validate147.errors = [
                             {
                               instancePath: instancePath + '/function/arguments',
@@ -9697,9 +9854,9 @@ function validate147(
                           ];
                           return false;
                         }
-                        var valid3 = _errs14 === errors;
+                        var valid6 = _errs19 === errors;
                       } else {
-                        var valid3 = true;
+                        var valid6 = true;
                       }
                     }
                   }
@@ -9716,35 +9873,35 @@ function validate147(
                   return false;
                 }
               }
-              var valid2 = _errs10 === errors;
+              var valid5 = _errs15 === errors;
             } else {
-              var valid2 = true;
+              var valid5 = true;
             }
-            if (valid2) {
+            if (valid5) {
               if (data.custom !== undefined) {
-                let data6 = data.custom;
-                const _errs16 = errors;
-                if (errors === _errs16) {
-                  if (data6 && typeof data6 == 'object' && !Array.isArray(data6)) {
-                    let missing4;
+                let data7 = data.custom;
+                const _errs21 = errors;
+                if (errors === _errs21) {
+                  if (data7 && typeof data7 == 'object' && !Array.isArray(data7)) {
+                    let missing6;
                     if (
-                      (data6.name === undefined && (missing4 = 'name')) ||
-                      (data6.input === undefined && (missing4 = 'input'))
+                      (data7.name === undefined && (missing6 = 'name')) ||
+                      (data7.input === undefined && (missing6 = 'input'))
                     ) {
                       validate147.errors = [
                         {
                           instancePath: instancePath + '/custom',
                           schemaPath: '#/properties/custom/required',
                           keyword: 'required',
-                          params: { missingProperty: missing4 },
-                          message: "must have required property '" + missing4 + "'",
+                          params: { missingProperty: missing6 },
+                          message: "must have required property '" + missing6 + "'",
                         },
                       ];
                       return false;
                     } else {
-                      if (data6.name !== undefined) {
-                        const _errs18 = errors;
-                        if (typeof data6.name !== 'string') {
+                      if (data7.name !== undefined) {
+                        const _errs23 = errors;
+                        if (typeof data7.name !== 'string') {
                           validate147.errors = [
                             {
                               instancePath: instancePath + '/custom/name',
@@ -9756,14 +9913,14 @@ function validate147(
                           ];
                           return false;
                         }
-                        var valid4 = _errs18 === errors;
+                        var valid7 = _errs23 === errors;
                       } else {
-                        var valid4 = true;
+                        var valid7 = true;
                       }
-                      if (valid4) {
-                        if (data6.input !== undefined) {
-                          const _errs20 = errors;
-                          if (typeof data6.input !== 'string') {
+                      if (valid7) {
+                        if (data7.input !== undefined) {
+                          const _errs25 = errors;
+                          if (typeof data7.input !== 'string') {
                             validate147.errors = [
                               {
                                 instancePath: instancePath + '/custom/input',
@@ -9775,9 +9932,9 @@ function validate147(
                             ];
                             return false;
                           }
-                          var valid4 = _errs20 === errors;
+                          var valid7 = _errs25 === errors;
                         } else {
-                          var valid4 = true;
+                          var valid7 = true;
                         }
                       }
                     }
@@ -9794,15 +9951,15 @@ function validate147(
                     return false;
                   }
                 }
-                var valid2 = _errs16 === errors;
+                var valid5 = _errs21 === errors;
               } else {
-                var valid2 = true;
+                var valid5 = true;
               }
-              if (valid2) {
+              if (valid5) {
                 if (data.extra_content !== undefined) {
-                  let data9 = data.extra_content;
-                  const _errs22 = errors;
-                  if (!(data9 && typeof data9 == 'object' && !Array.isArray(data9)) && data9 !== null) {
+                  let data10 = data.extra_content;
+                  const _errs27 = errors;
+                  if (!(data10 && typeof data10 == 'object' && !Array.isArray(data10)) && data10 !== null) {
                     validate147.errors = [
                       {
                         instancePath: instancePath + '/extra_content',
@@ -9814,9 +9971,9 @@ function validate147(
                     ];
                     return false;
                   }
-                  var valid2 = _errs22 === errors;
+                  var valid5 = _errs27 === errors;
                 } else {
-                  var valid2 = true;
+                  var valid5 = true;
                 }
               }
             }
@@ -9858,15 +10015,26 @@ function validate144(
   let valid1 = true;
   const _errs3 = errors;
   if (data && typeof data == 'object' && !Array.isArray(data)) {
-    if (data.role !== undefined) {
-      if ('assistant' !== data.role) {
-        const err0 = {};
-        if (vErrors === null) {
-          vErrors = [err0];
-        } else {
-          vErrors.push(err0);
+    let missing0;
+    if (data.role === undefined && (missing0 = 'role')) {
+      const err0 = {};
+      if (vErrors === null) {
+        vErrors = [err0];
+      } else {
+        vErrors.push(err0);
+      }
+      errors++;
+    } else {
+      if (data.role !== undefined) {
+        if ('assistant' !== data.role) {
+          const err1 = {};
+          if (vErrors === null) {
+            vErrors = [err1];
+          } else {
+            vErrors.push(err1);
+          }
+          errors++;
         }
-        errors++;
       }
     }
   }
@@ -9882,15 +10050,15 @@ function validate144(
   if (!_valid0) {
     const _errs5 = errors;
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing0;
-      if (data.content === undefined && (missing0 = 'content')) {
+      let missing1;
+      if (data.content === undefined && (missing1 = 'content')) {
         validate144.errors = [
           {
             instancePath,
             schemaPath: '#/allOf/0/else/required',
             keyword: 'required',
-            params: { missingProperty: missing0 },
-            message: "must have required property '" + missing0 + "'",
+            params: { missingProperty: missing1 },
+            message: "must have required property '" + missing1 + "'",
           },
         ];
         return false;
@@ -9900,7 +10068,7 @@ function validate144(
     valid1 = _valid0;
   }
   if (!valid1) {
-    const err1 = {
+    const err2 = {
       instancePath,
       schemaPath: '#/allOf/0/if',
       keyword: 'if',
@@ -9908,9 +10076,9 @@ function validate144(
       message: 'must match "else" schema',
     };
     if (vErrors === null) {
-      vErrors = [err1];
+      vErrors = [err2];
     } else {
-      vErrors.push(err1);
+      vErrors.push(err2);
     }
     errors++;
     validate144.errors = vErrors;
@@ -9923,15 +10091,26 @@ function validate144(
     let valid3 = true;
     const _errs8 = errors;
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      if (data.role !== undefined) {
-        if ('tool' !== data.role) {
-          const err2 = {};
-          if (vErrors === null) {
-            vErrors = [err2];
-          } else {
-            vErrors.push(err2);
+      let missing2;
+      if (data.role === undefined && (missing2 = 'role')) {
+        const err3 = {};
+        if (vErrors === null) {
+          vErrors = [err3];
+        } else {
+          vErrors.push(err3);
+        }
+        errors++;
+      } else {
+        if (data.role !== undefined) {
+          if ('tool' !== data.role) {
+            const err4 = {};
+            if (vErrors === null) {
+              vErrors = [err4];
+            } else {
+              vErrors.push(err4);
+            }
+            errors++;
           }
-          errors++;
         }
       }
     }
@@ -9947,15 +10126,15 @@ function validate144(
     if (_valid1) {
       const _errs10 = errors;
       if (data && typeof data == 'object' && !Array.isArray(data)) {
-        let missing1;
-        if (data.tool_call_id === undefined && (missing1 = 'tool_call_id')) {
+        let missing3;
+        if (data.tool_call_id === undefined && (missing3 = 'tool_call_id')) {
           validate144.errors = [
             {
               instancePath,
               schemaPath: '#/allOf/1/then/required',
               keyword: 'required',
-              params: { missingProperty: missing1 },
-              message: "must have required property '" + missing1 + "'",
+              params: { missingProperty: missing3 },
+              message: "must have required property '" + missing3 + "'",
             },
           ];
           return false;
@@ -9985,7 +10164,7 @@ function validate144(
       }
     }
     if (!valid3) {
-      const err3 = {
+      const err5 = {
         instancePath,
         schemaPath: '#/allOf/1/if',
         keyword: 'if',
@@ -9993,9 +10172,9 @@ function validate144(
         message: 'must match "then" schema',
       };
       if (vErrors === null) {
-        vErrors = [err3];
+        vErrors = [err5];
       } else {
-        vErrors.push(err3);
+        vErrors.push(err5);
       }
       errors++;
       validate144.errors = vErrors;
@@ -10011,15 +10190,15 @@ function validate144(
   }
   if (errors === 0) {
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing2;
-      if (data.role === undefined && (missing2 = 'role')) {
+      let missing4;
+      if (data.role === undefined && (missing4 = 'role')) {
         validate144.errors = [
           {
             instancePath,
             schemaPath: '#/required',
             keyword: 'required',
-            params: { missingProperty: missing2 },
-            message: "must have required property '" + missing2 + "'",
+            params: { missingProperty: missing4 },
+            message: "must have required property '" + missing4 + "'",
           },
         ];
         return false;
@@ -10224,18 +10403,18 @@ function validate144(
                     }
                     if (errors === _errs25) {
                       if (data10 && typeof data10 == 'object' && !Array.isArray(data10)) {
-                        let missing3;
+                        let missing5;
                         if (
-                          (data10.name === undefined && (missing3 = 'name')) ||
-                          (data10.arguments === undefined && (missing3 = 'arguments'))
+                          (data10.name === undefined && (missing5 = 'name')) ||
+                          (data10.arguments === undefined && (missing5 = 'arguments'))
                         ) {
                           validate144.errors = [
                             {
                               instancePath: instancePath + '/function_call',
                               schemaPath: '#/properties/function_call/required',
                               keyword: 'required',
-                              params: { missingProperty: missing3 },
-                              message: "must have required property '" + missing3 + "'",
+                              params: { missingProperty: missing5 },
+                              message: "must have required property '" + missing5 + "'",
                             },
                           ];
                           return false;
@@ -10540,7 +10719,7 @@ const schema63 = {
       },
     },
   },
-  if: { type: 'object', properties: { type: { const: 'json_schema' } } },
+  if: { type: 'object', required: ['type'], properties: { type: { const: 'json_schema' } } },
   then: { required: ['json_schema'] },
   $id: 'ResponseFormat',
 };
@@ -10576,23 +10755,34 @@ function validate153(
   const _errs2 = errors;
   if (errors === _errs2) {
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      if (data.type !== undefined) {
-        if ('json_schema' !== data.type) {
-          const err0 = {};
-          if (vErrors === null) {
-            vErrors = [err0];
-          } else {
-            vErrors.push(err0);
+      let missing0;
+      if (data.type === undefined && (missing0 = 'type')) {
+        const err0 = {};
+        if (vErrors === null) {
+          vErrors = [err0];
+        } else {
+          vErrors.push(err0);
+        }
+        errors++;
+      } else {
+        if (data.type !== undefined) {
+          if ('json_schema' !== data.type) {
+            const err1 = {};
+            if (vErrors === null) {
+              vErrors = [err1];
+            } else {
+              vErrors.push(err1);
+            }
+            errors++;
           }
-          errors++;
         }
       }
     } else {
-      const err1 = {};
+      const err2 = {};
       if (vErrors === null) {
-        vErrors = [err1];
+        vErrors = [err2];
       } else {
-        vErrors.push(err1);
+        vErrors.push(err2);
       }
       errors++;
     }
@@ -10609,15 +10799,15 @@ function validate153(
   if (_valid0) {
     const _errs5 = errors;
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing0;
-      if (data.json_schema === undefined && (missing0 = 'json_schema')) {
+      let missing1;
+      if (data.json_schema === undefined && (missing1 = 'json_schema')) {
         validate153.errors = [
           {
             instancePath,
             schemaPath: '#/then/required',
             keyword: 'required',
-            params: { missingProperty: missing0 },
-            message: "must have required property '" + missing0 + "'",
+            params: { missingProperty: missing1 },
+            message: "must have required property '" + missing1 + "'",
           },
         ];
         return false;
@@ -10627,7 +10817,7 @@ function validate153(
     valid0 = _valid0;
   }
   if (!valid0) {
-    const err2 = {
+    const err3 = {
       instancePath,
       schemaPath: '#/if',
       keyword: 'if',
@@ -10635,9 +10825,9 @@ function validate153(
       message: 'must match "then" schema',
     };
     if (vErrors === null) {
-      vErrors = [err2];
+      vErrors = [err3];
     } else {
-      vErrors.push(err2);
+      vErrors.push(err3);
     }
     errors++;
     validate153.errors = vErrors;
@@ -10645,15 +10835,15 @@ function validate153(
   }
   if (errors === 0) {
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing1;
-      if (data.type === undefined && (missing1 = 'type')) {
+      let missing2;
+      if (data.type === undefined && (missing2 = 'type')) {
         validate153.errors = [
           {
             instancePath,
             schemaPath: '#/required',
             keyword: 'required',
-            params: { missingProperty: missing1 },
-            message: "must have required property '" + missing1 + "'",
+            params: { missingProperty: missing2 },
+            message: "must have required property '" + missing2 + "'",
           },
         ];
         return false;
@@ -10682,15 +10872,15 @@ function validate153(
             const _errs8 = errors;
             if (errors === _errs8) {
               if (data2 && typeof data2 == 'object' && !Array.isArray(data2)) {
-                let missing2;
-                if (data2.name === undefined && (missing2 = 'name')) {
+                let missing3;
+                if (data2.name === undefined && (missing3 = 'name')) {
                   validate153.errors = [
                     {
                       instancePath: instancePath + '/json_schema',
                       schemaPath: '#/properties/json_schema/required',
                       keyword: 'required',
-                      params: { missingProperty: missing2 },
-                      message: "must have required property '" + missing2 + "'",
+                      params: { missingProperty: missing3 },
+                      message: "must have required property '" + missing3 + "'",
                     },
                   ];
                   return false;
@@ -11030,7 +11220,7 @@ const schema65 = {
       },
     },
   },
-  if: { properties: { type: { const: 'function' } } },
+  if: { required: ['type'], properties: { type: { const: 'function' } } },
   then: { required: ['function'] },
   $id: 'ChatTool',
 };
@@ -11053,15 +11243,26 @@ function validate157(
   let valid0 = true;
   const _errs2 = errors;
   if (data && typeof data == 'object' && !Array.isArray(data)) {
-    if (data.type !== undefined) {
-      if ('function' !== data.type) {
-        const err0 = {};
-        if (vErrors === null) {
-          vErrors = [err0];
-        } else {
-          vErrors.push(err0);
+    let missing0;
+    if (data.type === undefined && (missing0 = 'type')) {
+      const err0 = {};
+      if (vErrors === null) {
+        vErrors = [err0];
+      } else {
+        vErrors.push(err0);
+      }
+      errors++;
+    } else {
+      if (data.type !== undefined) {
+        if ('function' !== data.type) {
+          const err1 = {};
+          if (vErrors === null) {
+            vErrors = [err1];
+          } else {
+            vErrors.push(err1);
+          }
+          errors++;
         }
-        errors++;
       }
     }
   }
@@ -11077,15 +11278,15 @@ function validate157(
   if (_valid0) {
     const _errs4 = errors;
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing0;
-      if (data.function === undefined && (missing0 = 'function')) {
+      let missing1;
+      if (data.function === undefined && (missing1 = 'function')) {
         validate157.errors = [
           {
             instancePath,
             schemaPath: '#/then/required',
             keyword: 'required',
-            params: { missingProperty: missing0 },
-            message: "must have required property '" + missing0 + "'",
+            params: { missingProperty: missing1 },
+            message: "must have required property '" + missing1 + "'",
           },
         ];
         return false;
@@ -11095,7 +11296,7 @@ function validate157(
     valid0 = _valid0;
   }
   if (!valid0) {
-    const err1 = {
+    const err2 = {
       instancePath,
       schemaPath: '#/if',
       keyword: 'if',
@@ -11103,9 +11304,9 @@ function validate157(
       message: 'must match "then" schema',
     };
     if (vErrors === null) {
-      vErrors = [err1];
+      vErrors = [err2];
     } else {
-      vErrors.push(err1);
+      vErrors.push(err2);
     }
     errors++;
     validate157.errors = vErrors;
@@ -11113,15 +11314,15 @@ function validate157(
   }
   if (errors === 0) {
     if (data && typeof data == 'object' && !Array.isArray(data)) {
-      let missing1;
-      if (data.type === undefined && (missing1 = 'type')) {
+      let missing2;
+      if (data.type === undefined && (missing2 = 'type')) {
         validate157.errors = [
           {
             instancePath,
             schemaPath: '#/required',
             keyword: 'required',
-            params: { missingProperty: missing1 },
-            message: "must have required property '" + missing1 + "'",
+            params: { missingProperty: missing2 },
+            message: "must have required property '" + missing2 + "'",
           },
         ];
         return false;
@@ -11169,15 +11370,15 @@ function validate157(
               const _errs8 = errors;
               if (errors === _errs8) {
                 if (data3 && typeof data3 == 'object' && !Array.isArray(data3)) {
-                  let missing2;
-                  if (data3.name === undefined && (missing2 = 'name')) {
+                  let missing3;
+                  if (data3.name === undefined && (missing3 = 'name')) {
                     validate157.errors = [
                       {
                         instancePath: instancePath + '/custom',
                         schemaPath: '#/properties/custom/required',
                         keyword: 'required',
-                        params: { missingProperty: missing2 },
-                        message: "must have required property '" + missing2 + "'",
+                        params: { missingProperty: missing3 },
+                        message: "must have required property '" + missing3 + "'",
                       },
                     ];
                     return false;

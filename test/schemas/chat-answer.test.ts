@@ -117,8 +117,8 @@ describe('a chat completion', () => {
   });
 
   it.each<[string, unknown, string]>([
-    ['without usage', { ...completion, usage: undefined }, ' required'],
-    ['without metadata', { ...completion, metadata: undefined }, ' required'],
+    ['without usage', { ...completion, usage: undefined }, ' required usage'],
+    ['without metadata', { ...completion, metadata: undefined }, ' required metadata'],
     [
       'with an unknown field in its metadata',
       { ...completion, metadata: { ...completion.metadata, x: 1 } },
@@ -169,12 +169,16 @@ describe('a chunk of a stream', () => {
   });
 
   it.each<[string, unknown, string]>([
-    ['without id', { ...chunk, id: undefined }, ' required'],
-    ['whose choice has no finish_reason', { ...chunk, choices: [{ index: 0, delta: {} }] }, '/choices/0 required'],
+    ['without id', { ...chunk, id: undefined }, ' required id'],
+    [
+      'whose choice has no finish_reason',
+      { ...chunk, choices: [{ index: 0, delta: {} }] },
+      '/choices/0 required finish_reason',
+    ],
     [
       'whose choice has a whole message',
       { ...chunk, choices: [{ index: 0, message: {}, finish_reason: null }] },
-      '/choices/0 required',
+      '/choices/0 required delta',
     ],
   ])('is invalid %s', (_, value, expected) => {
     expect(faultOf(validateChatChunk, value)).toBe(expected);
@@ -186,7 +190,7 @@ describe('an error envelope', () => {
     expect(faultOf(validateErrorEnvelope, envelope)).toBe(null);
     for (const key of Object.keys(envelope.error)) {
       expect(faultOf(validateErrorEnvelope, { error: { ...envelope.error, [key]: undefined } })).toBe(
-        '/error required',
+        `/error required ${key}`,
       );
     }
   });

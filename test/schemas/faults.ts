@@ -1,8 +1,9 @@
 import type { Validator } from '../../src/generated/validators.js';
 
-/** The first fault as `pointer keyword`, or null when the value is valid. */
+/** The first fault as `pointer keyword` (and the property that is missing), or null when the value is valid. */
 export function faultOf<T>(validator: Validator<T>, value: unknown): string | null {
   if (validator(value)) return null;
   const [fault] = validator.errors ?? [];
-  return `${fault?.instancePath} ${fault?.keyword}`;
+  const missing = fault?.keyword === 'required' ? ` ${fault.params.missingProperty}` : '';
+  return `${fault?.instancePath} ${fault?.keyword}${missing}`;
 }

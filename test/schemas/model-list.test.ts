@@ -79,13 +79,17 @@ describe('a model list', () => {
   });
 
   it.each<[string, unknown, string]>([
-    ['without object', { data: [] }, ' required'],
+    ['without object', { data: [] }, ' required object'],
     ['with null for what is not known', listOf({ ...model, context_length: null }), '/data/0/context_length type'],
     ['with a price that is a number', listOf({ ...model, pricing: { prompt: 0.1 } }), '/data/0/pricing/prompt type'],
     ['with an unknown field', listOf({ ...model, x: 1 }), '/data/0 additionalProperties'],
     ['with an unknown stability', listOf({ ...model, stability: 'good' }), '/data/0/stability enum'],
-    ['without owner', listOf({ ...model, owned_by: undefined }), '/data/0 required'],
-    ['with a mapping without provider', listOf({ ...model, providers: [{}] }), '/data/0/providers/0 required'],
+    ['without owner', listOf({ ...model, owned_by: undefined }), '/data/0 required owned_by'],
+    [
+      'with a mapping without provider',
+      listOf({ ...model, providers: [{}] }),
+      '/data/0/providers/0 required providerId',
+    ],
   ])('is invalid %s', (_, value, expected) => {
     expect(faultOf(validateModelList, value)).toBe(expected);
   });

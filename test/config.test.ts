@@ -1,0 +1,291 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import schema from '../schemas/config.json' with { type: 'json' };
+import { readConfig } from '../src/config.ts';
+import { ConfigError } from '../src/domain/config-value.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const HEX = '00112233445566778899aabbccddeeff'.repeat(2);
+const BASE64 = Buffer.from(HEX, 'hex').toString('base64');
+
+const local = { UPSTREAM_LOCAL_BASE_URL: 'http://127.0.0.1:11434/v1', UPSTREAM_LOCAL_MODELS: 'llama' };
+
+function messageOf(env: Record<string, string>): string {
+  try {
+    readConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  return 'no error';
+}
+
+describe('the configuration', () => {
+  it('has a default for everything', () => {
+    expect(readConfig({})).toEqual({
+      gateway: { host: '127.0.0.1', port: 8080 },
+      management: { host: '127.0.0.1', port: 8081 },
+      publicUrl: undefined,
+      allowedHosts: [],
+      trustedProxies: null,
+      dataDir: path.join(root, 'data'),
+      durability: 'normal',
+      sandbox: true,
+      logLevel: 'info',
+      accessLog: 'stdout',
+      limits: {
+        bodyBytes: 10_485_760,
+        depth: 64,
+        inFlight: 1000,
+        bufferedBytes: 268_435_456,
+        responseBytes: 67_108_864,
+      },
+      timeouts: {
+        requestHeaders: 10_000,
+        requestBody: 30_000,
+        connect: 5000,
+        firstByte: 120_000,
+        idle: 60_000,
+        total: 600_000,
+        keepAliveComment: 15_000,
+        shutdownGrace: 30_000,
+      },
+      rateLimits: { chat: 600, models: 1200 },
+      moderationModel: undefined,
+      secrets: { pepper: undefined, encryptionKey: undefined },
+      upstreams: [],
+    });
+  });
+
+  it('is what the variables say', () => {
+    const config = readConfig({
+      HOST: '0.0.0.0',
+      PORT: '80',
+      MANAGEMENT_HOST: '::1',
+      MANAGEMENT_PORT: '0',
+      PUBLIC_URL: 'https://Gateway.example/llm/',
+      ALLOWED_HOSTS: 'Gateway.example, localhost:8080,[::1]:80',
+      TRUSTED_PROXIES: '10.1.2.3/8, 2001:db8::/32',
+      DATA_DIR: '/var/lib/portcullis',
+      DURABILITY: 'full',
+      SANDBOX: 'off',
+      LOG_LEVEL: 'silent',
+      ACCESS_LOG: '/var/log/access.log',
+      MAX_BODY_BYTES: '1',
+      MAX_DEPTH: '2',
+      MAX_IN_FLIGHT: '3',
+      MAX_BUFFERED_BYTES: '4',
+      MAX_RESPONSE_BYTES: '5',
+      REQUEST_HEADERS_TIMEOUT_MS: '6',
+      REQUEST_BODY_TIMEOUT_MS: '7',
+      CONNECT_TIMEOUT_MS: '8',
+      FIRST_BYTE_TIMEOUT_MS: '9',
+      IDLE_TIMEOUT_MS: '10',
+      TOTAL_TIMEOUT_MS: '11',
+      KEEP_ALIVE_COMMENT_MS: '12',
+      SHUTDOWN_GRACE_MS: '13',
+      RATE_LIMIT_CHAT: '14',
+      RATE_LIMIT_MODELS: '15',
+      MODERATION_MODEL: 'sandbox/moderation',
+      PEPPER: HEX,
+      ENCRYPTION_KEY: BASE64,
+    });
+    expect(config).toEqual({
+      gateway: { host: '0.0.0.0', port: 80 },
+      management: { host: '::1', port: 0 },
+      publicUrl: 'https://gateway.example/llm',
+      allowedHosts: ['gateway.example', 'localhost:8080', '[::1]:80'],
+      trustedProxies: [
+        { family: 4, network: 10n << 24n, prefix: 8 },
+        { family: 6, network: 0x20010db8n << 96n, prefix: 32 },
+      ],
+      dataDir: '/var/lib/portcullis',
+      durability: 'full',
+      sandbox: false,
+      logLevel: 'silent',
+      accessLog: '/var/log/access.log',
+      limits: { bodyBytes: 1, depth: 2, inFlight: 3, bufferedBytes: 4, responseBytes: 5 },
+      timeouts: {
+        requestHeaders: 6,
+        requestBody: 7,
+        connect: 8,
+        firstByte: 9,
+        idle: 10,
+        total: 11,
+        keepAliveComment: 12,
+        shutdownGrace: 13,
+      },
+      rateLimits: { chat: 14, models: 15 },
+      moderationModel: 'sandbox/moderation',
+      secrets: { pepper: Buffer.from(HEX, 'hex'), encryptionKey: Buffer.from(HEX, 'hex') },
+      upstreams: [],
+    });
+  });
+
+  it('ignores what is not ours', () => {
+    expect(readConfig({ PATH: '/bin', EMPTY: '', UPSTREAM: 'x', port: 'x', HOST: undefined })).toEqual(readConfig({}));
+  });
+
+  it('tells no trusted proxies from none said', () => {
+    expect(readConfig({ TRUSTED_PROXIES: 'none' }).trustedProxies).toEqual([]);
+  });
+
+  it('resolves a relative DATA_DIR', () => {
+    expect(readConfig({ DATA_DIR: 'here' }).dataDir).toBe(path.resolve('here'));
+  });
+
+  it('cannot be changed', () => {
+    const config = readConfig(local);
+    for (const part of [config, config.gateway, config.limits, config.upstreams, config.upstreams[0]?.models]) {
+      expect(Object.isFrozen(part)).toBe(true);
+    }
+  });
+});
+
+describe('a wrong variable is named, with what it must be', () => {
+  it.each<[string, Record<string, string>]>([
+    ['PORT must be a whole number from 0 to 65535.', { PORT: '65536' }],
+    ['PORT must be a whole number from 0 to 65535.', { PORT: '80a' }],
+    ['PORT must be a whole number from 0 to 65535.', { PORT: '-1' }],
+    ['PORT is empty: remove it or give it a value.', { PORT: '' }],
+    ['HOST must be a host name or an IP address, without brackets or port.', { HOST: '[::1]' }],
+    ['PUBLIC_URL must be an http or https URL without user, query or fragment.', { PUBLIC_URL: 'gateway.example' }],
+    [
+      'PUBLIC_URL must be an http or https URL without user, query or fragment.',
+      { PUBLIC_URL: 'https://u:p@gateway.example' },
+    ],
+    ['PUBLIC_URL must be a URL.', { PUBLIC_URL: 'http://[::' }],
+    ['ALLOWED_HOSTS must be a comma list of host names, each with or without `:port`.', { ALLOWED_HOSTS: 'http://a' }],
+    [
+      'TRUSTED_PROXIES: "10.0.0.1" has no prefix length; a single address ends in /32 or /128.',
+      { TRUSTED_PROXIES: '10.0.0.1' },
+    ],
+    [
+      'TRUSTED_PROXIES: "none" has no prefix length; a single address ends in /32 or /128.',
+      { TRUSTED_PROXIES: '10.0.0.0/8,none' },
+    ],
+    ['DURABILITY must be one of normal, full.', { DURABILITY: 'Full' }],
+    ['SANDBOX must be one of on, off.', { SANDBOX: 'false' }],
+    ['LOG_LEVEL must be one of debug, info, warn, error, silent.', { LOG_LEVEL: 'verbose' }],
+    ['MAX_BODY_BYTES must be a whole number of bytes from 1 to 99999999999.', { MAX_BODY_BYTES: '10MB' }],
+    ['MAX_DEPTH must be a whole number from 1 to 999.', { MAX_DEPTH: '1000' }],
+    ['IDLE_TIMEOUT_MS must be a whole number of milliseconds from 1 to 999999999.', { IDLE_TIMEOUT_MS: '0' }],
+    ['RATE_LIMIT_CHAT must be a whole number from 1 to 999999999.', { RATE_LIMIT_CHAT: '1.5' }],
+    ['MODERATION_MODEL must be a model id or alias.', { MODERATION_MODEL: 'a b' }],
+    ['PEPPER must be at least 32 bytes, in hex or base64.', { PEPPER: HEX.slice(2) }],
+    ['ENCRYPTION_KEY must be at least 32 bytes, in hex or base64.', { ENCRYPTION_KEY: 'correct horse battery staple' }],
+  ])('%s', (message, env) => {
+    expect(messageOf(env)).toBe(message);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['the same address', { PORT: '9000', MANAGEMENT_PORT: '9000' }],
+    ['another name of it', { PORT: '9000', MANAGEMENT_PORT: '9000', HOST: 'Localhost' }],
+    ['a wildcard', { PORT: '9000', MANAGEMENT_PORT: '9000', MANAGEMENT_HOST: '0.0.0.0' }],
+  ])('when both listeners would take one port of %s', (_, env) => {
+    expect(messageOf(env)).toBe('MANAGEMENT_PORT must differ from PORT: both listeners would take the same address.');
+  });
+
+  it('but one port of two addresses, or any free port, is fine', () => {
+    expect(messageOf({ PORT: '9000', MANAGEMENT_PORT: '9000', MANAGEMENT_HOST: '::1' })).toBe('no error');
+    expect(messageOf({ PORT: '0', MANAGEMENT_PORT: '0' })).toBe('no error');
+  });
+});
+
+describe('an upstream', () => {
+  it('is a URL, models, perhaps a key and prices', () => {
+    const env = {
+      ...local,
+      UPSTREAM_MY_LLM_2_BASE_URL: 'https://llm.example/v1/',
+      UPSTREAM_MY_LLM_2_API_KEY: 'sk-abc',
+      UPSTREAM_MY_LLM_2_MODELS: 'meta/llama-3.3, tiny,tiny, other',
+      UPSTREAM_MY_LLM_2_PRICES: 'meta/llama-3.3=0.59/0.790001, tiny=0/0',
+    };
+    expect(readConfig(env).upstreams).toEqual([
+      { name: 'local', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: undefined, models: [{ id: 'llama', prices: {} }] },
+      {
+        name: 'my-llm-2',
+        baseUrl: 'https://llm.example/v1',
+        apiKey: 'sk-abc',
+        models: [
+          { id: 'meta/llama-3.3', prices: { prompt: 590_000n, completion: 790_001n } },
+          { id: 'tiny', prices: { prompt: 0n, completion: 0n } },
+          { id: 'other', prices: {} },
+        ],
+      },
+    ]);
+  });
+
+  const PRICES = 'a comma list of `model=input/output`, in USD per million tokens as plain decimals.';
+  it.each<[string, Record<string, string>]>([
+    [
+      'UPSTREAM_LOCAL_MODELS is missing: an upstream needs its URL and its models.',
+      { UPSTREAM_LOCAL_BASE_URL: 'http://a' },
+    ],
+    ['UPSTREAM_LOCAL_BASE_URL is missing: an upstream needs its URL and its models.', { UPSTREAM_LOCAL_MODELS: 'a' }],
+    ['UPSTREAM_LOCAL_BASE_URL is empty: remove it or give it a value.', { ...local, UPSTREAM_LOCAL_BASE_URL: '' }],
+    [
+      'UPSTREAM_LOCAL_BASE_URL must be an http or https URL without user, query or fragment.',
+      { ...local, UPSTREAM_LOCAL_BASE_URL: 'file:///etc/passwd' },
+    ],
+    [
+      'UPSTREAM_LOCAL_API_KEY must be visible ASCII characters without blanks.',
+      { ...local, UPSTREAM_LOCAL_API_KEY: 'a\r\nb' },
+    ],
+    ['UPSTREAM_LOCAL_MODELS must be a comma list of model ids.', { ...local, UPSTREAM_LOCAL_MODELS: 'a,,b' }],
+    [`UPSTREAM_LOCAL_PRICES must be ${PRICES}`, { ...local, UPSTREAM_LOCAL_PRICES: 'llama=1' }],
+    [`UPSTREAM_LOCAL_PRICES must be ${PRICES}`, { ...local, UPSTREAM_LOCAL_PRICES: 'llama=1/-1' }],
+    [
+      'UPSTREAM_LOCAL_PRICES: An amount may have at most 6 decimal places.',
+      { ...local, UPSTREAM_LOCAL_PRICES: 'llama=1/0.0000001' },
+    ],
+    [
+      'UPSTREAM_LOCAL_PRICES: An amount may be at most 9000000 USD.',
+      { ...local, UPSTREAM_LOCAL_PRICES: 'llama=9000001/1' },
+    ],
+    ['UPSTREAM_LOCAL_PRICES prices llama twice.', { ...local, UPSTREAM_LOCAL_PRICES: 'llama=1/1,llama=2/2' }],
+    [
+      'UPSTREAM_LOCAL_PRICES names qwen, which UPSTREAM_LOCAL_MODELS does not.',
+      { ...local, UPSTREAM_LOCAL_PRICES: 'qwen=1/1' },
+    ],
+    [
+      'UPSTREAM_CUSTOM_BASE_URL: the provider name custom is taken.',
+      { UPSTREAM_CUSTOM_BASE_URL: 'http://a', UPSTREAM_CUSTOM_MODELS: 'a' },
+    ],
+    [
+      'UPSTREAM_SANDBOX_BASE_URL: the provider name sandbox is taken.',
+      { UPSTREAM_SANDBOX_BASE_URL: 'http://a', UPSTREAM_SANDBOX_MODELS: 'a' },
+    ],
+  ])('%s', (message, env) => {
+    expect(messageOf(env)).toBe(message);
+  });
+
+  it.each(['UPSTREAM_LOCAL_URL', 'UPSTREAM_BASE_URL', 'UPSTREAM_local_BASE_URL', 'UPSTREAM_A__B_MODELS', 'UPSTREAM_'])(
+    'is not named by %s',
+    (name) => {
+      expect(messageOf({ [name]: 'http://a' })).toBe(
+        `${name} is no variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS and _PRICES, <NAME> in capitals, digits and single underscores.`,
+      );
+    },
+  );
+});
+
+describe('schemas/config.json, of which the README makes its table', () => {
+  const variables = Object.entries<{ description?: string; default?: string }>({
+    ...schema.properties,
+    ...schema.patternProperties,
+  });
+
+  it('describes every variable in a sentence', () => {
+    expect(
+      variables.filter(([, { description }]) => !description?.match(/^[`A-Z].*\.$/)).map(([name]) => name),
+    ).toEqual([]);
+  });
+
+  it('requires exactly those that have a default', () => {
+    expect(variables.filter(([, variable]) => variable.default !== undefined).map(([name]) => name)).toEqual(
+      schema.required,
+    );
+  });
+});
