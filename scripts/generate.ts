@@ -51,7 +51,8 @@ function writeValidators(schemas: readonly TitledSchema[]): string {
   const names = Object.fromEntries(schemas.map(({ title }) => [`validate${title}`, title]));
   const code = standalone.default(ajv, names).replace('"use strict";', '');
   const requires = "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);\n";
-  return format('validators.js', banner + requires + code);
+  // As ajv wrote it: formatting doubles its size, and nobody reads it. Contract changes show in the schemas and types.
+  return banner + requires + code;
 }
 
 function writeDeclarations(schemas: readonly TitledSchema[]): string {
