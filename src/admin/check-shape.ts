@@ -1,0 +1,60 @@
+import { invalidRequest } from '../domain/errors.ts';
+import type { ValidationError, Validator } from '../generated/validators.js';
+
+/** What must stand at a place of the body, in words; `at` is matched against the JSON pointer of a fault. */
+export interface Explanation {
+  readonly at: RegExp;
+  readonly must: string;
+}
+
+/**
+ * The body as what the validator says it is, or a 400 whose `param` is the JSON pointer of the first fault and whose message
+ * names the place and, for a single value, its text.
+ */
+export function checkShape<T>(validator: Validator<T>, body: unknown, explanations: readonly Explanation[]): T {
+  if (validator(body)) return body;
+  const fault = validator.errors?.[0];
+  const pointer = pointerOf(fault);
+  const must = explanations.find(({ at }) => at.test(pointer))?.must ?? generalFault(fault);
+  const place = pointer === '' ? 'The request body' : `${pointer}${textAt(body, pointer)}`;
+  throw invalidRequest(`${place} ${must}.`, pointer === '' ? null : pointer);
+}
+
+/** A missing or unknown property is itself the place of the fault, not the object around it. */
+function pointerOf(fault: ValidationError | undefined): string {
+  const { missingProperty, additionalProperty } = fault?.params ?? {};
+  const name = missingProperty ?? additionalProperty;
+  const parent = fault?.instancePath ?? '';
+  return typeof name === 'string' ? `${parent}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}` : parent;
+}
+
+function generalFault(fault: ValidationError | undefined): string {
+  switch (fault?.keyword) {
+    case 'required':
+    case 'dependentRequired':
+      return 'is missing';
+    case 'additionalProperties':
+      return 'is not a known field';
+    case 'minProperties':
+      return 'must hold at least one field';
+    case 'enum':
+      return `must be one of ${listOf(fault.params.allowedValues)}`;
+    default:
+      return fault?.message ?? 'is not valid';
+  }
+}
+
+const listOf = (values: unknown): string => (Array.isArray(values) ? values.join(', ') : '');
+
+/** ` ("text")` for a single value that stands at the pointer; shortened, since callers may send anything. */
+function textAt(body: unknown, pointer: string): string {
+  let value = body;
+  for (const step of pointer.slice(1).split('/')) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return '';
+    value = Reflect.get(value, name);
+  }
+  if (typeof value === 'object' && value !== null) return '';
+  const text = JSON.stringify(value);
+  return ` (${text.length > 100 ? `${text.slice(0, 100)}…` : text})`;
+}

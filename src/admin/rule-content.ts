@@ -1,0 +1,107 @@
+import { canonicalCidr, InvalidRangeError } from '../domain/client-ip.ts';
+import { invalidRequest } from '../domain/errors.ts';
+import type { PolicyRule, StoredPricingValue } from '../domain/iam-rule.ts';
+import { formatUsdPerMillion, parseUsdPerMillion } from '../domain/money.ts';
+import type {
+  PriceCap,
+  PricingValue,
+  RuleCreate,
+  RuleMode,
+  RuleStatus,
+  RuleType,
+  RuleValue,
+} from '../generated/types.ts';
+import { validateRuleCreate } from '../generated/validators.js';
+import { checkShape } from './check-shape.ts';
+
+type Judged<Rule> = Rule extends PolicyRule ? Pick<Rule, 'ruleType' | 'ruleValue'> : never;
+
+/** Type and value of a rule as it is judged: entries once each, ranges and price caps in canonical form. */
+export type CanonicalRule = Judged<PolicyRule>;
+
+/** A rule that may be stored. */
+export interface RuleContent {
+  readonly ruleType: RuleType;
+  /** As written, but for price caps, which are decimal strings. */
+  readonly ruleValue: RuleValue;
+  readonly canonical: CanonicalRule;
+  readonly status: RuleStatus;
+  readonly mode: RuleMode;
+  readonly description: string | null;
+}
+
+const ID = 'letters, digits and . _ : @ / -, at most 512 of them';
+
+const EXPLANATIONS = [
+  { at: /^\/ruleValue\/models\/\d+$/, must: `must be a model id (${ID}) or a prefix of one that ends in its only *` },
+  { at: /^\/ruleValue\/providers\/\d+$/, must: `must be a provider id (${ID})` },
+  { at: /^\/ruleValue\/ipCidrs\/\d+$/, must: 'must be a CIDR range such as 192.0.2.0/24' },
+  {
+    at: /^\/ruleValue\/max(Input|Output)Price$/,
+    must: 'must be a decimal string or a number, in USD per million tokens',
+  },
+  { at: /^\/description$/, must: 'must be a text of at most 256 characters, or null' },
+];
+
+/**
+ * A rule from what a caller wrote (decisions.md, section 4, "Writing a rule").
+ * @throws ApiError 400 that names the first faulty entry, by its place and its text.
+ */
+export function readRule(body: unknown): RuleContent {
+  const rule = checkShape(validateRuleCreate, body, EXPLANATIONS);
+  const { ruleType, ruleValue, status = 'active', mode = 'enforce', description = null } = rule;
+  return { ruleType, ruleValue: decimalCaps(ruleValue), canonical: canonicalRule(rule), status, mode, description };
+}
+
+/** The canonical form of a rule of the right shape; that of a canonical rule is itself. @throws ApiError 400 */
+export function canonicalRule({ ruleType, ruleValue }: Pick<RuleCreate, 'ruleType' | 'ruleValue'>): CanonicalRule {
+  if ((ruleType === 'allow_models' || ruleType === 'deny_models') && 'models' in ruleValue) {
+    return { ruleType, ruleValue: { models: unique(ruleValue.models) } };
+  }
+  if ((ruleType === 'allow_providers' || ruleType === 'deny_providers') && 'providers' in ruleValue) {
+    return { ruleType, ruleValue: { providers: unique(ruleValue.providers) } };
+  }
+  if ((ruleType === 'allow_ip_cidrs' || ruleType === 'deny_ip_cidrs') && 'ipCidrs' in ruleValue) {
+    return { ruleType, ruleValue: { ipCidrs: unique(ruleValue.ipCidrs.map(canonicalEntry)) } };
+  }
+  if ((ruleType === 'allow_pricing' || ruleType === 'deny_pricing') && isPricing(ruleValue)) {
+    return { ruleType, ruleValue: canonicalPricing(ruleValue) };
+  }
+  throw new TypeError(`A value of another type stands in a rule of type ${ruleType}.`);
+}
+
+/** The entries of a list, or none for a price. */
+export function entriesOf({ ruleValue }: CanonicalRule): readonly string[] {
+  if ('models' in ruleValue) return ruleValue.models;
+  if ('providers' in ruleValue) return ruleValue.providers;
+  return 'ipCidrs' in ruleValue ? ruleValue.ipCidrs : [];
+}
+
+const unique = (entries: readonly string[]): string[] => [...new Set(entries)];
+
+const isPricing = (value: RuleValue): value is PricingValue =>
+  !('models' in value || 'providers' in value || 'ipCidrs' in value);
+
+function canonicalEntry(entry: string, index: number): string {
+  try {
+    return canonicalCidr(entry);
+  } catch (error) {
+    if (!(error instanceof InvalidRangeError)) throw error;
+    const pointer = `/ruleValue/ipCidrs/${index}`;
+    throw invalidRequest(`${pointer} is not a CIDR range: ${error.message}`, pointer);
+  }
+}
+
+function withCaps(value: PricingValue, convert: (cap: PriceCap, name: string) => string): StoredPricingValue {
+  const { pricingType, maxInputPrice, maxOutputPrice } = value;
+  return {
+    ...(pricingType === undefined ? {} : { pricingType }),
+    ...(maxInputPrice === undefined ? {} : { maxInputPrice: convert(maxInputPrice, 'maxInputPrice') }),
+    ...(maxOutputPrice === undefined ? {} : { maxOutputPrice: convert(maxOutputPrice, 'maxOutputPrice') }),
+  };
+}
+
+const canonicalPricing = (value: PricingValue): StoredPricingValue =>
+  withCaps(value, (cap, name) => formatUsdPerMillion(parseUsdPerMillion(cap, `/ruleValue/${name}`)));
+
+const decimalCaps = (value: RuleValue): RuleValue => (isPricing(value) ? withCaps(value, String) : value);

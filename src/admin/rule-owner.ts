@@ -1,0 +1,47 @@
+import { checkTakesRules } from '../domain/api-key.ts';
+import { permissionDenied } from '../domain/errors.ts';
+import type { Database } from '../store/database.ts';
+import { getKey, type KeyRecord } from '../store/keys.ts';
+import { getMember } from '../store/members.ts';
+import type { Role } from '../store/tables.ts';
+import { type Actor, checkChangesRulesOf, checkManagesOrganization, checkSeesKeyOf } from './actor.ts';
+
+/** Whose rules are meant: a key by its id, a member by membership id or e-mail, or the actor's organization. */
+export type RuleOwner =
+  | { readonly kind: 'key'; readonly key: string }
+  | { readonly kind: 'member'; readonly member: string }
+  | { readonly kind: 'organization' };
+
+/** The owner as it was found. */
+export type RuleSubject =
+  | { readonly scope: 'key'; readonly id: string; readonly key: KeyRecord }
+  | { readonly scope: 'member'; readonly id: string; readonly role: Role }
+  | { readonly scope: 'organization'; readonly id: string };
+
+/** The owner of rules that the actor may see; 404 when there is none, 403 when it is not his to see. */
+export function getRuleSubject(db: Database, actor: Actor, owner: RuleOwner): RuleSubject {
+  const { organizationId } = actor;
+  switch (owner.kind) {
+    case 'key': {
+      const key = getKey(db, organizationId, owner.key);
+      checkSeesKeyOf(actor, key.createdBy);
+      return { scope: 'key', id: key.id, key };
+    }
+    case 'member': {
+      checkManagesOrganization(actor);
+      const member = getMember(db, organizationId, owner.member);
+      return { scope: 'member', id: member.id, role: member.role };
+    }
+    case 'organization':
+      checkManagesOrganization(actor);
+      return { scope: 'organization', id: organizationId };
+  }
+}
+
+/** Throws 403 unless the actor may change this subject's rules, and the subject takes any. */
+export function checkRulesChangeable(actor: Actor, subject: RuleSubject): void {
+  if (subject.scope === 'member') checkChangesRulesOf(actor, subject.role);
+  if (subject.scope !== 'key') return;
+  checkTakesRules(subject.key);
+  if (subject.key.kind === 'platform_secret') throw permissionDenied('A platform key cannot be given rules.');
+}

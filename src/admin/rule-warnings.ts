@@ -1,0 +1,43 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import { type AddressRange, coversMappedBlock, parseRange } from '../domain/client-ip.ts';
+import type { CanonicalRule } from './rule-content.ts';
+
+/** What is known of the world in which a rule will be judged. */
+export interface RuleWorld {
+  readonly catalog: Pick<Catalog, 'resolve' | 'mappings' | 'providers'>;
+  /** Null: `TRUSTED_PROXIES` is unset. */
+  readonly trustedProxies: readonly AddressRange[] | null;
+}
+
+/** What is accepted but may not mean what was meant (decisions.md, section 4, "Writing a rule"). */
+export function ruleWarnings({ ruleValue }: CanonicalRule, { catalog, trustedProxies }: RuleWorld): string[] {
+  if ('models' in ruleValue) return ruleValue.models.flatMap((entry) => modelWarnings(entry, catalog));
+  if ('providers' in ruleValue) return ruleValue.providers.flatMap((entry) => providerWarnings(entry, catalog));
+  if ('ipCidrs' in ruleValue) return ipWarnings(ruleValue.ipCidrs, trustedProxies);
+  return [];
+}
+
+function modelWarnings(entry: string, catalog: RuleWorld['catalog']): string[] {
+  if (!entry.endsWith('*')) {
+    return catalog.resolve(entry) === undefined ? [`"${entry}" is not the name of a model in the catalogue.`] : [];
+  }
+  const prefix = entry.slice(0, -1);
+  const matches = catalog.mappings().some(({ names }) => names.some((name) => name.startsWith(prefix)));
+  return matches ? [] : [`No name of a model in the catalogue begins with "${prefix}".`];
+}
+
+function providerWarnings(entry: string, catalog: RuleWorld['catalog']): string[] {
+  if (entry === 'custom' || catalog.providers().some(({ id }) => id === entry)) return [];
+  if (entry.startsWith('custom:')) return [`"${entry}" is not a custom provider of the organization.`];
+  return [`"${entry}" is not a provider in the catalogue; a custom provider is written "custom:${entry}".`];
+}
+
+function ipWarnings(ranges: readonly string[], trustedProxies: RuleWorld['trustedProxies']): string[] {
+  const wide = ranges.filter((range) => coversMappedBlock(parseRange(range)));
+  const warnings = wide.map((range) => `"${range}" holds IPv6 addresses only; IPv4 clients need a range of their own.`);
+  if (trustedProxies !== null) return warnings;
+  return [
+    ...warnings,
+    'TRUSTED_PROXIES is not set: the client address is whatever X-Forwarded-For says, and may be forged or missing.',
+  ];
+}
