@@ -1,14 +1,4 @@
-import { CLIENT_IP, MODEL } from './workload.ts';
-
-/** Six rules, all of which look at the call and let it pass. */
-export const SIX_RULES = [
-  { ruleType: 'allow_models', ruleValue: { models: [MODEL, 'gpt-5', 'claude-sonnet-5', 'gemini-3-pro', 'openai/*'] } },
-  { ruleType: 'deny_models', ruleValue: { models: ['some-other-model', 'openai/gpt-3.5-turbo'] } },
-  { ruleType: 'allow_providers', ruleValue: { providers: ['bench', 'openai', 'anthropic'] } },
-  { ruleType: 'deny_providers', ruleValue: { providers: ['some-other-provider'] } },
-  { ruleType: 'allow_pricing', ruleValue: { maxInputPrice: '10', maxOutputPrice: '30' } },
-  { ruleType: 'allow_ip_cidrs', ruleValue: { ipCidrs: [`${CLIENT_IP}/32`, '10.0.0.0/8'] } },
-] as const;
+import { SIX_RULES } from './six-rules.ts';
 
 interface KeyList {
   keys: { id: string; kind: string; createdBy: string }[];

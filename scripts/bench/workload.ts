@@ -1,4 +1,5 @@
-/** The model that every request names; the gateway serves it through `UPSTREAM_BENCH_…`. */
+/** The provider and the model that every request names, as the gateway knows them through `UPSTREAM_BENCH_…`. */
+export const PROVIDER = 'bench';
 export const MODEL = 'bench-model';
 
 /** Deltas in a stream, the closing chunks not counted. */
