@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Database } from './database.ts';
 import { KEY_STATE_COLUMNS, toApiKey } from './keys.ts';
@@ -44,7 +45,8 @@ export function prepareFindKeyByHash(db: Database): (secretHash: string) => KeyC
         'projects.caching_enabled',
         'projects.cache_duration_seconds',
       ])
-      .where('keys.secret_hash', '=', bind<string>('secretHash'))
+      // As a subquery: with a bare parameter in a join SQLite plans the statement anew for every value (35 µs instead of 2).
+      .where('keys.secret_hash', '=', sql<string>`(SELECT ${bind<string>('secretHash')})`)
       .where('projects.deleted_at', 'is', null)
       .compile(),
   );

@@ -50,7 +50,7 @@ const insertFinishedCall = build.insertInto('calls').values({
   error_code: bind<string | null>('errorCode'),
 });
 
-/** Settles an open call and no other; returns what was held back for it and in which window. */
+/** Settles an open call and no other. */
 const settleOpenCall = build
   .updateTable('calls')
   .set({
@@ -73,8 +73,7 @@ const settleOpenCall = build
   })
   .where('id', '=', bind<string>('callId'))
   .where('organization_id', '=', bind<string>('organizationId'))
-  .where('state', '=', 'open')
-  .returning(['key_id', 'reservation_pico', 'period_started_at']);
+  .where('state', '=', 'open');
 
 const selectKey = build
   .selectFrom('keys')

@@ -25,6 +25,16 @@ export interface NewCall {
   readonly reservation: bigint;
 }
 
+/** A call whose row is committed and open: made by `openCall` alone, and what `settleCall` settles. */
+export interface OpenCall {
+  readonly callId: string;
+  readonly organizationId: string;
+  readonly keyId: string;
+  readonly reservation: bigint;
+  /** Begin of the recurring window to which its cost belongs; null when the key has none. */
+  readonly periodStartedAt: number | null;
+}
+
 /** How a call ended. Token counts as reported by the provider; costs in pico-dollars. */
 export interface Settlement {
   readonly cost: bigint;
@@ -59,10 +69,10 @@ export interface FinishedCall {
 
 /** The ledger's operations. Each is synchronous and runs in a transaction of the writer. */
 export interface Ledger {
-  /** Undefined when the call is open; otherwise nothing was written, and the 401 says why the key may no longer be used. */
-  openCall(call: NewCall, decision: DecisionRecord, now: number): ApiError | undefined;
+  /** An error is the 401 that says why the key may no longer be used; then nothing was written. */
+  openCall(call: NewCall, decision: DecisionRecord, now: number): OpenCall | ApiError;
   /** False when the call is not open (any more): then nothing was booked. */
-  settleCall(organizationId: string, callId: string, settlement: Settlement, now: number): boolean;
+  settleCall(call: OpenCall, settlement: Settlement, now: number): boolean;
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall, now: number): void;
 }
 
@@ -103,22 +113,16 @@ export function createLedger(db: Database, decisions: DecisionRecorder): Ledger 
       if (call.reservation > 0n) statements.holdBack.run(values);
       statements.insertOpenCall.run(values);
       decisions.insert(call, decision, now);
-      return undefined;
+      const { organizationId, keyId, reservation } = call;
+      return { callId: call.id, organizationId, keyId, reservation, periodStartedAt };
     },
 
-    settleCall(organizationId, callId, settlement, now) {
+    settleCall(call, settlement, now) {
       const cost = capAmount(settlement.cost);
       const usageEstimated = flag(settlement.usageEstimated);
-      const call = statements.settleOpenCall.get({ ...settlement, cost, usageEstimated, organizationId, callId, now });
-      if (call === undefined) return false;
-      statements.bookCost.run({
-        organizationId,
-        keyId: call.key_id,
-        cost,
-        reservation: call.reservation_pico,
-        periodStartedAt: call.period_started_at,
-        now,
-      });
+      const values = { ...call, ...settlement, cost, usageEstimated, now };
+      if (statements.settleOpenCall.run(values) !== 1) return false;
+      statements.bookCost.run(values);
       return true;
     },
 

@@ -1,8 +1,9 @@
+import { ApiError } from '../domain/errors.ts';
 import type { Clock } from '../domain/time.ts';
 import { type Database, type Durability, openDatabase } from './database.ts';
 import { createDecisionRecorder, type DecisionRecord } from './decisions.ts';
 import { type KeyCredential, prepareFindKeyByHash } from './key-credential.ts';
-import { createLedger, type FinishedCall, type NewCall, type Settlement } from './ledger.ts';
+import { createLedger, type FinishedCall, type NewCall, type OpenCall, type Settlement } from './ledger.ts';
 import { recoverOpenCalls } from './recovery.ts';
 import { prepareRuleRevision, prepareSubjectRules } from './rules.ts';
 import { classify } from './unavailable.ts';
@@ -32,9 +33,9 @@ export interface Store {
   /** The organization's rule revision as it is now, whichever process wrote last. */
   ruleRevision(organizationId: string): Promise<number>;
   /** Commits the call and its decision before dispatch; throws the 401 of a key that was spent or withdrawn meanwhile. */
-  openCall(call: NewCall, decision: DecisionRecord): Promise<void>;
+  openCall(call: NewCall, decision: DecisionRecord): Promise<OpenCall>;
   /** Books the end of an open call, once; false when it was settled or recovered before, and nothing was booked. */
-  settleCall(organizationId: string, callId: string, settlement: Settlement): Promise<boolean>;
+  settleCall(call: OpenCall, settlement: Settlement): Promise<boolean>;
   /** One finished row for a denial or a cache hit, which costs nothing. */
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall): Promise<void>;
   /** Settles what a crash left open; returns how many calls. Only the serving process may do so, before it serves. */
@@ -73,12 +74,12 @@ export function createStore(options: StoreOptions): Store {
     subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
     ruleRevision: (organizationId) => read(() => ruleRevision(organizationId)),
     openCall: async (call, decision) => {
-      const refused = await write((_, now) => ledger.openCall(call, decision, now));
-      if (refused !== undefined) throw refused;
+      const opened = await write((_, now) => ledger.openCall(call, decision, now));
+      if (opened instanceof ApiError) throw opened;
       decisions.committed(decision);
+      return opened;
     },
-    settleCall: (organizationId, callId, settlement) =>
-      write((_, now) => ledger.settleCall(organizationId, callId, settlement, now)),
+    settleCall: (call, settlement) => write((_, now) => ledger.settleCall(call, settlement, now)),
     recordFinishedCall: async (call, decision, outcome) => {
       await write((_, now) => ledger.recordFinishedCall(call, decision, outcome, now));
       decisions.committed(decision);

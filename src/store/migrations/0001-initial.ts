@@ -1,4 +1,8 @@
-/** The first schema. Ids sort by time and are the primary keys, so that rows are appended at the end of each table. */
+/**
+ * The first schema. Ids sort by time and are the primary keys, so that rows are appended at the end of each table. Short rows
+ * live in their primary key (WITHOUT ROWID); calls, decisions and documents do not, because there a row of more than a quarter
+ * of a page spills into a page of its own (measured: a settlement with three attempts 9.4 instead of 7 µs).
+ */
 export const initial = `
 CREATE TABLE organizations (
   id TEXT PRIMARY KEY,
@@ -158,7 +162,7 @@ CREATE TABLE calls (
   attempts_json TEXT,
   status_code INTEGER,
   error_code TEXT
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX open_calls ON calls (id) WHERE state = 'open';
 
 CREATE TABLE decisions (
