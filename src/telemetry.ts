@@ -46,7 +46,7 @@ export function errorText(error: unknown, depth = 4): string {
 
 /** Buffered, written behind: the log must not slow the calls that it is about. */
 function destination(target: string): DestinationStream & { end(): void; on(event: 'close', listener: () => void): unknown } {
-  return pino.destination({ dest: target === 'stdout' ? 1 : target, sync: false, minLength: 16_384, mkdir: true, append: true });
+  return pino.destination({ dest: target === 'stdout' ? 1 : target, sync: false, minLength: 8192, mkdir: true, append: true });
 }
 
 export function createTelemetry(options: TelemetryOptions): Telemetry {

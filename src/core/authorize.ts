@@ -2,7 +2,7 @@ import { type ApiError, permissionDenied } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { PolicyDecision, PolicyInput } from '../generated/types.ts';
-import { type DataDocument, dataDocument } from '../policy/data-document.ts';
+import type { DataDocument } from '../policy/data-document.ts';
 import { denialMessage } from '../policy/denial-message.ts';
 import { type DenialReason, denialReason } from '../policy/denial-reason.ts';
 import { inputDocument } from '../policy/input-document.ts';
@@ -10,6 +10,7 @@ import type { Pdp } from '../policy/pdp.ts';
 import type { DecisionRecord } from '../store/decisions.ts';
 import type { Store } from '../store/store.ts';
 import type { CallContext } from './call-context.ts';
+import type { Documents } from './documents.ts';
 import type { Principal } from './principal.ts';
 
 /** What the policy said about one call, with all that is needed to say it again. */
@@ -59,6 +60,7 @@ export type Permitted = PermittedCandidates;
 
 export interface AuthorizeDeps {
   readonly store: Store;
+  readonly documents: Documents;
   /** The policy in force. */
   readonly pdp: () => Pdp;
 }
@@ -91,16 +93,12 @@ export class Denial extends Error {
 /** The only maker of `Permitted`. @throws Denial when no candidate is permitted, PolicyFailure when that cannot be told */
 export type Authorize = (request: PermissionRequest) => Promise<Permitted>;
 
-export const policyRevision = ({ bundleDigest, ruleRevision }: Decision): string =>
+/** `x-policy-revision`: by which policy and which rules. */
+export const policyRevision = (bundleDigest: string, ruleRevision: number): string =>
   `${bundleDigest.slice(0, 12)}.${ruleRevision}`;
 
-/** Most data documents that are remembered; one for each busy key. */
-const MAX_DOCUMENTS = 4096;
-
 /** The policy enforcement point: gathers the facts, asks the PDP, and lets pass only what it permits. */
-export function createAuthorize({ store, pdp }: AuthorizeDeps): Authorize {
-  const documents = createDocumentCache(store);
-
+export function createAuthorize({ store, documents, pdp }: AuthorizeDeps): Authorize {
   async function decide({ principal, context, action, candidates }: PermissionRequest): Promise<Decision> {
     const data = await documents(principal);
     const engine = pdp();
@@ -112,7 +110,7 @@ export function createAuthorize({ store, pdp }: AuthorizeDeps): Authorize {
   return async (request) => {
     const { context, candidates, principal } = request;
     const decision = await decide(request);
-    context.onDecision(decision.id, policyRevision(decision));
+    context.onDecision(decision.id, policyRevision(decision.bundleDigest, decision.ruleRevision));
     if (decision.result.permitted.length === 0) {
       throw new Denial(decision, denialReason(decision.input, decision.result));
     }
@@ -124,25 +122,6 @@ export function createAuthorize({ store, pdp }: AuthorizeDeps): Authorize {
       throw permissionDenied(denialMessage(denialReason(anew.input, anew.result)));
     };
     return new PermittedCandidates(decision, candidates, reassert);
-  };
-}
-
-/**
- * The data document of a principal's subjects, remembered while no rule of the organization changes. A document read after a
- * change but remembered under the revision before it is merely read once more.
- */
-function createDocumentCache(store: Store): (principal: Principal) => Promise<DataDocument> {
-  const known = new Map<string, { ruleRevision: number; memberId: string; document: DataDocument }>();
-  return async ({ organizationId, keyId, memberId, subjects, ruleRevision }) => {
-    const cached = known.get(keyId);
-    if (cached !== undefined && cached.ruleRevision === ruleRevision && cached.memberId === memberId) return cached.document;
-    const texts = await store.subjectRules(organizationId, subjects.map(({ id }) => id));
-    const document = dataDocument([...texts].map(([id, rules]) => ({ id, rules })));
-    known.delete(keyId);
-    const [oldest] = known.keys();
-    if (known.size >= MAX_DOCUMENTS && oldest !== undefined) known.delete(oldest);
-    known.set(keyId, { ruleRevision, memberId, document });
-    return document;
   };
 }
 

@@ -1,0 +1,134 @@
+import { type FirstRun, firstRun } from './admin/first-run.ts';
+import { createCatalog } from './catalog/catalog.ts';
+import type { Config } from './config.ts';
+import { createAuthenticate } from './core/authenticate.ts';
+import { createAuthorize } from './core/authorize.ts';
+import { createCompleteChat } from './core/complete-chat.ts';
+import { createDocuments } from './core/documents.ts';
+import { createListModels } from './core/list-models.ts';
+import { createResolve } from './core/resolve.ts';
+import { type Clock, systemClock } from './domain/time.ts';
+import { createGatewayApp } from './http/gateway-app.ts';
+import { type Listener, listen } from './http/listen.ts';
+import { createLoad } from './http/middleware/overload.ts';
+import { createTransport } from './net/transport.ts';
+import { createActivePolicy } from './policy/active-policy.ts';
+import { createProviders } from './providers/providers.ts';
+import { startSandbox } from './providers/sandbox/sandbox.ts';
+import { createDataDir, databasePath } from './store/data-dir.ts';
+import { lockDataDir } from './store/lock.ts';
+import { loadSecrets } from './store/secrets.ts';
+import { createStore } from './store/store.ts';
+import { createTelemetry } from './telemetry.ts';
+
+export interface Overrides {
+  readonly clock?: Clock;
+}
+
+/** The running product. */
+export interface Container {
+  readonly gateway: Listener;
+  readonly management: Listener;
+  /** What a first start created; undefined on every later one. */
+  readonly firstRun: FirstRun | undefined;
+  /** Stops in reverse order of the start: no new requests, what runs is finished and settled, then everything is closed. */
+  close(): Promise<void>;
+}
+
+/** Things to undo, last first. */
+class Closers {
+  readonly #closers: (() => void | Promise<void>)[] = [];
+
+  add(close: () => void | Promise<void>): void {
+    this.#closers.push(close);
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.#closers.splice(0).reverse()) await close();
+  }
+}
+
+/** The composition root: everything is made here, once, and handed to those who need it. What was begun is undone on failure. */
+export async function createContainer(config: Config, overrides: Overrides = {}): Promise<Container> {
+  const closers = new Closers();
+  try {
+    return await build(config, overrides, closers);
+  } catch (error) {
+    await closers.close();
+    throw error;
+  }
+}
+
+async function build(config: Config, { clock = systemClock }: Overrides, closers: Closers): Promise<Container> {
+  createDataDir(config.dataDir);
+  const lock = lockDataDir(config.dataDir);
+  closers.add(() => lock.release());
+  const { peppers } = loadSecrets(config.dataDir, { create: true });
+  const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
+  closers.add(() => telemetry.close());
+  const store = createStore({ path: databasePath(config.dataDir), clock, durability: config.durability, create: true });
+  closers.add(() => store.close());
+  const recovered = await store.recoverOpenCalls();
+  if (recovered > 0) telemetry.warn('settled the calls that a crash left open', { calls: recovered });
+  const first = await store.write((db, now) => firstRun(db, peppers[0], now));
+
+  const policy = await createActivePolicy();
+  closers.add(() => policy.pdp().close());
+  const sandbox = config.sandbox ? await startSandbox() : undefined;
+  if (sandbox !== undefined) closers.add(() => sandbox.close());
+  const { timeouts, limits } = config;
+  const transport = createTransport({
+    connectTimeoutMs: timeouts.connect,
+    firstByteTimeoutMs: timeouts.firstByte,
+    idleTimeoutMs: timeouts.idle,
+    totalTimeoutMs: timeouts.total,
+    maxResponseBytes: limits.responseBytes,
+  });
+  closers.add(() => transport.close());
+  const providers = createProviders({ sandboxOrigin: sandbox?.origin, upstreams: config.upstreams, pepper: peppers[0] });
+  const catalog = createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock });
+
+  const documents = createDocuments(store);
+  const { pdp } = policy;
+  const authenticate = createAuthenticate({ store, clock, peppers });
+  const completeChat = createCompleteChat({
+    resolve: createResolve({ catalog, providers }),
+    authorize: createAuthorize({ store, documents, pdp }),
+    store,
+    transport,
+    providers,
+    telemetry,
+    clock,
+  });
+  const listModels = createListModels({ catalog, providers, documents, pdp, clock });
+
+  let stopping = false;
+  const readiness = (): string | undefined => (stopping ? 'stopping' : undefined);
+  const load = createLoad({ maxInFlight: limits.inFlight, maxBufferedBytes: limits.bufferedBytes });
+  const hosts = { publicUrl: config.publicUrl, allowedHosts: config.allowedHosts };
+  const listenTimes = { headersTimeoutMs: timeouts.requestHeaders, bodyTimeoutMs: timeouts.requestBody };
+  const gatewayApp = createGatewayApp({
+    authenticate,
+    completeChat,
+    listModels,
+    telemetry,
+    load,
+    readiness,
+    hosts: { ...hosts, boundHost: config.gateway.host },
+    trustedProxies: config.trustedProxies ?? undefined,
+    bodyLimits: { maxBytes: limits.bodyBytes, maxDepth: limits.depth },
+    keepAliveMs: timeouts.keepAliveComment,
+  });
+  const gateway = await listen(gatewayApp, { ...config.gateway, ...listenTimes });
+  closers.add(() => gateway.close(timeouts.shutdownGrace));
+
+  return {
+    gateway,
+    management: gateway,
+    firstRun: first,
+    close: () => {
+      stopping = true;
+      return closers.close();
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import { type DataDocument, dataDocument } from '../policy/data-document.ts';
+import type { Store } from '../store/store.ts';
+import type { Principal } from './principal.ts';
+
+/** The data document of a principal's subjects, by the rules as they are now. */
+export type Documents = (principal: Principal) => Promise<DataDocument>;
+
+/** Most documents that are remembered; one for each busy key. */
+const MAX_REMEMBERED = 4096;
+
+/**
+ * Reads rules, and remembers the document while no rule of the organization changes. A document read after a change but
+ * remembered under the revision before it is merely read once more.
+ */
+export function createDocuments(store: Store): Documents {
+  const remembered = new Map<string, { ruleRevision: number; memberId: string; document: DataDocument }>();
+  return async ({ organizationId, keyId, memberId, subjects, ruleRevision }) => {
+    const known = remembered.get(keyId);
+    if (known !== undefined && known.ruleRevision === ruleRevision && known.memberId === memberId) return known.document;
+    const texts = await store.subjectRules(organizationId, subjects.map(({ id }) => id));
+    const document = dataDocument([...texts].map(([id, rules]) => ({ id, rules })));
+    remembered.delete(keyId);
+    const [oldest] = remembered.keys();
+    if (remembered.size >= MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+    remembered.set(keyId, { ruleRevision, memberId, document });
+    return document;
+  };
+}

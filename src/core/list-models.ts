@@ -1,0 +1,91 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import type { CatalogModel } from '../catalog/catalog-model.ts';
+import { type ModelListOptions, modelList } from '../catalog/list.ts';
+import type { Mapping } from '../domain/model.ts';
+import type { Clock } from '../domain/time.ts';
+import type { ModelList, PolicyInput } from '../generated/types.ts';
+import type { DataDocument } from '../policy/data-document.ts';
+import { inputDocument } from '../policy/input-document.ts';
+import type { Pdp } from '../policy/pdp.ts';
+import type { Providers } from '../providers/providers.ts';
+import { policyRevision } from './authorize.ts';
+import type { Documents } from './documents.ts';
+import type { Principal } from './principal.ts';
+
+export interface ListModelsDeps {
+  readonly catalog: Catalog;
+  readonly providers: Providers;
+  readonly documents: Documents;
+  readonly pdp: () => Pdp;
+  readonly clock: Clock;
+}
+
+/** Whose list it is: what a key may use and could call now, judged for the address it calls from. */
+export interface ListCaller {
+  readonly principal: Principal;
+  readonly clientIp: string | null;
+}
+
+export interface ListedModels {
+  readonly list: ModelList;
+  /** By which policy and rules the list was judged; undefined for the whole catalogue, which nobody judged. */
+  readonly policyRevision: string | undefined;
+}
+
+/** The model list; without a caller the whole catalogue. */
+export type ListModels = (caller: ListCaller | undefined, options: ModelListOptions) => Promise<ListedModels>;
+
+/** Candidates in one evaluation: its cost grows with their square (decisions.md, section 6, "lists"). */
+const BATCH = 64;
+/** Most answers of the policy that are remembered. */
+const MAX_REMEMBERED = 256;
+
+/** Each model is judged for the action that it serves. */
+function actionOf({ outputModalities }: Mapping): PolicyInput['action'] {
+  if (outputModalities.includes('moderation')) return 'moderation';
+  return outputModalities.includes('image') ? 'image' : 'chat';
+}
+
+function permittedIds(pdp: Pdp, data: DataDocument, { principal, clientIp }: ListCaller, mappings: readonly Mapping[]): Set<string> {
+  const permitted = new Set<string>();
+  for (const [action, ofAction] of Map.groupBy(mappings, actionOf)) {
+    for (let start = 0; start < ofAction.length; start += BATCH) {
+      const input = inputDocument(action, clientIp, principal.subjects, ofAction.slice(start, start + BATCH));
+      for (const id of pdp.permitted(input, data)) permitted.add(id);
+    }
+  }
+  return permitted;
+}
+
+const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
+  models.map((model) => ({ ...model, mappings: model.mappings.filter(keep) })).filter(({ mappings }) => mappings.length > 0);
+
+/** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
+export function createListModels({ catalog, providers, documents, pdp, clock }: ListModelsDeps): ListModels {
+  const remembered = new Map<string, ReadonlySet<string>>();
+
+  async function permitted(engine: Pdp, caller: ListCaller): Promise<ReadonlySet<string>> {
+    const { projectId } = caller.principal;
+    const data = await documents(caller.principal);
+    const key = JSON.stringify([engine.bundleDigest, data.digest, catalog.digest, projectId, caller.clientIp]);
+    const known = remembered.get(key);
+    if (known !== undefined) return known;
+    const callable = catalog.mappings().filter(({ providerId }) => providers.hasCredential(providerId, projectId));
+    const ids = permittedIds(engine, data, caller, callable);
+    const [oldest] = remembered.keys();
+    if (remembered.size >= MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+    remembered.set(key, ids);
+    return ids;
+  }
+
+  return async (caller, options) => {
+    const list = (models: readonly CatalogModel[]) => modelList(models, catalog.providers(), options, clock.now());
+    if (caller === undefined) return { list: list(catalog.models()), policyRevision: undefined };
+    const engine = pdp();
+    const ids = await permitted(engine, caller);
+    return {
+      list: list(only(catalog.models(), ({ id }) => ids.has(id))),
+      policyRevision: policyRevision(engine.bundleDigest, caller.principal.ruleRevision),
+    };
+  };
+}

@@ -1,0 +1,46 @@
+import { changeRule, createRule, deleteRule, getRule, listRules } from '../../../admin/iam-rules.ts';
+import type { RuleOwner } from '../../../admin/rule-owner.ts';
+import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { AppContext } from '../../state.ts';
+import { answer, type MasterRouter, pathParameter } from './master-route.ts';
+import { pageRequest } from './page-request.ts';
+
+/** `…/iam` and `…/iam/{ruleId}` of a key, a member (membership id or e-mail) and the organization. */
+export function ruleRoutes(master: MasterRouter): void {
+  rulesOf(master, '/v1/master/keys/:id/iam', (ctx) => ({ kind: 'key', key: pathParameter(ctx, 'id') }));
+  rulesOf(master, '/v1/master/members/:member/iam', (ctx) => ({
+    kind: 'member',
+    member: pathParameter(ctx, 'member'),
+  }));
+  rulesOf(master, '/v1/master/organization/iam', () => ({ kind: 'organization' }));
+}
+
+function rulesOf(master: MasterRouter, path: string, ownerOf: (ctx: AppContext) => RuleOwner): void {
+  const { router, deps, authenticated, jsonBody } = master;
+  const { store, catalog, trustedProxies } = deps;
+
+  router.get(path, authenticated, async (ctx) => {
+    const page = pageRequest(ctx);
+    answer(ctx, await store.read((db) => listRules(db, actorOf(ctx), ownerOf(ctx), page)));
+  });
+  router.post(path, authenticated, jsonBody, async (ctx) => {
+    const made = await store.write((db, now) =>
+      createRule(db, actorOf(ctx), ownerOf(ctx), ctx.state.body, { now, catalog, trustedProxies }),
+    );
+    answer(ctx, made, 201);
+  });
+  router.get(`${path}/:ruleId`, authenticated, async (ctx) => {
+    answer(ctx, await store.read((db) => getRule(db, actorOf(ctx), ownerOf(ctx), pathParameter(ctx, 'ruleId'))));
+  });
+  router.patch(`${path}/:ruleId`, authenticated, jsonBody, async (ctx) => {
+    const id = pathParameter(ctx, 'ruleId');
+    const changed = await store.write((db, now) =>
+      changeRule(db, actorOf(ctx), ownerOf(ctx), id, ctx.state.body, { now, catalog, trustedProxies }),
+    );
+    answer(ctx, changed);
+  });
+  router.delete(`${path}/:ruleId`, authenticated, async (ctx) => {
+    const id = pathParameter(ctx, 'ruleId');
+    answer(ctx, await store.write((db) => deleteRule(db, actorOf(ctx), ownerOf(ctx), id)));
+  });
+}

@@ -1,0 +1,42 @@
+import type Router from '@koa/router';
+import type { Catalog } from '../../../catalog/catalog.ts';
+import type { AddressRange } from '../../../domain/client-ip.ts';
+import type { Pepper } from '../../../domain/secret.ts';
+import type { Clock } from '../../../domain/time.ts';
+import type { Store } from '../../../store/store.ts';
+import type { AppContext, AppMiddleware, RequestState } from '../../state.ts';
+
+/** What the routes of the master API work with. */
+export interface MasterDeps {
+  store: Pick<Store, 'read' | 'write'>;
+  catalog: Catalog;
+  clock: Clock;
+  /** Accepted peppers; the first hashes new secrets. */
+  peppers: readonly [Pepper, ...Pepper[]];
+  /** Null: `TRUSTED_PROXIES` is unset. */
+  trustedProxies: readonly AddressRange[] | null;
+}
+
+/** Where the master API's routes are put, with the steps before them. */
+export interface MasterRouter {
+  router: Router<RequestState>;
+  deps: MasterDeps;
+  authenticated: AppMiddleware;
+  /** `authenticated`, then the body. */
+  jsonBody: AppMiddleware;
+}
+
+/** A named part of the path, decoded. */
+export function pathParameter(ctx: AppContext, name: string): string {
+  const params: unknown = ctx.params;
+  const value = typeof params === 'object' && params !== null ? Reflect.get(params, name) : undefined;
+  if (typeof value !== 'string') throw new Error(`the route's path has no part ${name}`);
+  return value;
+}
+
+/** An answer as JSON. What it says may be secret or change at once, so nobody on the way keeps it. */
+export function answer(ctx: AppContext, body: object, status = 200): void {
+  ctx.status = status;
+  ctx.set('cache-control', 'no-store');
+  ctx.body = body;
+}

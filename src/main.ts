@@ -1,0 +1,52 @@
+import type { FirstRun } from './admin/first-run.ts';
+import { readConfig } from './config.ts';
+import { type Container, createContainer } from './container.ts';
+
+const SHOWN_ONCE = 'These secrets are shown once, now. Keep them.';
+
+/** What a first start says: the secrets, and a command that works as pasted. */
+function welcome({ gateway }: Container, first: FirstRun): string {
+  const body = JSON.stringify({ model: 'sandbox-paid', messages: [{ role: 'user', content: 'Hello' }] });
+  return `
+First run: an organization, a project, their owner (${first.ownerEmail}) and two keys were created.
+${SHOWN_ONCE}
+
+  gateway key  ${first.gatewayKey}
+  master key   ${first.masterKey}
+
+Try it:
+
+  curl -s ${gateway.origin}/v1/chat/completions \\
+    -H 'authorization: Bearer ${first.gatewayKey}' \\
+    -H 'content-type: application/json' \\
+    -d '${body}'
+`;
+}
+
+/** Resolves with the name of the first signal that asks the process to stop; the second one ends it at once. */
+function stopRequested(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let asked = false;
+    const ask = (signal: NodeJS.Signals): void => {
+      if (asked) process.exit(130);
+      asked = true;
+      resolve(signal);
+    };
+    process.on('SIGTERM', ask);
+    process.on('SIGINT', ask);
+  });
+}
+
+/**
+ * Serves until it is told to stop: then stops accepting, finishes what runs, settles, closes. Throws ConfigError for a wrong
+ * variable, and whatever keeps it from starting.
+ */
+export async function serve(env: Readonly<Record<string, string | undefined>>): Promise<void> {
+  const stop = stopRequested();
+  const container = await createContainer(readConfig(env));
+  process.stdout.write(`Portcullis serves.\n  gateway     ${container.gateway.origin}\n  management  ${container.management.origin}\n`);
+  if (container.firstRun !== undefined) process.stdout.write(`${welcome(container, container.firstRun)}\n`);
+  const signal = await stop;
+  process.stdout.write(`${signal}: finishing what runs.\n`);
+  await container.close();
+}
