@@ -1,12 +1,12 @@
 import type { Catalog } from '../catalog/catalog.ts';
-import { type AddressRange, coversMappedBlock, parseRange } from '../domain/client-ip.ts';
+import { coversMappedBlock, parseRange, type TrustedProxies } from '../domain/client-ip.ts';
 import type { CanonicalRule } from './rule-content.ts';
 
 /** What is known of the world in which a rule will be judged. */
 export interface RuleWorld {
   readonly catalog: Pick<Catalog, 'resolve' | 'mappings' | 'providers'>;
-  /** Null: `TRUSTED_PROXIES` is unset. */
-  readonly trustedProxies: readonly AddressRange[] | null;
+  /** Undefined: `TRUSTED_PROXIES` is unset. */
+  readonly trustedProxies: TrustedProxies | undefined;
 }
 
 /** What is accepted but may not mean what was meant (decisions.md, section 4, "Writing a rule"). */
@@ -35,7 +35,7 @@ function providerWarnings(entry: string, catalog: RuleWorld['catalog']): string[
 function ipWarnings(ranges: readonly string[], trustedProxies: RuleWorld['trustedProxies']): string[] {
   const wide = ranges.filter((range) => coversMappedBlock(parseRange(range)));
   const warnings = wide.map((range) => `"${range}" holds IPv6 addresses only; IPv4 clients need a range of their own.`);
-  if (trustedProxies !== null) return warnings;
+  if (trustedProxies !== undefined) return warnings;
   return [
     ...warnings,
     'TRUSTED_PROXIES is not set: the client address is whatever X-Forwarded-For says, and may be forged or missing.',

@@ -1,6 +1,6 @@
 import type Router from '@koa/router';
 import type { Catalog } from '../../../catalog/catalog.ts';
-import type { AddressRange } from '../../../domain/client-ip.ts';
+import type { TrustedProxies } from '../../../domain/client-ip.ts';
 import type { Pepper } from '../../../domain/secret.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { Store } from '../../../store/store.ts';
@@ -13,8 +13,8 @@ export interface MasterDeps {
   clock: Clock;
   /** Accepted peppers; the first hashes new secrets. */
   peppers: readonly [Pepper, ...Pepper[]];
-  /** Null: `TRUSTED_PROXIES` is unset. */
-  trustedProxies: readonly AddressRange[] | null;
+  /** Undefined: `TRUSTED_PROXIES` is unset. */
+  trustedProxies: TrustedProxies | undefined;
 }
 
 /** Where the master API's routes are put, with the steps before them. */
