@@ -52,7 +52,7 @@ export function toTransportError(error: Error): TransportError {
     case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
       return new TransportError('bad_response', 'the answer is not well-formed HTTP', { cause: error });
     default:
-      return code.startsWith('HPE_')
+      return error.name === 'HTTPParserError'
         ? new TransportError('bad_response', 'the answer is not well-formed HTTP', { cause: error })
         : new TransportError('connection', 'the connection failed', { cause: error });
   }

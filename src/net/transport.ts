@@ -6,7 +6,7 @@ import { TransportError } from './transport-error.ts';
 export interface TransportOptions {
   /** Milliseconds until a connection (TLS included) must stand. */
   readonly connectTimeoutMs: number;
-  /** Milliseconds from the sent request to the answer's headers. Above one second exact to about half a second. */
+  /** Milliseconds from the sent request to the answer's headers. This and the next one are exact to about a second. */
   readonly firstByteTimeoutMs: number;
   /** Milliseconds between two pieces of the body, counted only while we read. */
   readonly idleTimeoutMs: number;
