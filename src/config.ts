@@ -15,7 +15,7 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** The configuration, frozen. Times are milliseconds, sizes bytes, rates requests a minute. schemas/config.json says more. */
+/** The configuration, frozen. Times are milliseconds, sizes bytes. schemas/config.json says more. */
 export interface Config {
   readonly gateway: ListenAddress;
   readonly management: ListenAddress;
@@ -49,8 +49,6 @@ export interface Config {
     readonly keepAliveComment: number;
     readonly shutdownGrace: number;
   };
-  readonly rateLimits: { readonly chat: number; readonly models: number };
-  readonly moderationModel: string | undefined;
   /** Undefined: the store keeps its own in `DATA_DIR/secrets.json`. */
   readonly secrets: { readonly pepper: Buffer | undefined; readonly encryptionKey: Buffer | undefined };
   /** By name. */
@@ -102,8 +100,6 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       keepAliveComment: Number(variables.KEEP_ALIVE_COMMENT_MS),
       shutdownGrace: Number(variables.SHUTDOWN_GRACE_MS),
     },
-    rateLimits: { chat: Number(variables.RATE_LIMIT_CHAT), models: Number(variables.RATE_LIMIT_MODELS) },
-    moderationModel: variables.MODERATION_MODEL,
     secrets: {
       pepper: readSecret('PEPPER', variables.PEPPER),
       encryptionKey: readSecret('ENCRYPTION_KEY', variables.ENCRYPTION_KEY),
@@ -153,7 +149,7 @@ function readProxies(text: string): AddressRange[] {
 function readSecret(name: string, text: string | undefined): Buffer | undefined {
   if (text === undefined) return undefined;
   const secret = Buffer.from(text, /^(?:[0-9A-Fa-f]{2})+$/.test(text) ? 'hex' : 'base64');
-  if (secret.length < 32) throw new ConfigError(`${name} must be ${shapeOf(name)}.`);
+  if (secret.length !== 32) throw new ConfigError(`${name} must be ${shapeOf(name)}.`);
   return secret;
 }
 

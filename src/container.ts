@@ -17,7 +17,7 @@ import { createProviders } from './providers/providers.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { createDataDir, databasePath } from './store/data-dir.ts';
 import { lockDataDir } from './store/lock.ts';
-import { loadSecrets } from './store/secrets.ts';
+import { type GivenSecrets, loadSecrets } from './store/secrets.ts';
 import { createStore } from './store/store.ts';
 import { createTelemetry } from './telemetry.ts';
 
@@ -48,6 +48,14 @@ class Closers {
   }
 }
 
+/** The secrets that the environment gives, as the store takes them. */
+function givenSecrets({ secrets: { pepper, encryptionKey } }: Config): GivenSecrets {
+  return {
+    ...(pepper === undefined ? {} : { peppers: [pepper.toString('base64url')] }),
+    ...(encryptionKey === undefined ? {} : { encryptionKey: encryptionKey.toString('base64url') }),
+  };
+}
+
 /** The composition root: everything is made here, once, and handed to those who need it. What was begun is undone on failure. */
 export async function createContainer(config: Config, overrides: Overrides = {}): Promise<Container> {
   const closers = new Closers();
@@ -63,7 +71,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   createDataDir(config.dataDir);
   const lock = lockDataDir(config.dataDir);
   closers.add(() => lock.release());
-  const { peppers } = loadSecrets(config.dataDir, { create: true });
+  const { peppers } = loadSecrets(config.dataDir, { create: true, given: givenSecrets(config) });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
   const store = createStore({ path: databasePath(config.dataDir), clock, durability: config.durability, create: true });

@@ -51,8 +51,6 @@ describe('the configuration', () => {
         keepAliveComment: 15_000,
         shutdownGrace: 30_000,
       },
-      rateLimits: { chat: 600, models: 1200 },
-      moderationModel: undefined,
       secrets: { pepper: undefined, encryptionKey: undefined },
       upstreams: [],
     });
@@ -85,9 +83,6 @@ describe('the configuration', () => {
       TOTAL_TIMEOUT_MS: '11',
       KEEP_ALIVE_COMMENT_MS: '12',
       SHUTDOWN_GRACE_MS: '13',
-      RATE_LIMIT_CHAT: '14',
-      RATE_LIMIT_MODELS: '15',
-      MODERATION_MODEL: 'sandbox/moderation',
       PEPPER: HEX,
       ENCRYPTION_KEY: BASE64,
     });
@@ -116,8 +111,6 @@ describe('the configuration', () => {
         keepAliveComment: 12,
         shutdownGrace: 13,
       },
-      rateLimits: { chat: 14, models: 15 },
-      moderationModel: 'sandbox/moderation',
       secrets: { pepper: Buffer.from(HEX, 'hex'), encryptionKey: Buffer.from(HEX, 'hex') },
       upstreams: [],
     });
@@ -171,10 +164,9 @@ describe('a wrong variable is named, with what it must be', () => {
     ['MAX_BODY_BYTES must be a whole number of bytes from 1 to 99999999999.', { MAX_BODY_BYTES: '10MB' }],
     ['MAX_DEPTH must be a whole number from 1 to 999.', { MAX_DEPTH: '1000' }],
     ['IDLE_TIMEOUT_MS must be a whole number of milliseconds from 1 to 999999999.', { IDLE_TIMEOUT_MS: '0' }],
-    ['RATE_LIMIT_CHAT must be a whole number from 1 to 999999999.', { RATE_LIMIT_CHAT: '1.5' }],
-    ['MODERATION_MODEL must be a model id or alias.', { MODERATION_MODEL: 'a b' }],
-    ['PEPPER must be at least 32 bytes, in hex or base64.', { PEPPER: HEX.slice(2) }],
-    ['ENCRYPTION_KEY must be at least 32 bytes, in hex or base64.', { ENCRYPTION_KEY: 'correct horse battery staple' }],
+    ['MAX_IN_FLIGHT must be a whole number from 1 to 999999999.', { MAX_IN_FLIGHT: '1.5' }],
+    ['PEPPER must be 32 bytes, in hex or base64.', { PEPPER: HEX.slice(2) }],
+    ['ENCRYPTION_KEY must be 32 bytes, in hex or base64.', { ENCRYPTION_KEY: 'correct horse battery staple' }],
   ])('%s', (message, env) => {
     expect(messageOf(env)).toBe(message);
   });

@@ -125,5 +125,5 @@ function settlement({ target, attempts, usage, cost, statusCode, errorCode }: Ou
 
 /** Settles a call on its row; resolves when that is committed. The answer must wait for it. */
 export async function settleCall(store: Store, call: Call, outcome: Outcome): Promise<void> {
-  await store.settleCall(call.organizationId, call.id, settlement(outcome));
+  await store.settleCall(call.id, settlement(outcome));
 }

@@ -1247,18 +1247,6 @@ export interface Environment {
    */
   SHUTDOWN_GRACE_MS: string;
   /**
-   * Chat requests a minute for each organization.
-   */
-  RATE_LIMIT_CHAT: string;
-  /**
-   * Model list requests a minute for each organization.
-   */
-  RATE_LIMIT_MODELS: string;
-  /**
-   * Model of `POST /v1/moderations`. Default: the sandbox's.
-   */
-  MODERATION_MODEL?: string;
-  /**
    * Key under which gateway keys are hashed. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
    */
   PEPPER?: string;

@@ -9581,7 +9581,7 @@ export const validateModelPricing = validate164;
 export const validateStability = validate166;
 
 export const validateEnvironment = validate172;
-const schema72 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","SANDBOX","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS","RATE_LIMIT_CHAT","RATE_LIMIT_MODELS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"SANDBOX":{"type":"string","enum":["on","off"]},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"RATE_LIMIT_CHAT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"RATE_LIMIT_MODELS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$","maxLength":1024},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$","maxLength":1024}},"patternProperties":{"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"}},"$id":"Environment"};
+const schema72 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","SANDBOX","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"SANDBOX":{"type":"string","enum":["on","off"]},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$"}},"patternProperties":{"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"}},"$id":"Environment"};
 const pattern7 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
 const pattern8 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
 const pattern11 = new RegExp("^https?://[^\\s?#@]+$", "u");
@@ -9589,14 +9589,14 @@ const pattern12 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,
 const pattern13 = new RegExp("^[1-9][0-9]{0,10}$", "u");
 const pattern14 = new RegExp("^[1-9][0-9]{0,2}$", "u");
 const pattern15 = new RegExp("^[1-9][0-9]{0,8}$", "u");
-const pattern29 = new RegExp("^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$", "u");
-const pattern31 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
-const pattern33 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
-const pattern34 = new RegExp("^[!-~]{1,4096}$", "u");
-const pattern35 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
-const pattern36 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
-const pattern37 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
-const pattern38 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
+const pattern26 = new RegExp("^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$", "u");
+const pattern28 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
+const pattern30 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
+const pattern31 = new RegExp("^[!-~]{1,4096}$", "u");
+const pattern32 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
+const pattern33 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
+const pattern34 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
+const pattern35 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
 
 function validate172(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Environment" */;
@@ -9612,7 +9612,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))) || ((data.RATE_LIMIT_CHAT === undefined) && (missing0 = "RATE_LIMIT_CHAT"))) || ((data.RATE_LIMIT_MODELS === undefined) && (missing0 = "RATE_LIMIT_MODELS"))){
+if((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
 validate172.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -10160,18 +10160,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.RATE_LIMIT_CHAT !== undefined){
-let data25 = data.RATE_LIMIT_CHAT;
+if(data.PEPPER !== undefined){
+let data25 = data.PEPPER;
 const _errs51 = errors;
 if(errors === _errs51){
 if(typeof data25 === "string"){
-if(!pattern15.test(data25)){
-validate172.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT",schemaPath:"#/properties/RATE_LIMIT_CHAT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern26.test(data25)){
+validate172.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$"+"\""}];
 return false;
 }
 }
 else {
-validate172.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT",schemaPath:"#/properties/RATE_LIMIT_CHAT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate172.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -10181,89 +10181,14 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.RATE_LIMIT_MODELS !== undefined){
-let data26 = data.RATE_LIMIT_MODELS;
+if(data.ENCRYPTION_KEY !== undefined){
+let data26 = data.ENCRYPTION_KEY;
 const _errs53 = errors;
 if(errors === _errs53){
 if(typeof data26 === "string"){
-if(!pattern15.test(data26)){
-validate172.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS",schemaPath:"#/properties/RATE_LIMIT_MODELS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern26.test(data26)){
+validate172.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$"+"\""}];
 return false;
-}
-}
-else {
-validate172.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS",schemaPath:"#/properties/RATE_LIMIT_MODELS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs53 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.MODERATION_MODEL !== undefined){
-let data27 = data.MODERATION_MODEL;
-const _errs55 = errors;
-if(errors === _errs55){
-if(typeof data27 === "string"){
-if(!pattern5.test(data27)){
-validate172.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
-return false;
-}
-}
-else {
-validate172.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs55 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.PEPPER !== undefined){
-let data28 = data.PEPPER;
-const _errs57 = errors;
-if(errors === _errs57){
-if(typeof data28 === "string"){
-if(func2(data28) > 1024){
-validate172.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters"}];
-return false;
-}
-else {
-if(!pattern29.test(data28)){
-validate172.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$"+"\""}];
-return false;
-}
-}
-}
-else {
-validate172.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs57 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.ENCRYPTION_KEY !== undefined){
-let data29 = data.ENCRYPTION_KEY;
-const _errs59 = errors;
-if(errors === _errs59){
-if(typeof data29 === "string"){
-if(func2(data29) > 1024){
-validate172.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters"}];
-return false;
-}
-else {
-if(!pattern29.test(data29)){
-validate172.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64,}|[A-Za-z0-9+/_-]{43,}={0,2})$"+"\""}];
-return false;
-}
 }
 }
 else {
@@ -10271,7 +10196,7 @@ validate172.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#
 return false;
 }
 }
-var valid0 = _errs59 === errors;
+var valid0 = _errs53 === errors;
 }
 else {
 var valid0 = true;
@@ -10303,24 +10228,21 @@ props0.IDLE_TIMEOUT_MS = true;
 props0.TOTAL_TIMEOUT_MS = true;
 props0.KEEP_ALIVE_COMMENT_MS = true;
 props0.SHUTDOWN_GRACE_MS = true;
-props0.RATE_LIMIT_CHAT = true;
-props0.RATE_LIMIT_MODELS = true;
-props0.MODERATION_MODEL = true;
 props0.PEPPER = true;
 props0.ENCRYPTION_KEY = true;
 var valid1 = true;
 for(const key0 in data){
-if(pattern31.test(key0)){
-let data30 = data[key0];
-const _errs61 = errors;
-if(errors === _errs61){
-if(typeof data30 === "string"){
-if(func2(data30) > 2048){
+if(pattern28.test(key0)){
+let data27 = data[key0];
+const _errs55 = errors;
+if(errors === _errs55){
+if(typeof data27 === "string"){
+if(func2(data27) > 2048){
 validate172.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern11.test(data30)){
+if(!pattern11.test(data27)){
 validate172.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -10331,19 +10253,19 @@ validate172.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs61 === errors;
+var valid1 = _errs55 === errors;
 props0[key0] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key1 in data){
-if(pattern33.test(key1)){
-let data31 = data[key1];
-const _errs63 = errors;
-if(errors === _errs63){
-if(typeof data31 === "string"){
-if(!pattern34.test(data31)){
+if(pattern30.test(key1)){
+let data28 = data[key1];
+const _errs57 = errors;
+if(errors === _errs57){
+if(typeof data28 === "string"){
+if(!pattern31.test(data28)){
 validate172.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -10353,19 +10275,19 @@ validate172.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs63 === errors;
+var valid1 = _errs57 === errors;
 props0[key1] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key2 in data){
-if(pattern35.test(key2)){
-let data32 = data[key2];
-const _errs65 = errors;
-if(errors === _errs65){
-if(typeof data32 === "string"){
-if(!pattern36.test(data32)){
+if(pattern32.test(key2)){
+let data29 = data[key2];
+const _errs59 = errors;
+if(errors === _errs59){
+if(typeof data29 === "string"){
+if(!pattern33.test(data29)){
 validate172.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
@@ -10375,19 +10297,19 @@ validate172.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs65 === errors;
+var valid1 = _errs59 === errors;
 props0[key2] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key3 in data){
-if(pattern37.test(key3)){
-let data33 = data[key3];
-const _errs67 = errors;
-if(errors === _errs67){
-if(typeof data33 === "string"){
-if(!pattern38.test(data33)){
+if(pattern34.test(key3)){
+let data30 = data[key3];
+const _errs61 = errors;
+if(errors === _errs61){
+if(typeof data30 === "string"){
+if(!pattern35.test(data30)){
 validate172.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
@@ -10397,11 +10319,8 @@ validate172.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs67 === errors;
+var valid1 = _errs61 === errors;
 props0[key3] = true;
-}
-}
-}
 }
 }
 }

@@ -1,0 +1,81 @@
+/**
+ * What a mapping charges, in integer pico-dollars (1e-12 USD). Token prices are per token. Absent: unknown; `0n`: nothing.
+ * Names follow the specification's pricing object.
+ */
+export interface Prices {
+  readonly prompt?: bigint;
+  readonly completion?: bigint;
+  readonly input_cache_read?: bigint;
+  readonly input_cache_write?: bigint;
+  readonly input_cache_write_1h?: bigint;
+  readonly internal_reasoning?: bigint;
+  readonly input_audio?: bigint;
+  readonly output_audio?: bigint;
+  /** Per input image. */
+  readonly image?: bigint;
+  /** Per request. */
+  readonly request?: bigint;
+  /** Per web search. */
+  readonly web_search?: bigint;
+  /** Per generated image. */
+  readonly per_image?: bigint;
+}
+
+/** Capabilities and limits of one model at one provider; absent means unknown. */
+export interface MappingAttributes {
+  readonly contextLength?: number;
+  readonly maxOutput?: number;
+  readonly inputModalities: readonly string[];
+  readonly outputModalities: readonly string[];
+  readonly streaming: boolean;
+  readonly vision: boolean;
+  readonly tools: boolean;
+  readonly parallelToolCalls: boolean;
+  readonly reasoning: boolean;
+  readonly reasoningEfforts?: readonly string[];
+  readonly jsonOutput: boolean;
+  readonly structuredOutputs: boolean;
+  readonly supportedParameters?: readonly string[];
+  readonly stability: 'stable' | 'beta' | 'unstable' | 'experimental';
+  /** RFC 3339. */
+  readonly deprecatedAt?: string;
+  /** RFC 3339; from then on the mapping is no candidate. */
+  readonly deactivatedAt?: string;
+}
+
+/** A mapping: one model at one provider. Immutable; made by the catalogue, or from a custom model. */
+export interface Mapping extends MappingAttributes {
+  /** `provider/model`, unique. */
+  readonly id: string;
+  readonly providerId: string;
+  /** Canonical model id. */
+  readonly modelId: string;
+  /** The upstream's own id of the model. */
+  readonly externalId: string;
+  readonly region?: string;
+  /** True for a model of a custom provider. */
+  readonly custom: boolean;
+  /** Every name by which model rules may mean it (decisions.md, section 4). */
+  readonly names: readonly string[];
+  /** Every name by which provider rules may mean it: the id, or `custom` and `custom:<name>`. */
+  readonly providerNames: readonly string[];
+  readonly prices: Prices;
+  /** Flagged free by the catalogue. Sets the pricing type only. */
+  readonly freeFlag: boolean;
+}
+
+/**
+ * Pricing type `free` (decisions.md, section 4): no known price above zero, per request and image included, and input and
+ * output price known or the mapping flagged free. Everything else is `paid`.
+ */
+export function isFree(mapping: Pick<Mapping, 'prices' | 'freeFlag'>): boolean {
+  const { prices } = mapping;
+  for (const price of Object.values(prices)) if (price > 0n) return false;
+  return mapping.freeFlag || (prices.prompt !== undefined && prices.completion !== undefined);
+}
+
+/** The names of a catalogue mapping: canonical id and aliases, bare and with the provider before each. */
+export function mappingNames(providerId: string, modelId: string, aliases: readonly string[]): string[] {
+  const bare = [modelId, ...aliases];
+  return [...bare, ...bare.map((name) => `${providerId}/${name}`)];
+}
