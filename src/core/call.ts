@@ -3,7 +3,7 @@ import { newId } from '../domain/id.ts';
 import { formatUsd } from '../domain/money.ts';
 import { NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { RoutingAttempt } from '../generated/types.ts';
-import type { NewCall, Settlement } from '../store/ledger.ts';
+import type { NewCall, OpenCall, Settlement } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
 import { type Denial, decisionRecord, type Permitted } from './authorize.ts';
 import type { CallContext } from './call-context.ts';
@@ -14,8 +14,9 @@ import type { Target } from './route.ts';
 /** A call whose row is committed: it may be dispatched, and must be settled. */
 export interface Call {
   readonly id: string;
-  readonly organizationId: string;
   readonly permitted: Permitted;
+  /** What the ledger must know to settle it. */
+  readonly opened: OpenCall;
 }
 
 /** Of whom and what a call's row tells. */
@@ -94,8 +95,8 @@ export async function openCall(store: Store, facts: CallFacts, permitted: Permit
   const reachable = withinReach(permitted, facts.principal.capped);
   const call = newCall(facts);
   facts.context.onCall(call.id);
-  await store.openCall(call, decisionRecord(permitted.decision));
-  return { id: call.id, organizationId: call.organizationId, permitted: reachable };
+  const opened = await store.openCall(call, decisionRecord(permitted.decision));
+  return { id: call.id, permitted: reachable, opened };
 }
 
 function costDetailsJson(cost: Cost): string {
@@ -125,5 +126,5 @@ function settlement({ target, attempts, usage, cost, statusCode, errorCode }: Ou
 
 /** Settles a call on its row; resolves when that is committed. The answer must wait for it. */
 export async function settleCall(store: Store, call: Call, outcome: Outcome): Promise<void> {
-  await store.settleCall(call.id, settlement(outcome));
+  await store.settleCall(call.opened, settlement(outcome));
 }
