@@ -44,11 +44,11 @@ function buildRequest(call: ChatCall, endpoint: Endpoint): OutboundRequest {
 
 function parseResponse(response: GatheredResponse): UpstreamCompletion {
   const answer = parseJson(response.text);
-  if (!isRecord(answer)) throw badResponse('The provider sent a malformed answer.', response.status);
-  refuseError(answer, response.status);
+  if (!isRecord(answer)) throw badResponse('The provider sent a malformed answer.');
+  refuseError(answer);
   const { id, object, created, metadata, model, choices, usage, error, ...fields } = answer;
   if (!Array.isArray(choices) || choices.length === 0) {
-    throw badResponse('The provider sent an empty answer.', response.status);
+    throw badResponse('The provider sent an empty answer.');
   }
   bound(choices);
   return {
@@ -99,13 +99,12 @@ function bound(choices: readonly unknown[]): void {
   if (choices.length > MAX_CHOICES) throw badResponse('The provider sent too many choices.');
 }
 
-function refuseError(answer: Readonly<Record<string, unknown>>, status?: number): void {
-  if (answer.error !== undefined && answer.error !== null) throw disguisedError(status);
+function refuseError(answer: Readonly<Record<string, unknown>>): void {
+  if (answer.error !== undefined && answer.error !== null) throw disguisedError();
 }
 
 /** The text is kept back: under a success nothing tells whether it is one about credentials. */
-const disguisedError = (status?: number): UpstreamError =>
-  badResponse('The provider reported an error inside a successful answer.', status);
+const disguisedError = (): UpstreamError => badResponse('The provider reported an error inside a successful answer.');
 
 function parseError(response: GatheredResponse, secret: string | undefined): UpstreamError {
   if (response.status >= 200 && response.status < 300) {

@@ -37,7 +37,7 @@ export class UpstreamError extends Error {
 }
 
 /** The body of a success that is none: malformed, empty, cut off, or an error in disguise. */
-export const badResponse = (message: string, status?: number): UpstreamError =>
+export const badResponse = (message: string, status = 200): UpstreamError =>
   new UpstreamError('bad_response', message, { status });
 
 const BY_KIND: Readonly<Record<TransportErrorKind, { type: AttemptErrorType; text: string }>> = {
