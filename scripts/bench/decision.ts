@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { type Authorize, createAuthorize } from '../../src/core/authorize.ts';
 import type { CallContext } from '../../src/core/call-context.ts';
+import { createDocuments } from '../../src/core/documents.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import type { Mapping } from '../../src/domain/model.ts';
 import { systemClock } from '../../src/domain/time.ts';
@@ -111,7 +112,7 @@ export async function measureDecisions(folder: string, progress: Progress): Prom
       await addKeys(store, stored, keys);
       stored = keys;
       progress.say(`decision: ${keys} keys`);
-      const authorize = createAuthorize({ store, pdp: () => pdp });
+      const authorize = createAuthorize({ store, documents: createDocuments(store), pdp: () => pdp });
       const busy = await measure(authorize, () => 0);
       const random = await measure(authorize, () => Math.floor(Math.random() * keys));
       figures.push({ keys, busy, random });

@@ -3,13 +3,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { stopChildren } from './children.ts';
+import { measureDecisions } from './decision.ts';
 import { startGateway } from './gateway.ts';
 import { measureLoad } from './load.ts';
 import { describeMachine } from './machine.ts';
 import { CONNECTIONS, findLoadTool } from './measure-throughput.ts';
 import { type BenchOptions, readOptions } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
-import { aimTable, gatewayAims, machineLine, methodLine, requestTable, streamTable } from './report.ts';
+import { aimTable, decisionTable, machineLine, methodLine, requestTable, streamTable } from './report.ts';
 import { startProxies, startUpstream } from './servers.ts';
 import { summarizeLoad } from './summary.ts';
 
@@ -30,8 +31,16 @@ async function benchLoad(options: BenchOptions, folder: string, progress: Progre
   console.log(`\n${methodLine(tool, count, seconds)}\n`);
   console.log(`${requestTable(summaries)}\n\n${streamTable(summaries)}\n`);
   const own = summaries.find((summary) => summary.name === 'gateway');
-  if (own !== undefined) console.log(aimTable(gatewayAims(own)));
+  if (own !== undefined) console.log(aimTable(own));
+  await stopChildren(); // The decision alone has the machine to itself.
   return { tool, connections: CONNECTIONS, rounds, summaries };
+}
+
+async function benchDecisions(folder: string, progress: Progress) {
+  const figures = await measureDecisions(folder, progress);
+  progress.end();
+  console.log(`\n${decisionTable(figures)}`);
+  return figures;
 }
 
 async function bench(options: BenchOptions, folder: string): Promise<void> {
@@ -40,7 +49,8 @@ async function bench(options: BenchOptions, folder: string): Promise<void> {
   console.log(machineLine(machine));
   try {
     const load = options.parts.has('load') ? await benchLoad(options, folder, progress) : undefined;
-    const report = { machine, startedAt: new Date(), seconds: options.seconds, load };
+    const decisions = options.parts.has('decision') ? await benchDecisions(folder, progress) : undefined;
+    const report = { machine, finishedAt: new Date(), seconds: options.seconds, load, decisions };
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
   } finally {
     progress.end();

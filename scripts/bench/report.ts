@@ -1,3 +1,4 @@
+import type { DecisionFigures } from './decision.ts';
 import type { Machine } from './machine.ts';
 import type { LoadTool } from './measure-throughput.ts';
 import type { Spread, TargetSummary } from './summary.ts';
@@ -6,7 +7,8 @@ import { cell, table } from './table.ts';
 export const machineLine = ({ cpu, cores, memoryGb, platform, node }: Machine): string =>
   `${cpu}, ${cores} cores, ${memoryGb} GB, ${platform}, Node ${node}`;
 
-export interface Aim {
+/** A figure of the gateway beside its aim, which is to be read and never asserted. */
+interface Aim {
   readonly what: string;
   readonly spread: Spread;
   readonly decimals: number;
@@ -14,21 +16,42 @@ export interface Aim {
   readonly aim: number;
 }
 
-/** The aims of the gateway; to be read beside the figures, never asserted. */
-export const gatewayAims = (gateway: TargetSummary): Aim[] => [
+const gatewayAims = (gateway: TargetSummary): Aim[] => [
   { what: 'throughput, of the bare proxy', spread: gateway.ofBare, decimals: 2, bound: '>=', aim: 0.4 },
   { what: 'CPU per request, of the bare proxy', spread: gateway.cpuOfBare, decimals: 2, bound: '<=', aim: 2.5 },
   { what: 'added latency at p50, ms', spread: gateway.addedMs, decimals: 3, bound: '<=', aim: 0.25 },
 ];
 
+const verdict = (value: number, bound: Aim['bound'], aim: number): string =>
+  (bound === '>=' ? value >= aim : value <= aim) ? 'met' : 'missed';
+
 function aimRow({ what, spread, decimals, bound, aim }: Aim): string[] {
-  const isMet = bound === '>=' ? spread.median >= aim : spread.median <= aim;
   const range = `${cell(spread.lowest, decimals)} to ${cell(spread.highest, decimals)}`;
-  return [what, cell(spread.median, decimals), range, `${bound} ${aim}`, isMet ? 'met' : 'missed'];
+  return [what, cell(spread.median, decimals), range, `${bound} ${aim}`, verdict(spread.median, bound, aim)];
 }
 
-export const aimTable = (aims: readonly Aim[]): string =>
-  table([['gateway', 'median', 'range', 'aim', ''], ...aims.map(aimRow)]);
+export const aimTable = (gateway: TargetSummary): string =>
+  table([['gateway', 'median', 'range', 'aim', ''], ...gatewayAims(gateway).map(aimRow)]);
+
+const BUSY_AIM_US = 15;
+const RANDOM_AIM_US = 30;
+
+/** The decision alone, by the number of keys in the store. */
+export function decisionTable(figures: readonly DecisionFigures[]): string {
+  const head = ['the decision alone', 'busy p50 us', 'p99 us', 'aim', '', 'random p50 us', 'p99 us', 'aim', ''];
+  const row = ({ keys, busy, random }: DecisionFigures): string[] => [
+    `${keys.toLocaleString('en-US')} keys`,
+    cell(busy.p50Us, 1),
+    cell(busy.p99Us, 1),
+    `<= ${BUSY_AIM_US}`,
+    verdict(busy.p50Us, '<=', BUSY_AIM_US),
+    cell(random.p50Us, 1),
+    cell(random.p99Us, 1),
+    `<= ${RANDOM_AIM_US}`,
+    verdict(random.p50Us, '<=', RANDOM_AIM_US),
+  ];
+  return table([head, ...figures.map(row)]);
+}
 
 export function requestTable(summaries: readonly TargetSummary[]): string {
   const head = ['whole answers', 'req/s', 'of bare', 'CPU us/req', 'of bare', 'p50 ms', 'p99 ms', 'added ms'];
