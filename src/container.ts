@@ -10,6 +10,7 @@ import { createResolve } from './core/resolve.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { createGatewayApp } from './http/gateway-app.ts';
 import { type Listener, listen } from './http/listen.ts';
+import { createManagementApp } from './http/management-app.ts';
 import { createLoad } from './http/middleware/overload.ts';
 import { createTransport } from './net/transport.ts';
 import { createActivePolicy } from './policy/active-policy.ts';
@@ -114,6 +115,8 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const readiness = (): string | undefined => (stopping ? 'stopping' : undefined);
   const load = createLoad({ maxInFlight: limits.inFlight, maxBufferedBytes: limits.bufferedBytes });
   const hosts = { publicUrl: config.publicUrl, allowedHosts: config.allowedHosts };
+  const trustedProxies = config.trustedProxies ?? undefined;
+  const bodyLimits = { maxBytes: limits.bodyBytes, maxDepth: limits.depth };
   const listenTimes = { headersTimeoutMs: timeouts.requestHeaders, bodyTimeoutMs: timeouts.requestBody };
   const gatewayApp = createGatewayApp({
     authenticate,
@@ -123,16 +126,30 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     load,
     readiness,
     hosts: { ...hosts, boundHost: config.gateway.host },
-    trustedProxies: config.trustedProxies ?? undefined,
-    bodyLimits: { maxBytes: limits.bodyBytes, maxDepth: limits.depth },
+    trustedProxies,
+    bodyLimits,
     keepAliveMs: timeouts.keepAliveComment,
   });
+  const managementApp = createManagementApp({
+    store,
+    catalog,
+    clock,
+    peppers,
+    trustedProxies,
+    telemetry,
+    load,
+    readiness,
+    hosts: { ...hosts, boundHost: config.management.host },
+    bodyLimits,
+  });
+  const management = await listen(managementApp, { ...config.management, ...listenTimes });
+  closers.add(() => management.close(timeouts.shutdownGrace));
   const gateway = await listen(gatewayApp, { ...config.gateway, ...listenTimes });
   closers.add(() => gateway.close(timeouts.shutdownGrace));
 
   return {
     gateway,
-    management: gateway,
+    management,
     firstRun: first,
     close: () => {
       stopping = true;
