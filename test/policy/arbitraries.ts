@@ -100,12 +100,10 @@ function edgesOf(range: string): string[] {
   });
 }
 
-const canonicalAddress = fc.oneof(
+const strayAddress = fc.oneof(
   fc.constantFrom(...IPV4, '2001:db8::1', '2001:db8:0:0:1::1', '::1', '::'),
   fc.tuple(cidr, fc.nat(3)).map(([range, edge]) => edgesOf(range)[edge] ?? '::'),
 );
-
-export const clientIp = fc.option(canonicalAddress, { freq: 7 });
 
 const listOf = <T>(entry: fc.Arbitrary<T>) => fc.array(entry, { minLength: 1, maxLength: 4 });
 const models = fc.record({ models: listOf(modelEntry) });
@@ -124,13 +122,13 @@ export const allowContent: fc.Arbitrary<RuleContent> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ ruleType: fc.constant('allow_models' as const), ruleValue: models }) },
   { weight: 3, arbitrary: fc.record({ ruleType: fc.constant('allow_providers' as const), ruleValue: providers }) },
   { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('allow_pricing' as const), ruleValue: pricing }) },
-  { weight: 1, arbitrary: fc.record({ ruleType: fc.constant('allow_ip_cidrs' as const), ruleValue: ipCidrs }) },
+  { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('allow_ip_cidrs' as const), ruleValue: ipCidrs }) },
 );
 export const denyContent: fc.Arbitrary<RuleContent> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ ruleType: fc.constant('deny_models' as const), ruleValue: models }) },
   { weight: 3, arbitrary: fc.record({ ruleType: fc.constant('deny_providers' as const), ruleValue: providers }) },
   { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('deny_pricing' as const), ruleValue: pricing }) },
-  { weight: 1, arbitrary: fc.record({ ruleType: fc.constant('deny_ip_cidrs' as const), ruleValue: ipCidrs }) },
+  { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('deny_ip_cidrs' as const), ruleValue: ipCidrs }) },
 );
 
 const mode = fc.constantFrom('enforce' as const, 'enforce' as const, 'report' as const);
@@ -153,9 +151,22 @@ export const subjects: fc.Arbitrary<OracleSubject[]> = fc
     })),
   );
 
-export const policyCase: fc.Arbitrary<OracleRequest> = fc.record({
-  action: fc.constantFrom('chat' as const, 'chat' as const, 'image' as const, 'moderation' as const),
-  clientIp,
-  subjects,
-  candidates,
-});
+/** Addresses at the edges of the ranges that the rules name. */
+function edgesNamedBy(scopes: readonly OracleSubject[]): string[] {
+  const rules = scopes.flatMap((scope) => scope.rules);
+  return rules.flatMap(({ ruleValue }) => ('ipCidrs' in ruleValue ? ruleValue.ipCidrs.flatMap(edgesOf) : []));
+}
+
+export const policyCase: fc.Arbitrary<OracleRequest> = fc
+  .record({
+    action: fc.constantFrom('chat' as const, 'chat' as const, 'image' as const, 'moderation' as const),
+    stray: fc.option(strayAddress, { freq: 4 }),
+    edge: fc.nat(99),
+    subjects,
+    candidates,
+  })
+  .map(({ action, stray, edge, subjects, candidates }) => {
+    const edges = edgesNamedBy(subjects);
+    const clientIp = edge % 3 === 0 ? stray : (edges[edge % edges.length] ?? stray);
+    return { action, clientIp, subjects, candidates };
+  });
