@@ -62,7 +62,7 @@ function limitRefusal(key: ApiKey, now: number): ApiError {
   const period = runningPeriod(key, now);
   const reset =
     period === undefined
-      ? 'It does not reset: the limit must be raised.'
+      ? 'No window lifts it: the limit must be raised.'
       : `It resets at ${formatTime(period.resetAt)}.`;
   return unauthorized(
     'usage_limit_reached',
