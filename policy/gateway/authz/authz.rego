@@ -57,9 +57,12 @@ _candidates := {candidate.id |
 
 _permitted := combine.permitted(_candidates, _violations)
 
-_violations := {found.violation | some found in _found; found.mode == "enforce"}
+_violations := [found.violation | some found in _found; found.mode == "enforce"]
 
-_found := ((models.violations | providers.violations) | pricing.violations) | ip.violations
+_found := array.concat(
+	array.concat(models.violations, providers.violations),
+	array.concat(pricing.violations, ip.violations),
+)
 
 _shadow := {
 	"permitted": _shadow_permitted,
@@ -71,7 +74,7 @@ _shadow := {
 
 _shadow_permitted := combine.permitted(_candidates, _shadow_violations)
 
-_shadow_violations := {found.violation | some found in _found; found.mode == "shadow"}
+_shadow_violations := [found.violation | some found in _found; found.mode == "shadow"]
 
 _gained := {candidate | some candidate in _shadow_permitted; not candidate in _permitted}
 

@@ -13,20 +13,22 @@ import data.gateway.lib.violation
 
 # METADATA
 # title: Violations of IP rules
-violations contains {"mode": applied.mode, "violation": found} if {
+violations := array.concat(_denied, _not_allowed)
+
+_denied := [{"mode": applied.mode, "violation": found} |
 	some applied in scopes.applied
 	rules := applied.rules.deny_ip_cidrs
 	matches := _denying(rules, input.client_ip)
 	matches != set()
 	found := violation.denied(applied.scope, "ip_cidrs", matches)
-}
+]
 
-violations contains {"mode": applied.mode, "violation": found} if {
+_not_allowed := [{"mode": applied.mode, "violation": found} |
 	some applied in scopes.applied
 	rules := applied.rules.allow_ip_cidrs
 	not _allowed(rules, input.client_ip)
 	found := violation.not_allowed(applied.scope, "ip_cidrs", rules.rules, [_shown(input.client_ip)])
-}
+]
 
 # METADATA
 # title: Matching allow rules

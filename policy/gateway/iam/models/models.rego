@@ -7,29 +7,32 @@
 #   - input: schema.input
 package gateway.iam.models
 
+import data.gateway.lib.entries
 import data.gateway.lib.scopes
 import data.gateway.lib.violation
 
 # METADATA
 # title: Violations of model rules
-violations contains {"mode": applied.mode, "violation": found} if {
+violations := array.concat(_denied, _not_allowed)
+
+_denied := [{"mode": applied.mode, "violation": found} |
 	input.action != "moderation"
 	some applied in scopes.applied
 	rules := applied.rules.deny_models
 	some candidate in input.candidates
-	matches := _matches(rules, candidate.names)
-	matches != set()
-	found := violation.of(candidate.id, violation.denied(applied.scope, "models", matches))
-}
+	_listed(rules, candidate.names)
+	denied := violation.denied(applied.scope, "models", _matches(rules, candidate.names))
+	found := violation.of(candidate.id, denied)
+]
 
-violations contains {"mode": applied.mode, "violation": found} if {
+_not_allowed := [{"mode": applied.mode, "violation": found} |
 	input.action != "moderation"
 	some applied in scopes.applied
 	rules := applied.rules.allow_models
 	some candidate in input.candidates
-	_matches(rules, candidate.names) == set()
+	not _listed(rules, candidate.names)
 	found := violation.of(candidate.id, violation.not_allowed(applied.scope, "models", rules.rules, candidate.names))
-}
+]
 
 # METADATA
 # title: Matching allow rules
@@ -42,17 +45,18 @@ allowing contains {"candidate": candidate.id, "rule": rule} if {
 	some [_, rule] in _matches(rules, candidate.names)
 }
 
-_matches(rules, names) := _exact_matches(rules, names) if rules.prefixes == {}
+_listed(rules, names) if entries.listed(rules.exact, names)
 
-_matches(rules, names) := _exact_matches(rules, names) | _prefix_matches(rules, names) if rules.prefixes != {}
-
-_exact_matches(rules, names) := {[name, rule] |
+_listed(rules, names) if {
+	some entry in rules.prefixes
 	some name in names
-	some rule in rules.exact[name]
+	startswith(name, entry.prefix)
 }
 
-_prefix_matches(rules, names) := {[entry, rule] |
-	some entry, listed in rules.prefixes
+_matches(rules, names) := entries.matches(rules.exact, names) | _prefix_matches(rules.prefixes, names)
+
+_prefix_matches(prefixes, names) := {[entry, rule] |
+	some entry, listed in prefixes
 	some name in names
 	startswith(name, listed.prefix)
 	some rule in listed.rules

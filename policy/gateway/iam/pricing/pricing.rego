@@ -13,7 +13,9 @@ import data.gateway.lib.violation
 
 # METADATA
 # title: Violations of pricing rules
-violations contains {"mode": applied.mode, "violation": found} if {
+violations := array.concat(_denied, _not_allowed)
+
+_denied := [{"mode": applied.mode, "violation": found} |
 	input.action != "moderation"
 	some applied in scopes.applied
 	rules := applied.rules.deny_pricing
@@ -21,16 +23,16 @@ violations contains {"mode": applied.mode, "violation": found} if {
 	matches := {[tripped, rule] | some rule, condition in rules.conditions; some tripped in _tripped(condition, offer)}
 	matches != set()
 	found := violation.of(offer.candidate, violation.denied(applied.scope, "pricing", matches))
-}
+]
 
-violations contains {"mode": applied.mode, "violation": found} if {
+_not_allowed := [{"mode": applied.mode, "violation": found} |
 	input.action != "moderation"
 	some applied in scopes.applied
 	rules := applied.rules.allow_pricing
 	some offer in _offers
 	not _allowed(rules, offer)
 	found := violation.of(offer.candidate, violation.not_allowed(applied.scope, "pricing", rules.rules, _offered(offer)))
-}
+]
 
 # METADATA
 # title: Matching allow rules

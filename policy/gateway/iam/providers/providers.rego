@@ -7,28 +7,31 @@
 #   - input: schema.input
 package gateway.iam.providers
 
+import data.gateway.lib.entries
 import data.gateway.lib.scopes
 import data.gateway.lib.violation
 
 # METADATA
 # title: Violations of provider rules
-violations contains {"mode": applied.mode, "violation": found} if {
+violations := array.concat(_denied, _not_allowed)
+
+_denied := [{"mode": applied.mode, "violation": found} |
 	some applied in scopes.applied
 	rules := applied.rules.deny_providers
 	some candidate in input.candidates
-	matches := _matches(rules, candidate.provider_names)
-	matches != set()
+	entries.listed(rules.exact, candidate.provider_names)
+	matches := entries.matches(rules.exact, candidate.provider_names)
 	found := violation.of(candidate.id, violation.denied(applied.scope, "providers", matches))
-}
+]
 
-violations contains {"mode": applied.mode, "violation": found} if {
+_not_allowed := [{"mode": applied.mode, "violation": found} |
 	some applied in scopes.applied
 	rules := applied.rules.allow_providers
 	some candidate in input.candidates
-	_matches(rules, candidate.provider_names) == set()
+	not entries.listed(rules.exact, candidate.provider_names)
 	refused := violation.not_allowed(applied.scope, "providers", rules.rules, candidate.provider_names)
 	found := violation.of(candidate.id, refused)
-}
+]
 
 # METADATA
 # title: Matching allow rules
@@ -37,10 +40,5 @@ allowing contains {"candidate": candidate.id, "rule": rule} if {
 	some applied in scopes.shadow
 	rules := applied.rules.allow_providers
 	some candidate in input.candidates
-	some [_, rule] in _matches(rules, candidate.provider_names)
-}
-
-_matches(rules, names) := {[name, rule] |
-	some name in names
-	some rule in rules.exact[name]
+	some [_, rule] in entries.matches(rules.exact, candidate.provider_names)
 }

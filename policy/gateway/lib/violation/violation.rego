@@ -18,12 +18,14 @@ denied(scope, kind, matches) := {
 
 # METADATA
 # title: Not allowed
-# description: The scope has allow rules of this kind, and none of them matches what was offered.
+# description: >-
+#   The scope has allow rules of this kind, and none of them matches what was offered. The rules come sorted from the data
+#   document.
 not_allowed(scope, kind, rules, offered) := {
 	"scope": scope,
 	"kind": kind,
 	"effect": "allow",
-	"ruleIds": sort({rule | some rule in rules}),
+	"ruleIds": rules,
 	"values": sort({value | some value in offered}),
 }
 
