@@ -1,0 +1,27 @@
+package gateway.lib.violation_test
+
+import data.gateway.lib.violation
+
+test_denied_lists_matching_rules_and_entries_once_and_sorted if {
+	violation.denied("key", "models", {["b", "rule_2"], ["a", "rule_2"], ["a", "rule_1"]}) == {
+		"scope": "key",
+		"kind": "models",
+		"effect": "deny",
+		"ruleIds": ["rule_1", "rule_2"],
+		"values": ["a", "b"],
+	}
+}
+
+test_not_allowed_lists_all_rules_and_what_was_offered if {
+	violation.not_allowed("member", "providers", ["rule_1", "rule_2"], ["custom:acme", "custom"]) == {
+		"scope": "member",
+		"kind": "providers",
+		"effect": "allow",
+		"ruleIds": ["rule_1", "rule_2"],
+		"values": ["custom", "custom:acme"],
+	}
+}
+
+test_of_names_the_candidate if {
+	violation.of("openai/gpt-x", {"scope": "key"}) == {"scope": "key", "candidate": "openai/gpt-x"}
+}
