@@ -1,0 +1,154 @@
+import { type Command, Option } from 'commander';
+import { changeKey, createKey, deleteKey, disableKey, enableKey, reactivateKey, rollKey } from '../admin/keys.ts';
+import { type PeriodUnit, type TtlUnit, ttlEnd } from '../domain/time.ts';
+import type { KeyAnswer, KeyPatch } from '../generated/types.ts';
+import { type Duration, parsePeriod, parseTtl } from './durations.ts';
+import { showDeletedKey, showKey, showKeys, showNewKey } from './key-output.ts';
+import { everyKey, firstOwner, keyId, projectId } from './references.ts';
+import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
+
+interface CommonOptions {
+  readonly org?: string;
+  readonly json?: true;
+}
+
+interface LimitOptions {
+  readonly limit?: string;
+  readonly periodLimit?: string;
+  readonly period?: Duration<PeriodUnit>;
+}
+
+interface CreateOptions extends CommonOptions, LimitOptions {
+  readonly description?: string;
+  readonly project?: string;
+  readonly owner?: string;
+  readonly ttl?: Duration<TtlUnit>;
+}
+
+type UpdateOptions = CommonOptions & LimitOptions & { readonly description?: string };
+
+const KEY_ARGUMENT = ['<key>', "the key's id, masked token or description"] as const;
+
+const common = (command: Command): Command =>
+  command
+    .option('--org <id>', 'the organization, where there are several')
+    .option('--json', 'print JSON, as the master API answers it');
+
+const limited = (command: Command): Command =>
+  command
+    .option('--limit <usd>', 'all-time spend cap, such as 25 or 0.5; "none" removes it')
+    .option('--period-limit <usd>', 'recurring spend cap; "none" removes it')
+    .addOption(
+      new Option('--period <length>', 'window of the recurring cap: 1day, 12hours, 2weeks, 1month').argParser(
+        parsePeriod,
+      ),
+    );
+
+const ttlOption = (): Option =>
+  new Option('--ttl <length>', 'time to live from now on: 30minutes, 12hours, 7days').argParser(parseTtl);
+
+/** The limits that were named, as the fields of a request. */
+const limitFields = ({ limit, periodLimit, period }: LimitOptions): KeyPatch => ({
+  ...(limit === undefined ? {} : { usageLimit: limit === 'none' ? null : limit }),
+  ...(periodLimit === undefined ? {} : { periodUsageLimit: periodLimit === 'none' ? null : periodLimit }),
+  ...(period === undefined ? {} : { periodUsageDurationValue: period.value, periodUsageDurationUnit: period.unit }),
+});
+
+const descriptionField = (description: string | undefined): KeyPatch =>
+  description === undefined ? {} : { description };
+
+function create(workspace: Workspace, options: CreateOptions): KeyAnswer {
+  const { db, actor, now, pepper } = workspace;
+  const { project, owner, ttl } = options;
+  const body = {
+    ...descriptionField(options.description),
+    ...limitFields(options),
+    projectId: projectId(workspace, project),
+    createdBy: owner ?? firstOwner(workspace),
+  };
+  const expiresAt = ttl === undefined ? null : ttlEnd(now, ttl.value, ttl.unit);
+  return createKey(db, actor, body, { now, pepper: pepper(), expiresAt });
+}
+
+/** `portcullis keys …`. */
+export function keyCommands(program: Command, env: Environment): void {
+  const keys = program.command('keys').description('Make, list and change gateway API keys.');
+
+  limited(common(keys.command('create')))
+    .description('Make a key; its token is shown this once.')
+    .option('--description <text>', 'label of the key')
+    .option('--project <id|name>', 'project of the key, where there are several')
+    .option('--owner <id|e-mail>', 'member who owns the key; default: the first owner')
+    .addOption(ttlOption())
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ portcullis keys create --description CI --period-limit 10 --period 1day --ttl 90days',
+    )
+    .action(async (options: CreateOptions) => {
+      showNewKey(await inWorkspace(env, 'write', options.org, (workspace) => create(workspace, options)), options);
+    });
+
+  common(keys.command('list'))
+    .description('List the keys, newest first.')
+    .option('--project <id|name>', 'only those of this project')
+    .action(async (options: CommonOptions & { readonly project?: string }) => {
+      const { org, project } = options;
+      const listed = await inWorkspace(env, 'read', org, (workspace) =>
+        everyKey(workspace, project === undefined ? undefined : projectId(workspace, project)),
+      );
+      showKeys(listed, options);
+    });
+
+  limited(common(keys.command('update').argument(...KEY_ARGUMENT)))
+    .description('Change the description or the limits of a key.')
+    .option('--description <text>', 'new label')
+    .action(async (key: string, options: UpdateOptions) => {
+      const body = { ...descriptionField(options.description), ...limitFields(options) };
+      const changed = await inWorkspace(env, 'write', options.org, (workspace) =>
+        changeKey(workspace.db, workspace.actor, keyId(workspace, key), body, workspace.now),
+      );
+      showKey(changed, options);
+    });
+
+  stateCommands(keys, env);
+}
+
+/** The commands that take a key from one state to another. */
+function stateCommands(keys: Command, env: Environment): void {
+  const onKey = (name: string, description: string): Command =>
+    common(keys.command(name).argument(...KEY_ARGUMENT)).description(description);
+  const changing = (key: string, { org }: CommonOptions, change: (workspace: Workspace, id: string) => KeyAnswer) =>
+    inWorkspace(env, 'write', org, (workspace) => change(workspace, keyId(workspace, key)));
+
+  onKey('disable', 'Refuse calls with a key until it is enabled again.').action(
+    async (key: string, options: CommonOptions) => {
+      showKey(await changing(key, options, ({ db, actor, now }, id) => disableKey(db, actor, id, now)), options);
+    },
+  );
+  onKey('enable', 'Accept calls with a disabled key again.').action(async (key: string, options: CommonOptions) => {
+    showKey(await changing(key, options, ({ db, actor, now }, id) => enableKey(db, actor, id, now)), options);
+  });
+  onKey('reactivate', 'Give an expired key a new expiration.')
+    .addOption(ttlOption().makeOptionMandatory())
+    .action(async (key: string, options: CommonOptions & { readonly ttl: Duration<TtlUnit> }) => {
+      const { value, unit } = options.ttl;
+      const changed = await changing(key, options, ({ db, actor, now }, id) =>
+        reactivateKey(db, actor, id, ttlEnd(now, value, unit), now),
+      );
+      showKey(changed, options);
+    });
+  onKey('roll', 'Replace the token of a key; the old one is refused at once, the new one is shown this once.').action(
+    async (key: string, options: CommonOptions) => {
+      const rolled = await changing(key, options, ({ db, actor, now, pepper }, id) =>
+        rollKey(db, actor, id, { now, pepper: pepper() }),
+      );
+      showNewKey(rolled, options);
+    },
+  );
+  onKey('delete', 'Delete a key for good.').action(async (key: string, options: CommonOptions) => {
+    const deleted = await inWorkspace(env, 'write', options.org, (workspace) =>
+      deleteKey(workspace.db, workspace.actor, keyId(workspace, key), workspace.now),
+    );
+    showDeletedKey(deleted, options);
+  });
+}

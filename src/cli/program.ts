@@ -1,0 +1,65 @@
+import { Command, CommanderError } from 'commander';
+import manifest from '../../package.json' with { type: 'json' };
+import { ApiError } from '../domain/errors.ts';
+import { keyCommands } from './key-commands.ts';
+import { warn } from './output.ts';
+import { ruleCommands } from './rule-commands.ts';
+import { UsageError } from './usage-error.ts';
+import type { Environment } from './workspace.ts';
+
+const EXAMPLES = `
+Examples:
+  $ portcullis serve
+  $ portcullis keys create --description "CI" --period-limit 10 --period 1day
+  $ portcullis rules add --key "CI" deny_models 'openai/*'
+  $ portcullis keys list --json
+
+The server need not run, and may: changes hold from the next request on. All commands but serve work on the database
+in DATA_DIR (default: the folder "data" of the installation).`;
+
+/**
+ * Runs one command line, without the program's name. Resolves with the exit code: 0 done, 1 refused or failed (one line on
+ * stderr says why), 2 wrong usage.
+ */
+export async function run(args: readonly string[], env: Environment): Promise<number> {
+  try {
+    await createProgram(env).parseAsync([...args], { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    warn(explain(error));
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+function createProgram(env: Environment): Command {
+  const program = new Command('portcullis')
+    .description('A policy-engine gateway for large language models.')
+    .version(manifest.version)
+    .exitOverride()
+    .configureOutput({ outputError: (text) => warn(text.replace(/^error: /, '').trimEnd()) })
+    .showSuggestionAfterError()
+    .addHelpText('after', EXAMPLES);
+  program
+    .command('serve')
+    .description(
+      'Serve the gateway and the management listener; the first start creates the database and the first keys.',
+    )
+    .action(async () => {
+      // Loaded only here: the other commands start in a fraction of the time.
+      const { serve } = await import('../main.ts');
+      await serve(env);
+    });
+  keyCommands(program, env);
+  ruleCommands(program, env);
+  return program;
+}
+
+/** The one line that says what was wrong, with the place in the request unless the sentence names it. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error instanceof ApiError && error.param !== null && !error.message.includes(error.param.slice(1))) {
+    return `${error.param}: ${error.message}`;
+  }
+  return error.message;
+}

@@ -1,0 +1,67 @@
+import type { Actor } from '../admin/actor.ts';
+import { listKeys } from '../admin/keys.ts';
+import { listMembers } from '../admin/members.ts';
+import { listProjects } from '../admin/projects.ts';
+import type { KeyRecord } from '../generated/types.ts';
+import type { PageRequest } from '../store/page.ts';
+import type { Workspace } from './workspace.ts';
+
+/** Every item of a list that comes in pages. */
+function everyPage<T>(list: (page: PageRequest) => { items: readonly T[]; nextCursor: string | null }): T[] {
+  const items: T[] = [];
+  let cursor: string | null | undefined;
+  while (cursor !== null) {
+    const page = list({ limit: 200, cursor });
+    items.push(...page.items);
+    cursor = page.nextCursor;
+  }
+  return items;
+}
+
+/** All keys, newest first. */
+export const everyKey = ({ db, actor, now }: Workspace, projectId?: string): KeyRecord[] =>
+  everyPage((page) => {
+    const { keys, nextCursor } = listKeys(db, actor, { ...page, projectId }, now);
+    return { items: keys, nextCursor };
+  });
+
+/** The id of the key that a person means by an id, a masked token or a description. */
+export function keyId(workspace: Workspace, reference: string): string {
+  if (/^key_[0-9a-f]{32}$/.test(reference)) return reference;
+  const meant = everyKey(workspace).filter(
+    ({ maskedToken, description }) => maskedToken === reference || description === reference,
+  );
+  const [key] = meant;
+  if (key === undefined) throw new Error(`There is no key with the id, masked token or description "${reference}".`);
+  if (meant.length > 1) throw new Error(`"${reference}" means several keys: ${meant.map(({ id }) => id).join(', ')}.`);
+  return key.id;
+}
+
+/** The project that is named by id or name, or the only one. */
+export function projectId({ db, actor }: Workspace, reference: string | undefined): string {
+  const projects = everyPage((page) => {
+    const { projects: items, nextCursor } = listProjects(db, actor, page);
+    return { items, nextCursor };
+  });
+  const meant =
+    reference === undefined ? projects : projects.filter(({ id, name }) => id === reference || name === reference);
+  const [project] = meant;
+  if (project !== undefined && meant.length === 1) return project.id;
+  const known = projects.map(({ id, name }) => `${id} (${name})`).join(', ');
+  throw new Error(
+    reference === undefined
+      ? `Name the project with --project: ${known}.`
+      : `${meant.length === 0 ? 'There is no project' : 'Several projects are called'} "${reference}"; there are: ${known}.`,
+  );
+}
+
+/** The organization's first owner: a key made here is his, unless another member is named. */
+export function firstOwner({ db, actor }: { db: Workspace['db']; actor: Actor }): string {
+  const members = everyPage((page) => {
+    const { members: items, nextCursor } = listMembers(db, actor, page);
+    return { items, nextCursor };
+  });
+  const owner = members.findLast(({ role }) => role === 'owner');
+  if (owner === undefined) throw new Error('The organization has no owner: name a member with --owner.');
+  return owner.id;
+}

@@ -1,0 +1,194 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { changeRule, createRule, deleteRule, getRule, listRules } from '../admin/iam-rules.ts';
+import { findRuleOwner, listRuleOwners } from '../admin/rule-lookup.ts';
+import type { RuleOwner } from '../admin/rule-owner.ts';
+import { kindOf } from '../domain/iam-rule.ts';
+import type { IamRule, RuleType } from '../generated/types.ts';
+import { keyId } from './references.ts';
+import { showRemovedRule, showRule, showRules } from './rule-output.ts';
+import { UsageError } from './usage-error.ts';
+import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
+
+interface CommonOptions {
+  readonly org?: string;
+  readonly json?: true;
+}
+
+interface OwnerOptions extends CommonOptions {
+  readonly key?: string;
+  readonly member?: string;
+  readonly organization?: true;
+}
+
+interface RuleOptions {
+  readonly mode?: string;
+  readonly status?: string;
+  readonly description?: string;
+  readonly type?: string;
+  readonly maxInputPrice?: string;
+  readonly maxOutputPrice?: string;
+}
+
+const RULE_TYPES: readonly RuleType[] = [
+  'allow_models',
+  'deny_models',
+  'allow_providers',
+  'deny_providers',
+  'allow_pricing',
+  'deny_pricing',
+  'allow_ip_cidrs',
+  'deny_ip_cidrs',
+];
+
+function parseRuleType(text: string): RuleType {
+  const type = RULE_TYPES.find((known) => known === text);
+  if (type === undefined) throw new InvalidArgumentError(`It must be one of ${RULE_TYPES.join(', ')}.`);
+  return type;
+}
+
+const common = (command: Command): Command =>
+  command
+    .option('--org <id>', 'the organization, where there are several')
+    .option('--json', 'print JSON, as the master API answers it');
+
+const owned = (command: Command): Command =>
+  command
+    .addOption(
+      new Option('--key <key>', "a key's rules: its id, masked token or description").conflicts([
+        'member',
+        'organization',
+      ]),
+    )
+    .addOption(new Option('--member <id|e-mail>', "a member's rules").conflicts('organization'))
+    .option('--organization', "the organization's rules");
+
+const described = (command: Command): Command =>
+  command
+    .addOption(new Option('--mode <mode>', 'enforce, or report only').choices(['enforce', 'report']))
+    .addOption(new Option('--status <status>', 'whether the rule counts').choices(['active', 'inactive']))
+    .option('--description <text>', 'label of the rule')
+    .addOption(new Option('--type <type>', 'pricing rules: the type of price').choices(['free', 'paid']))
+    .option('--max-input-price <usd>', 'pricing rules: USD per million input tokens')
+    .option('--max-output-price <usd>', 'pricing rules: USD per million output tokens');
+
+function ownerOf(workspace: Workspace, { key, member, organization }: OwnerOptions): RuleOwner | undefined {
+  if (key !== undefined) return { kind: 'key', key: keyId(workspace, key) };
+  if (member !== undefined) return { kind: 'member', member };
+  return organization ? { kind: 'organization' } : undefined;
+}
+
+/** `ruleValue` from the entries and the price options, or undefined when none is given. */
+function ruleValue(type: RuleType, entries: readonly string[], options: RuleOptions): object | undefined {
+  const { type: pricingType, maxInputPrice, maxOutputPrice } = options;
+  const price = Object.entries({ pricingType, maxInputPrice, maxOutputPrice }).filter(
+    ([, value]) => value !== undefined,
+  );
+  const kind = kindOf(type);
+  if (kind === 'pricing') {
+    if (entries.length > 0)
+      throw new UsageError(
+        `A rule of type ${type} takes --type, --max-input-price or --max-output-price, not entries.`,
+      );
+    return price.length === 0 ? undefined : Object.fromEntries(price);
+  }
+  if (price.length > 0) throw new UsageError(`Price options go with allow_pricing and deny_pricing, not with ${type}.`);
+  return entries.length === 0 ? undefined : { [kind === 'ip_cidrs' ? 'ipCidrs' : kind]: entries };
+}
+
+const otherFields = ({ mode, status, description }: RuleOptions): object => ({
+  ...(mode === undefined ? {} : { mode }),
+  ...(status === undefined ? {} : { status }),
+  ...(description === undefined ? {} : { description }),
+});
+
+const EXAMPLES = `
+Examples:
+  $ portcullis rules add --key CI deny_models 'openai/*' claude-opus-4
+  $ portcullis rules add --member dev@example.com allow_pricing --type free
+  $ portcullis rules add --organization allow_ip_cidrs 10.0.0.0/8 --mode report`;
+
+/** `portcullis rules …`. */
+export function ruleCommands(program: Command, env: Environment): void {
+  const rules = program
+    .command('rules')
+    .description('Make, list and change the IAM rules of keys, members and the organization.');
+
+  described(owned(common(rules.command('add'))))
+    .description('Add a rule; it holds from the next call on.')
+    .argument('<ruleType>', RULE_TYPES.join(', '), parseRuleType)
+    .argument('[entries...]', 'models (also prefixes such as openai/*), providers or CIDR ranges')
+    .addHelpText('after', EXAMPLES)
+    .action(async (type: RuleType, entries: string[], options: OwnerOptions & RuleOptions) => {
+      const value = ruleValue(type, entries, options);
+      if (value === undefined)
+        throw new UsageError(
+          `A rule of type ${type} needs ${kindOf(type) === 'pricing' ? '--type, --max-input-price or --max-output-price' : 'at least one entry'}.`,
+        );
+      const body = { ruleType: type, ruleValue: value, ...otherFields(options) };
+      const added = await inWorkspace(env, 'write', options.org, (workspace) => {
+        const owner = ownerOf(workspace, options);
+        if (owner === undefined) throw new UsageError('Say whose rule it is: --key, --member or --organization.');
+        return createRule(workspace.db, workspace.actor, owner, body, worldOf(workspace));
+      });
+      showRule(added, options);
+    });
+
+  owned(common(rules.command('list')))
+    .description('List the rules of one owner, or all of them.')
+    .action(async (options: OwnerOptions) => {
+      showRules(await inWorkspace(env, 'read', options.org, (workspace) => list(workspace, options)), options);
+    });
+
+  changeCommands(rules, env);
+}
+
+function changeCommands(rules: Command, env: Environment): void {
+  described(common(rules.command('update').argument('<ruleId>')))
+    .description('Change a rule; what is not named stays.')
+    .argument('[entries...]', 'the new entries, all of them')
+    .addOption(new Option('--rule-type <ruleType>', RULE_TYPES.join(', ')).argParser(parseRuleType))
+    .action(
+      async (
+        id: string,
+        entries: string[],
+        options: CommonOptions & RuleOptions & { readonly ruleType?: RuleType },
+      ) => {
+        const changed = await inWorkspace(env, 'write', options.org, (workspace) => {
+          const { db, actor } = workspace;
+          const owner = findRuleOwner(db, actor, id);
+          const ruleType = options.ruleType ?? getRule(db, actor, owner, id).rule.ruleType;
+          const value = ruleValue(ruleType, entries, options);
+          const body = {
+            ...(options.ruleType === undefined ? {} : { ruleType }),
+            ...(value === undefined ? {} : { ruleValue: value }),
+            ...otherFields(options),
+          };
+          return changeRule(db, actor, owner, id, body, worldOf(workspace));
+        });
+        showRule(changed, options);
+      },
+    );
+
+  common(rules.command('remove').alias('delete').argument('<ruleId>'))
+    .description('Remove a rule; it binds nothing from the next call on.')
+    .action(async (id: string, options: CommonOptions) => {
+      const removed = await inWorkspace(env, 'write', options.org, ({ db, actor }) =>
+        deleteRule(db, actor, findRuleOwner(db, actor, id), id),
+      );
+      showRemovedRule(removed, options);
+    });
+}
+
+const worldOf = ({ now, catalog, config }: Workspace) => ({
+  now,
+  catalog: catalog(),
+  trustedProxies: config.trustedProxies ?? undefined,
+});
+
+/** Rules of one owner fit into one page. */
+function list(workspace: Workspace, options: OwnerOptions): IamRule[] {
+  const { db, actor } = workspace;
+  const owner = ownerOf(workspace, options);
+  const owners = owner === undefined ? listRuleOwners(db, actor) : [owner];
+  return owners.flatMap((each) => listRules(db, actor, each, { limit: 200 }).rules);
+}

@@ -1,0 +1,72 @@
+import type { Actor } from '../admin/actor.ts';
+import { type Catalog, createCatalog } from '../catalog/catalog.ts';
+import { type Config, readConfig } from '../config.ts';
+import type { Pepper } from '../domain/secret.ts';
+import { systemClock } from '../domain/time.ts';
+import { databasePath } from '../store/data-dir.ts';
+import type { Database } from '../store/database.ts';
+import { loadSecrets } from '../store/secrets.ts';
+import { createStore } from '../store/store.ts';
+import { listOrganizations } from '../store/tenants.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a command works with; `now` in epoch ms. */
+export interface Workspace {
+  readonly db: Database;
+  readonly now: number;
+  readonly actor: Actor;
+  readonly config: Config;
+  /** Loaded when first asked for. */
+  readonly pepper: () => Pepper;
+  readonly catalog: () => Catalog;
+}
+
+/** The command line waits this long for a server's transaction to end. */
+const BUSY_TIMEOUT_MS = 5000;
+
+/**
+ * Runs `work` on the database of `DATA_DIR`, beside a server that may be running; a write is one transaction.
+ * @param organizationId may be absent where there is only one. @throws Error when there is no database
+ */
+export async function inWorkspace<T>(
+  env: Environment,
+  access: 'read' | 'write',
+  organizationId: string | undefined,
+  work: (workspace: Workspace) => T,
+): Promise<T> {
+  const config = readConfig(env);
+  const store = createStore({
+    path: databasePath(config.dataDir),
+    clock: systemClock,
+    durability: config.durability,
+    busyTimeoutMs: BUSY_TIMEOUT_MS,
+  });
+  const query = (db: Database): T =>
+    work({
+      db,
+      now: systemClock.now(),
+      actor: { kind: 'cli', organizationId: chooseOrganization(db, organizationId) },
+      config,
+      pepper: () => loadSecrets(config.dataDir, { create: false }).peppers[0],
+      catalog: () => createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock }),
+    });
+  try {
+    return await (access === 'write' ? store.write(query) : store.read(query));
+  } finally {
+    store.close();
+  }
+}
+
+function chooseOrganization(db: Database, wanted: string | undefined): string {
+  const organizations = listOrganizations(db);
+  const [first] = organizations;
+  if (wanted === undefined && first !== undefined && organizations.length === 1) return first.id;
+  if (organizations.some(({ id }) => id === wanted) && wanted !== undefined) return wanted;
+  const known = organizations.map(({ id, name }) => `${id} (${name})`).join(', ');
+  throw new Error(
+    wanted === undefined
+      ? `Name the organization with --org: ${known}.`
+      : `There is no organization ${wanted}; there are: ${known}.`,
+  );
+}
