@@ -1,0 +1,45 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { build } from '../../src/store/sql.ts';
+import type { TestGateway } from './gateway.ts';
+import type { Answer } from './request.ts';
+
+const selectCalls = () => build.selectFrom('calls').selectAll().orderBy('id');
+
+/** The ledger's row of one call, all columns. */
+export type CallRow = ReturnType<typeof callRows>[number];
+
+/** Every call's row, oldest first. */
+export const callRows = ({ db }: Pick<TestGateway, 'db'>) => db.all(selectCalls());
+
+/** The one row of the call that this answer belongs to. */
+export function callRow(gateway: TestGateway, answer: Pick<Answer, 'headers'>): CallRow {
+  const requestId = String(answer.headers['x-request-id']);
+  const rows = gateway.db.all(selectCalls().where('request_id', '=', requestId));
+  const [row] = rows;
+  if (row === undefined || rows.length !== 1) throw new Error(`${rows.length} rows for ${requestId}`);
+  return row;
+}
+
+export const decisionRows = ({ db }: Pick<TestGateway, 'db'>) =>
+  db.all(build.selectFrom('decisions').selectAll().orderBy('id'));
+
+/** What is kept of a key's spend. */
+export function keySums({ db }: Pick<TestGateway, 'db'>, keyId: string) {
+  const row = db.get(
+    build
+      .selectFrom('keys')
+      .select(['usage_pico', 'reserved_pico', 'period_usage_pico', 'period_reserved_pico', 'period_started_at'])
+      .where('id', '=', keyId),
+  );
+  if (row === undefined) throw new Error(`there is no key ${keyId}`);
+  return row;
+}
+
+/** What came of a call whose client has left, who is told nothing: waits until its row has an end. */
+export async function settled(gateway: TestGateway, requestId: string): Promise<CallRow> {
+  for (;;) {
+    const row = gateway.db.get(selectCalls().where('request_id', '=', requestId));
+    if (row !== undefined && row.state !== 'open') return row;
+    await sleep(5);
+  }
+}
