@@ -6,6 +6,9 @@ export interface DataDirLock {
   release(): void;
 }
 
+/** Keeps the connections of held locks: one that nobody refers to is closed by the garbage collector, and its lock with it. */
+const held = new Set<BetterSqlite3.Database>();
+
 /**
  * Makes this process the only one that serves `dataDir`: an open exclusive transaction, which dies with the process however
  * it ends. Throws when another process holds it.
@@ -19,5 +22,11 @@ export function lockDataDir(dataDir: string): DataDirLock {
     if (!isBusy(error)) throw error;
     throw new Error(`Another process already serves the data directory ${dataDir}.`, { cause: error });
   }
-  return { release: () => connection.close() };
+  held.add(connection);
+  return {
+    release: () => {
+      held.delete(connection);
+      connection.close();
+    },
+  };
 }

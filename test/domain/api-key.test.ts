@@ -142,11 +142,12 @@ describe('the refusal of a request', () => {
 });
 
 describe('transitions of the specification', () => {
-  const after = (key: ApiKey, changes: Partial<ApiKey>, now = NOW): string => keyState({ ...key, ...changes }, now);
+  const stateAfter = (key: ApiKey, changes: Partial<ApiKey>, now = NOW): string =>
+    keyState({ ...key, ...changes }, now);
 
   test('active, disable action: disabled', () => {
     const changes = disable(fresh, NOW);
-    expect([changes, after(fresh, changes)]).toEqual([{ status: 'inactive', disabledAt: NOW }, 'disabled']);
+    expect([changes, stateAfter(fresh, changes)]).toEqual([{ status: 'inactive', disabledAt: NOW }, 'disabled']);
   });
 
   test('disabled, disable action: nothing changes', () => {
@@ -159,7 +160,7 @@ describe('transitions of the specification', () => {
   ])('disabled, enable action with %s: active', (_, expiresAt) => {
     const key = { ...fresh, ...disabled, expiresAt };
     const changes = enable(key, NOW);
-    expect([changes, after(key, changes)]).toEqual([{ status: 'active', disabledAt: null }, 'active']);
+    expect([changes, stateAfter(key, changes)]).toEqual([{ status: 'active', disabledAt: null }, 'active']);
   });
 
   test.each([
@@ -181,7 +182,7 @@ describe('transitions of the specification', () => {
   ])('%s, reactivate with a new future expiration: active', (_, columns) => {
     const key = { ...fresh, ...columns };
     const changes = reactivate(key, NOW + HOUR, NOW);
-    expect([changes, after(key, changes)]).toEqual([
+    expect([changes, stateAfter(key, changes)]).toEqual([
       { status: 'active', disabledAt: null, expiresAt: NOW + HOUR },
       'active',
     ]);
@@ -204,12 +205,12 @@ describe('transitions of the specification', () => {
 
   test('limit-reached, limit raised: active', () => {
     const key = { ...fresh, ...spent };
-    expect(after(key, setLimits(key, { usageLimit: 101n, period: null }))).toBe('active');
+    expect(stateAfter(key, setLimits(key, { usageLimit: 101n, period: null }))).toBe('active');
   });
 
   test('limit-reached, limit removed: active', () => {
     const key = { ...fresh, ...hourly, currentPeriodUsage: 100n, currentPeriodStartedAt: NOW };
-    expect(after(key, setLimits(key, { usageLimit: null, period: null }))).toBe('active');
+    expect(stateAfter(key, setLimits(key, { usageLimit: null, period: null }))).toBe('active');
   });
 
   test('limit-reached, next recurring window starts: active', () => {
@@ -221,7 +222,7 @@ describe('transitions of the specification', () => {
     for (const columns of [{}, disabled, expired, spent]) {
       const key = { ...fresh, ...columns };
       const changes = remove(key, NOW);
-      expect([changes, after(key, changes)]).toEqual([{ status: 'inactive', deletedAt: NOW }, 'deleted']);
+      expect([changes, stateAfter(key, changes)]).toEqual([{ status: 'inactive', deletedAt: NOW }, 'deleted']);
     }
   });
 

@@ -112,12 +112,18 @@ describe('price caps in USD per million tokens', () => {
     expect(parseUsdPerMillion(price)).toBe(pico);
   });
 
-  test.each([['0.0000001'], [1e-7], [0.1 + 0.2], [Number.NaN], [Number.POSITIVE_INFINITY], [-1], [1e21], ['9000000.1']])(
-    '%s is refused',
-    (price) => {
-      expect(refused(() => parseUsdPerMillion(price))).toMatchObject({ code: 'invalid_request' });
-    },
-  );
+  test.each([
+    ['0.0000001'],
+    [1e-7],
+    [0.1 + 0.2],
+    [Number.NaN],
+    [Number.POSITIVE_INFINITY],
+    [-1],
+    [1e21],
+    ['9000000.1'],
+  ])('%s is refused', (price) => {
+    expect(refused(() => parseUsdPerMillion(price))).toMatchObject({ code: 'invalid_request' });
+  });
 
   test('every price of whole pico-dollars per token survives being written and read', () => {
     fc.assert(

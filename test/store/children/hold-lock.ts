@@ -1,0 +1,5 @@
+import { lockDataDir } from '../../../src/store/lock.ts';
+
+lockDataDir(process.argv[2] ?? '');
+process.stdout.write('locked\n');
+process.stdin.resume();

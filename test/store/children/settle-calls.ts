@@ -1,0 +1,56 @@
+import { newId } from '../../../src/domain/id.ts';
+import { systemClock } from '../../../src/domain/time.ts';
+import { createStore } from '../../../src/store/store.ts';
+
+/** Opens and settles calls, 8 at a time, without end; prints the id of each one as soon as its settlement is acknowledged. */
+const [path = '', organizationId = '', projectId = '', keyId = '', memberId = ''] = process.argv.slice(2);
+const store = createStore({ path, clock: systemClock });
+
+async function settleOne(): Promise<void> {
+  const call = {
+    id: newId('call'),
+    ...{ organizationId, projectId, keyId, memberId },
+    action: 'chat',
+    requestId: newId('req'),
+    clientRequestId: null,
+    clientAddress: null,
+    requestedModel: 'sandbox/echo',
+    stream: false,
+    reservation: 0n,
+  };
+  const opened = await store.openCall(call, {
+    id: newId('dec'),
+    outcome: 'permit',
+    reasonJson: null,
+    violationsJson: '[]',
+    shadowJson: null,
+    bundleDigest: 'bundle',
+    dataDigest: 'data',
+    dataText: '{}',
+    ruleRevision: 0,
+    inputJson: '{}',
+  });
+  await store.settleCall(opened, {
+    cost: 1n,
+    costDetailsJson: null,
+    promptTokens: 1,
+    completionTokens: 1,
+    reasoningTokens: 0,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    usageEstimated: false,
+    providerId: 'sandbox',
+    modelId: 'echo',
+    providerKeyId: null,
+    attemptsJson: null,
+    statusCode: 200,
+    errorCode: null,
+  });
+  process.stdout.write(`${call.id}\n`);
+}
+
+await Promise.all(
+  Array.from({ length: 8 }, async () => {
+    for (;;) await settleOne();
+  }),
+);

@@ -1,0 +1,79 @@
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { loadSecrets } from '../../src/store/secrets.ts';
+import { temporaryDirectory } from './fixture.ts';
+
+const given = {
+  peppers: [Buffer.alloc(32, 1).toString('base64url'), Buffer.alloc(32, 2).toString('base64url')],
+  encryptionKey: Buffer.alloc(32, 3).toString('base64url'),
+  signingKey: Buffer.alloc(32, 4).toString('base64url'),
+};
+
+test('the first run makes three different keys of 32 bytes in a file that only its owner reads', () => {
+  const dataDir = temporaryDirectory();
+  const secrets = loadSecrets(dataDir, { create: true });
+  const keys = [...secrets.peppers, secrets.encryptionKey, secrets.signingKey];
+  expect(keys.map(({ key }) => key.length)).toEqual([32, 32, 32]);
+  expect(new Set(keys.map(({ id }) => id)).size).toBe(3);
+  expect(readdirSync(dataDir)).toEqual(['secrets.json']);
+  expect(statSync(join(dataDir, 'secrets.json')).mode & 0o777).toBe(0o600);
+});
+
+test('later runs, and others beside the server, read the same ones', () => {
+  const dataDir = temporaryDirectory();
+  const first = loadSecrets(dataDir, { create: true });
+  expect(loadSecrets(dataDir, { create: true })).toEqual(first);
+  expect(loadSecrets(dataDir, { create: false })).toEqual(first);
+});
+
+test('missing secrets are an error where none may be made', () => {
+  const dataDir = temporaryDirectory();
+  expect(() => loadSecrets(dataDir, { create: false })).toThrow('There are no secrets at');
+  expect(readdirSync(dataDir)).toEqual([]);
+});
+
+test('with all three given by the environment there is no file, and older peppers are kept', () => {
+  const dataDir = temporaryDirectory();
+  const secrets = loadSecrets(dataDir, { create: true, given });
+  expect(existsSync(join(dataDir, 'secrets.json'))).toBe(false);
+  expect(secrets.peppers.map(({ key }) => key[0])).toEqual([1, 2]);
+  expect([secrets.encryptionKey.key[0], secrets.signingKey.key[0]]).toEqual([3, 4]);
+});
+
+test('a given secret takes the place of the one in the file', () => {
+  const dataDir = temporaryDirectory();
+  const first = loadSecrets(dataDir, { create: true });
+  const mixed = loadSecrets(dataDir, { create: true, given: { signingKey: given.signingKey } });
+  expect(mixed).toEqual({ ...first, signingKey: { id: mixed.signingKey.id, key: Buffer.alloc(32, 4) } });
+});
+
+test('a file that others can read is refused', () => {
+  const dataDir = temporaryDirectory();
+  loadSecrets(dataDir, { create: true });
+  chmodSync(join(dataDir, 'secrets.json'), 0o640);
+  expect(() => loadSecrets(dataDir, { create: true })).toThrow('can be read by others: set its mode to 0600.');
+});
+
+test.each([
+  ['text', 'pepper', 'is not JSON.'],
+  ['something else', '{"peppers":"x","encryptionKey":"y","signingKey":"z"}', "does not hold the server's secrets."],
+  [
+    'a short key',
+    JSON.stringify({ ...given, signingKey: 'c2hvcnQ' }),
+    'The signing key must be 32 bytes in base64url.',
+  ],
+  ['no pepper', JSON.stringify({ ...given, peppers: [] }), 'At least one pepper is needed.'],
+])('a file that holds %s is refused, left as it is, and not quoted', (_, text, message) => {
+  const dataDir = temporaryDirectory();
+  const path = join(dataDir, 'secrets.json');
+  writeFileSync(path, text, { mode: 0o600 });
+  let refused: unknown;
+  try {
+    loadSecrets(dataDir, { create: true });
+  } catch (error) {
+    refused = error instanceof Error && { message: error.message.replace(`${path} `, ''), cause: error.cause };
+  }
+  expect(refused).toEqual({ message, cause: undefined });
+  expect(readFileSync(path, 'utf8')).toBe(text);
+});
