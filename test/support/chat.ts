@@ -32,7 +32,12 @@ export function chat(gateway: TestGateway, body: object | string | Buffer, optio
 }
 
 /** Posts with exactly these headers. */
-export function post(gateway: TestGateway, body: object | string | Buffer, headers: Headers, more: Sent = {}): Promise<Answer> {
+export function post(
+  gateway: TestGateway,
+  body: object | string | Buffer,
+  headers: Headers,
+  more: Sent = {},
+): Promise<Answer> {
   const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
   return send(gateway.origin, { method: 'POST', path: '/v1/chat/completions', headers, body: bytes, ...more });
 }

@@ -1,5 +1,5 @@
-import { request } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
+import { request } from 'node:http';
 
 export interface Answer {
   readonly status: number;
