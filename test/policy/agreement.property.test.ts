@@ -6,10 +6,9 @@ import { validatePolicyInput } from '../../src/generated/validators.js';
 import { policyCase } from './arbitraries.ts';
 import { type OracleRequest, oracleDecision } from './oracle.ts';
 import { decide, inputOf } from './production.ts';
-import { propertyRuns } from './property-runs.ts';
+import { propertyRuns, propertyTimeout } from './property-runs.ts';
 
 const RUNS = 20_000;
-const MILLISECONDS_PER_RUN = 10;
 
 describe('the compiled policy and the oracle', () => {
   it(
@@ -28,15 +27,19 @@ describe('the compiled policy and the oracle', () => {
       const floor = Math.floor((parameters.numRuns ?? RUNS) / 1000);
       expect(OUTCOMES.filter((outcome) => (seen.get(outcome) ?? 0) < floor)).toEqual([]);
     },
-    (Number(process.env.PROPERTY_RUNS) || RUNS) * MILLISECONDS_PER_RUN,
+    propertyTimeout(RUNS),
   );
 
-  it('are asked about inputs that the schema allows', () => {
-    fc.assert(
-      fc.property(policyCase, (request) => validatePolicyInput(inputOf(request))),
-      propertyRuns(1_000),
-    );
-  });
+  it(
+    'are asked about inputs that the schema allows',
+    () => {
+      fc.assert(
+        fc.property(policyCase, (request) => validatePolicyInput(inputOf(request))),
+        propertyRuns(1_000),
+      );
+    },
+    propertyTimeout(1_000),
+  );
 });
 
 /** What the cases must bring about, each in at least one of 1,000: agreement about nothing would prove nothing. */

@@ -5,7 +5,9 @@ import type { PolicyDecision } from '../../src/generated/types.ts';
 import { allowContent, candidate, cidr, denyContent, modelEntry, policyCase, providerEntry } from './arbitraries.ts';
 import type { OracleRequest, OracleRule, RuleContent } from './oracle.ts';
 import { dataOf, decide, permitted } from './production.ts';
-import { propertyRuns } from './property-runs.ts';
+import { propertyRuns, propertyTimeout } from './property-runs.ts';
+
+const RUNS = 2_000;
 
 /** A law of the production path, held for random cases; false or a throw breaks it. */
 function law<T>(name: string, cases: fc.Arbitrary<T>, holds: (value: T) => unknown): void {
@@ -14,9 +16,9 @@ function law<T>(name: string, cases: fc.Arbitrary<T>, holds: (value: T) => unkno
     () =>
       fc.assert(
         fc.property(cases, (value) => holds(value) !== false),
-        propertyRuns<[T]>(2_000),
+        propertyRuns<[T]>(RUNS),
       ),
-    300_000,
+    propertyTimeout(RUNS),
   );
 }
 

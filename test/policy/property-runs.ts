@@ -9,3 +9,8 @@ export function propertyRuns<T>(defaultRuns: number): Parameters<T> {
   const numRuns = Number(process.env.PROPERTY_RUNS ?? defaultRuns);
   return { seed: SEED, numRuns };
 }
+
+/** Milliseconds that a property may take: far more than it needs, and more for a longer run. */
+export function propertyTimeout(defaultRuns: number): number {
+  return 60_000 + 10 * Number(process.env.PROPERTY_RUNS ?? defaultRuns);
+}
