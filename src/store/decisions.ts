@@ -1,7 +1,6 @@
 import type { Selectable } from 'kysely';
 import { notFound } from '../domain/errors.ts';
 import type { Database } from './database.ts';
-import type { NewCall } from './ledger.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
 import { bind, build, prepare } from './sql.ts';
 import type { DecisionsTable } from './tables.ts';
@@ -22,6 +21,15 @@ export interface DecisionRecord {
   readonly ruleRevision: number;
   /** The whole input, so that the decision can be replayed. */
   readonly inputJson: string;
+}
+
+/** What a decision keeps of the call that it judged. */
+export interface DecidedCall {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly keyId: string;
+  readonly action: string;
+  readonly requestedModel: string;
 }
 
 /** A recorded decision, read back. */
@@ -89,7 +97,7 @@ const KNOWN_DIGESTS = 10_000;
 
 export interface DecisionRecorder {
   /** Records a decision with its call, and the data document that it saw unless that is known to be stored. */
-  insert(call: NewCall, decision: DecisionRecord, now: number): void;
+  insert(call: DecidedCall, decision: DecisionRecord, now: number): void;
   /** Tells that the transaction of `insert` was committed: only then is the document known to be stored. */
   committed(decision: DecisionRecord): void;
 }

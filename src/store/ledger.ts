@@ -2,24 +2,18 @@ import { type ApiKey, refusal, runningPeriod } from '../domain/api-key.ts';
 import type { ApiError } from '../domain/errors.ts';
 import { capAmount } from '../domain/money.ts';
 import type { Database } from './database.ts';
-import type { DecisionRecord, DecisionRecorder } from './decisions.ts';
+import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
 import { toApiKey } from './keys.ts';
 import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
 import type { SqlValue } from './sql.ts';
 
 /** What is known of a call before it is dispatched. */
-export interface NewCall {
-  readonly id: string;
-  readonly organizationId: string;
+export interface NewCall extends DecidedCall {
   readonly projectId: string;
-  readonly keyId: string;
   readonly memberId: string;
-  /** `chat`, `moderation`, `image`. */
-  readonly action: string;
   readonly requestId: string;
   readonly clientRequestId: string | null;
   readonly clientAddress: string | null;
-  readonly requestedModel: string;
   readonly stream: boolean;
   /** The worst-case cost held back while the call is open, in pico-dollars; 0 when no cap applies. */
   readonly reservation: bigint;
