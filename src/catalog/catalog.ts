@@ -33,14 +33,19 @@ export interface CatalogOptions {
 const SANDBOX_FILE = new URL('./data/sandbox.json', import.meta.url);
 
 /** Reads the data files that the options ask for and indexes them. @throws Error for a data file that is not well formed */
-export function createCatalog(options: CatalogOptions): Catalog {
-  const parts: CatalogData[] = options.upstreams.map(upstreamData);
-  if (options.sandbox) parts.push(decodeCatalogData(JSON.parse(readFileSync(SANDBOX_FILE, 'utf8'))));
+export function createCatalog({ sandbox, upstreams, clock }: CatalogOptions): Catalog {
+  const parts = upstreams.map(upstreamData);
+  if (sandbox) parts.push(decodeCatalogData(JSON.parse(readFileSync(SANDBOX_FILE, 'utf8'))));
+  return catalogOf(parts, clock);
+}
+
+/** The catalogue of these parts; what is said of one model in several, the last one says. */
+export function catalogOf(parts: readonly CatalogData[], clock: Clock): Catalog {
   const models = mergeModels(parts);
   const providers = parts.flatMap((part) => part.providers).sort(byId);
   const mappings = models.flatMap((model) => model.mappings).sort(byId);
   const index = indexNames(models);
-  const active = activeMappings(options.clock);
+  const active = activeMappings(clock);
   return {
     resolve(name) {
       const found = index.get(name);

@@ -1,27 +1,30 @@
 import type { Mapping } from '../domain/model.ts';
 
 /**
- * Order of preference by price: the sum of the prices of one input and one output token; equal or without any, the price per
- * image plus the fee per request; ties by id. An unknown price comes last.
+ * Order of preference by price. First those whose token prices are known, by the sum of one input and one output token, then by
+ * their fees; then those of which fees alone are known; then the rest. Ties by id.
  */
 export function comparePrice(a: Mapping, b: Mapping): number {
-  const byTokens = compareKnown(tokenPrice(a), tokenPrice(b));
-  if (byTokens !== 0) return byTokens;
-  const byUnits = compareKnown(unitPrice(a), unitPrice(b));
-  if (byUnits !== 0) return byUnits;
+  const [aTokens, bTokens] = [tokenPrice(a), tokenPrice(b)];
+  if (aTokens !== bTokens) return compareKnown(aTokens, bTokens);
+  const without = aTokens === undefined ? undefined : 0n; // beside token prices, no fee stated means none
+  const [aFees, bFees] = [fees(a) ?? without, fees(b) ?? without];
+  if (aFees !== bFees) return compareKnown(aFees, bFees);
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }
 
 const tokenPrice = ({ prices }: Mapping): bigint | undefined =>
   prices.prompt === undefined || prices.completion === undefined ? undefined : prices.prompt + prices.completion;
 
-const unitPrice = ({ prices }: Mapping): bigint | undefined =>
+/** Per generated image and per request. */
+const fees = ({ prices }: Mapping): bigint | undefined =>
   prices.per_image === undefined && prices.request === undefined
     ? undefined
     : (prices.per_image ?? 0n) + (prices.request ?? 0n);
 
+/** Of two that differ: what is not known comes last. */
 function compareKnown(a: bigint | undefined, b: bigint | undefined): number {
-  if (a === undefined) return b === undefined ? 0 : 1;
+  if (a === undefined) return 1;
   if (b === undefined) return -1;
-  return a < b ? -1 : a > b ? 1 : 0;
+  return a < b ? -1 : 1;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createCatalog } from '../../src/catalog/catalog.ts';
+import { catalogOf, createCatalog } from '../../src/catalog/catalog.ts';
 import { decodeCatalogData } from '../../src/catalog/decode.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import type { UpstreamConfig } from '../../src/domain/upstream-config.ts';
@@ -120,27 +120,61 @@ describe('createCatalog', () => {
 });
 
 const mapping = {
-  providerId: 'p',
   externalId: 'x',
   prices: {},
   inputModalities: [],
   outputModalities: [],
   capabilities: [],
+  stability: 'stable',
 };
 
-const file = (more: object) => ({
-  date: '2026-01-01',
-  providers: [],
-  models: [
-    {
-      id: 'm',
-      name: 'M',
-      description: '',
-      family: 'f',
-      created: '2026-01-01T00:00:00Z',
-      mappings: [{ ...mapping, stability: 'stable', ...more }],
-    },
-  ],
+const modelEntry = (id: string, aliases: string[], ...mappings: object[]) => ({
+  id,
+  name: id,
+  aliases,
+  description: '',
+  family: 'f',
+  created: '2026-01-01T00:00:00Z',
+  mappings: mappings.map((more) => ({ ...mapping, providerId: 'p', ...more })),
+});
+
+const data = (...models: object[]) => decodeCatalogData({ date: '2026-01-01', providers: [], models });
+
+const file = (more: object) => ({ date: '2026-01-01', providers: [], models: [modelEntry('m', [], more)] });
+
+describe('catalogOf', () => {
+  it('resolves an alias, bare and behind each provider, and lets a canonical id win over it', () => {
+    const parts = [
+      data(modelEntry('m', ['latest', 'n'], { providerId: 'p' }, { providerId: 'q' }), modelEntry('n', [], {})),
+    ];
+    const catalog = catalogOf(parts, clock);
+    expect(idsOf(catalog.resolve('latest'))).toEqual(['p/m', 'q/m']);
+    expect(idsOf(catalog.resolve('q/latest'))).toEqual(['q/m']);
+    expect(idsOf(catalog.resolve('n'))).toEqual(['p/n']);
+    expect(idsOf(catalog.resolve('p/n'))).toEqual(['p/n']);
+    expect(idsOf(catalog.resolve('q/n'))).toEqual(['q/m']);
+  });
+
+  it('resolves to active mappings only, from the clock, to the very instant', () => {
+    const later = new ManualClock('2026-05-31T23:59:59.999Z');
+    const gone = { providerId: 'q', deactivatedAt: '2026-06-01T00:00:00Z' };
+    const catalog = catalogOf([data(modelEntry('m', [], {}, gone))], later);
+    expect(idsOf(catalog.resolve('m'))).toEqual(['p/m', 'q/m']);
+    later.advance(1);
+    expect(idsOf(catalog.resolve('m'))).toEqual(['p/m']);
+    expect(idsOf(catalog.resolve('q/m'))).toEqual([]);
+    expect(idsOf(catalog.mappings())).toEqual(['p/m', 'q/m']);
+  });
+
+  it('merges what several parts say of one model', () => {
+    const parts = [
+      data(modelEntry('m', ['a'], { providerId: 'q' })),
+      data({ ...modelEntry('m', ['b'], {}), name: 'M' }),
+    ];
+    const [model, ...others] = catalogOf(parts, clock).models();
+    expect(others).toEqual([]);
+    expect(model).toMatchObject({ name: 'M', aliases: ['a', 'b'], mappings: [{ id: 'p/m' }, { id: 'q/m' }] });
+  });
 });
 
 describe('decodeCatalogData', () => {

@@ -105,6 +105,8 @@ describe('parseStream', () => {
     ['a choice that is no object', chunksOf({ choices: ['a'] })],
     ['content that is no text', chunksOf({ choices: [{ delta: { content: 7 } }] })],
     ['an error', chunksOf({ error: { message: 'quota' } })],
+    ['an error after the end of every choice', chunksOf(END, { error: { message: 'quota' } })],
+    ['an error beside a choice', chunksOf({ ...END, error: 'quota' })],
     ['an event named error', 'event: error\ndata: {"message":"quota"}\n\n'],
     ['too many choices', chunksOf({ choices: Array.from({ length: 129 }, (_, index) => ({ index, delta: {} })) })],
   ])('refuses %s as a bad response', async (_name, text) => {
