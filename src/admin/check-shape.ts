@@ -37,6 +37,12 @@ function generalFault(fault: ValidationError | undefined): string {
       return 'is not a known field';
     case 'minProperties':
       return 'must hold at least one field';
+    case 'minItems':
+      return 'must hold at least one entry';
+    case 'maxItems':
+      return `must hold at most ${fault.params.limit} entries`;
+    case 'type':
+      return `must be of type ${fault.params.type}`;
     case 'enum':
       return `must be one of ${listOf(fault.params.allowedValues)}`;
     default:

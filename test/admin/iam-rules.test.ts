@@ -1,0 +1,176 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Actor } from '../../src/admin/actor.ts';
+import { changeRule, createRule, deleteRule, getRule, listRules } from '../../src/admin/iam-rules.ts';
+import { findRuleOwner, listRuleOwners } from '../../src/admin/rule-lookup.ts';
+import type { RuleOwner } from '../../src/admin/rule-owner.ts';
+import type { Database } from '../../src/store/database.ts';
+import { prepareSubjectRules } from '../../src/store/rules.ts';
+import { getOrganization, updateOrganization } from '../../src/store/tenants.ts';
+import { admin, catalog, cli, developer, ID, masked, owner, START, seededDatabase, startMs } from './tenants.ts';
+
+const write = { now: startMs, catalog, trustedProxies: [] };
+const keyOf = (key: string): RuleOwner => ({ kind: 'key', key });
+const memberOf = (member: string): RuleOwner => ({ kind: 'member', member });
+const ORGANIZATION: RuleOwner = { kind: 'organization' };
+const denySandbox = { ruleType: 'deny_providers', ruleValue: { providers: ['sandbox'] } };
+const denyIp = { ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['192.0.2.0/24'] } };
+
+let db: Database;
+
+beforeEach(() => {
+  db = seededDatabase();
+});
+
+const compiled = (subjectId: string): unknown =>
+  JSON.parse(prepareSubjectRules(db)(ID.organization, [subjectId]).get(subjectId) ?? '');
+
+const refusal = (status: number, message: string, param: string | null = null) =>
+  expect.objectContaining({ status, message, param });
+
+const add = (actor: Actor, to: RuleOwner, body: unknown = denySandbox) => createRule(db, actor, to, body, write);
+
+describe('a written rule', () => {
+  it('is compiled with its subject and raises the rule revision, all in one', () => {
+    const before = getOrganization(db, ID.organization).ruleRevision;
+    const { rule } = add(owner, keyOf(ID.developerKey));
+    expect(compiled(ID.developerKey)).toEqual({
+      enforce: { deny_providers: { rules: [rule.id], exact: { sandbox: [rule.id] } } },
+    });
+    changeRule(db, owner, keyOf(ID.developerKey), rule.id, { status: 'inactive' }, write);
+    expect(compiled(ID.developerKey)).toEqual({ enforce: {} });
+    changeRule(db, owner, keyOf(ID.developerKey), rule.id, { status: 'active', mode: 'report' }, write);
+    expect(compiled(ID.developerKey)).toMatchObject({ enforce: {}, report_rules: { [rule.id]: true } });
+    expect(deleteRule(db, owner, keyOf(ID.developerKey), rule.id)).toEqual({ id: rule.id, deleted: true });
+    expect(compiled(ID.developerKey)).toEqual({ enforce: {} });
+    expect(getOrganization(db, ID.organization).ruleRevision).toBe(before + 4);
+  });
+
+  it('is shown with its owner, whoever that is', () => {
+    const rules = [keyOf(ID.ownerKey), memberOf('Developer@example.com'), ORGANIZATION].map(
+      (to) => add(owner, to).rule,
+    );
+    const shown = { createdAt: START, updatedAt: START, ...denySandbox, status: 'active', mode: 'enforce' };
+    const nobody = { id: 'rule_new', description: null, apiKeyId: null, memberId: null, organizationId: null };
+    expect(masked(rules)).toEqual([
+      { ...shown, ...nobody, apiKeyId: ID.ownerKey },
+      { ...shown, ...nobody, memberId: ID.developer },
+      { ...shown, ...nobody, organizationId: ID.organization },
+    ]);
+  });
+
+  it('is judged as a whole when it is changed', () => {
+    const to = keyOf(ID.ownerKey);
+    const { id } = add(owner, to, { ruleType: 'deny_models', ruleValue: { models: ['sandbox/*'] } }).rule;
+    expect(changeRule(db, owner, to, id, { ruleType: 'allow_models' }, write).rule).toMatchObject({
+      ruleType: 'allow_models',
+      ruleValue: { models: ['sandbox/*'] },
+    });
+    expect(() => changeRule(db, owner, to, id, { ruleType: 'allow_providers' }, write)).toThrow(
+      refusal(400, '/ruleValue/providers is missing.', '/ruleValue/providers'),
+    );
+    expect(() => changeRule(db, owner, to, id, {}, write)).toThrow(
+      refusal(400, 'The request body must hold at least one field.'),
+    );
+    expect(() => changeRule(db, owner, to, id, { owner: 'me' }, write)).toThrow(
+      refusal(400, '/owner ("me") is not a known field.', '/owner'),
+    );
+    expect(getRule(db, owner, to, id).rule.ruleType).toBe('allow_models');
+  });
+
+  it('counts against the bounds of its subject, its own old form apart', () => {
+    const to = keyOf(ID.ownerKey);
+    const prefixes = (count: number, text: string) => ({
+      ruleType: 'deny_models',
+      ruleValue: { models: Array.from({ length: count }, (_, index) => `${text}${index}*`) },
+    });
+    const { id } = add(owner, to, prefixes(50, 'a')).rule;
+    expect(() => add(owner, to, prefixes(1, 'b'))).toThrow(expect.objectContaining({ status: 400 }));
+    expect(() => changeRule(db, owner, to, id, prefixes(50, 'c'), write)).not.toThrow();
+    expect(listRules(db, owner, to, { limit: 200 }).rules).toHaveLength(1);
+  });
+});
+
+describe('the shape is judged before owner and plan, which are judged before bounds', () => {
+  it('so a faulty rule of nobody is 400', () => {
+    expect(() => add(owner, keyOf(ID.absent), { ruleType: 'deny_models' })).toThrow(
+      refusal(400, '/ruleValue is missing.', '/ruleValue'),
+    );
+    expect(() => add(owner, keyOf(ID.absent))).toThrow(refusal(404, 'There is no such key.'));
+  });
+
+  it('and a rule of a playground or platform key 403', () => {
+    expect(() => add(owner, keyOf(ID.playgroundKey))).toThrow(refusal(403, 'A playground key cannot be given rules.'));
+    expect(() => add(owner, keyOf(ID.platformKey))).toThrow(refusal(403, 'A platform key cannot be given rules.'));
+  });
+});
+
+describe('an IP rule', () => {
+  it('needs the enterprise plan to be written, and stays in force and deletable without', () => {
+    const { id } = add(owner, ORGANIZATION, denyIp).rule;
+    updateOrganization(db, ID.organization, { plan: 'pro' }, startMs);
+    const refused = refusal(403, 'IP rules are part of the enterprise plan only.');
+    expect(() => add(owner, ORGANIZATION, denyIp)).toThrow(refused);
+    expect(() => changeRule(db, owner, ORGANIZATION, id, { description: 'x' }, write)).toThrow(refused);
+    const other = add(owner, ORGANIZATION).rule;
+    expect(() => changeRule(db, owner, ORGANIZATION, other.id, denyIp, write)).toThrow(refused);
+    expect(compiled(ID.organization)).toHaveProperty('enforce.deny_ip_cidrs');
+    expect(deleteRule(db, owner, ORGANIZATION, id)).toEqual({ id, deleted: true });
+  });
+});
+
+describe('by role', () => {
+  it('an admin changes the rules of all but owners, which he may read', () => {
+    expect(add(admin, memberOf(ID.developer)).rule.memberId).toBe(ID.developer);
+    expect(add(admin, ORGANIZATION).rule.organizationId).toBe(ID.organization);
+    const { id } = add(owner, memberOf(ID.owner)).rule;
+    const refused = refusal(403, "An admin cannot change an owner's rules.");
+    expect(() => add(admin, memberOf(ID.owner))).toThrow(refused);
+    expect(() => changeRule(db, admin, memberOf(ID.owner), id, { mode: 'report' }, write)).toThrow(refused);
+    expect(() => deleteRule(db, admin, memberOf(ID.owner), id)).toThrow(refused);
+    expect(listRules(db, admin, memberOf(ID.owner), { limit: 50 }).rules).toHaveLength(1);
+  });
+
+  it('a developer changes the rules of his own keys alone', () => {
+    expect(add(developer, keyOf(ID.developerKey)).rule.apiKeyId).toBe(ID.developerKey);
+    expect(() => add(developer, keyOf(ID.ownerKey))).toThrow(refusal(404, 'There is no such key.'));
+    const refused = refusal(403, 'A developer can manage his own keys only.');
+    for (const to of [memberOf(ID.developer), ORGANIZATION]) {
+      expect(() => add(developer, to)).toThrow(refused);
+      expect(() => listRules(db, developer, to, { limit: 50 })).toThrow(refused);
+    }
+  });
+});
+
+describe('rules of others', () => {
+  it('are not found: another organization’s, and those of another subject', () => {
+    const { id } = add(owner, keyOf(ID.ownerKey)).rule;
+    expect(() => add(owner, keyOf(ID.foreignKey))).toThrow(refusal(404, 'There is no such key.'));
+    expect(() => add(owner, memberOf('foreigner@example.com'))).toThrow(refusal(404, 'There is no such member.'));
+    for (const act of [getRule, deleteRule]) {
+      expect(() => act(db, owner, keyOf(ID.developerKey), id)).toThrow(refusal(404, 'There is no such rule.'));
+    }
+  });
+});
+
+describe('the list of rules', () => {
+  it('comes in pages, oldest first', () => {
+    const ids = [1, 2, 3].map(() => add(owner, ORGANIZATION).rule.id);
+    const first = listRules(db, owner, ORGANIZATION, { limit: 2 });
+    expect(first.rules.map(({ id }) => id)).toEqual(ids.slice(0, 2));
+    const second = listRules(db, owner, ORGANIZATION, { limit: 2, cursor: first.nextCursor ?? '' });
+    expect(second).toMatchObject({ rules: [{ id: ids[2] }], nextCursor: null });
+  });
+});
+
+describe('looking a rule up without its owner', () => {
+  it('finds whose it is, and everybody who has any', () => {
+    const owners = [ORGANIZATION, memberOf(ID.developer), keyOf(ID.ownerKey)];
+    const ids = owners.map((to) => add(owner, to).rule.id);
+    add(owner, ORGANIZATION);
+    expect(ids.map((id) => findRuleOwner(db, cli, id))).toEqual(owners);
+    expect(listRuleOwners(db, cli)).toEqual(owners);
+    const elsewhere: Actor = { kind: 'cli', organizationId: ID.otherOrganization };
+    expect(() => findRuleOwner(db, elsewhere, ids[0] ?? '')).toThrow(refusal(404, 'There is no such rule.'));
+    expect(listRuleOwners(db, elsewhere)).toEqual([]);
+  });
+});

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { canonicalRule } from '../../src/admin/rule-content.ts';
+import { ruleWarnings } from '../../src/admin/rule-warnings.ts';
+import type { RuleCreate } from '../../src/generated/types.ts';
+import { catalog } from './tenants.ts';
+
+const [model] = catalog.models();
+const known = model?.id ?? '';
+
+const warnings = (rule: RuleCreate, trustedProxies?: []): string[] =>
+  ruleWarnings(canonicalRule(rule), { catalog, trustedProxies });
+
+const UNSET =
+  'TRUSTED_PROXIES is not set: the client address is whatever X-Forwarded-For says, and may be forged or missing.';
+
+describe('a rule is accepted with a warning', () => {
+  it('for each model name that the catalogue does not know', () => {
+    const models = [known, `sandbox/${known}`, 'sandbox/*', '*', 'gpt-unknown', 'nowhere/*'];
+    expect(warnings({ ruleType: 'deny_models', ruleValue: { models } })).toEqual([
+      '"gpt-unknown" is not the name of a model in the catalogue.',
+      'No name of a model in the catalogue begins with "nowhere/".',
+    ]);
+  });
+
+  it('for each provider that is not one, which may be a custom provider named barely', () => {
+    const providers = ['sandbox', 'custom', 'acme', 'custom:acme'];
+    expect(warnings({ ruleType: 'allow_providers', ruleValue: { providers } })).toEqual([
+      '"acme" is not a provider in the catalogue; a custom provider is written "custom:acme".',
+      '"custom:acme" is not a custom provider of the organization.',
+    ]);
+  });
+
+  it('for an IPv6 range that seems to hold every IPv4 client', () => {
+    const ipCidrs = ['::/0', '2001:db8::/32', '0.0.0.0/0'];
+    expect(warnings({ ruleType: 'allow_ip_cidrs', ruleValue: { ipCidrs } }, [])).toEqual([
+      '"::/0" holds IPv6 addresses only; IPv4 clients need a range of their own.',
+    ]);
+  });
+
+  it('for any IP rule while nobody says which proxies are trusted', () => {
+    expect(warnings({ ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['10.0.0.0/8'] } })).toEqual([UNSET]);
+    expect(warnings({ ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['10.0.0.0/8'] } }, [])).toEqual([]);
+  });
+
+  it('never for a price', () => {
+    expect(warnings({ ruleType: 'allow_pricing', ruleValue: { pricingType: 'free' } })).toEqual([]);
+  });
+});
