@@ -17,14 +17,16 @@ const ORIGIN: Readonly<Record<DenialReason['scope'], string>> = {
 };
 
 const WORDING: Readonly<Record<RuleType, (reason: DenialReason) => string>> = {
-  deny_models: (reason) => `model not allowed: ${valuesOf(reason)} is denied by ${rulesOf(reason)}`,
+  deny_models: (reason) => `model not allowed: ${valuesOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
   allow_models: (reason) =>
-    `model not allowed: ${valuesOf(reason)} is not among the models allowed by ${rulesOf(reason)}`,
-  deny_providers: (reason) => `provider blocked: ${valuesOf(reason)} is denied by ${rulesOf(reason)}`,
+    `model not allowed: ${valuesOf(reason)} ${be(reason)} not among the models allowed by ${rulesOf(reason)}`,
+  deny_providers: (reason) => `provider blocked: ${valuesOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
   allow_providers: (reason) =>
-    `provider blocked: ${valuesOf(reason)} is not among the providers allowed by ${rulesOf(reason)}`,
-  deny_pricing: (reason) => `pricing constraint exceeded: ${pricesOf(reason)} is denied by ${rulesOf(reason)}`,
-  allow_pricing: (reason) => `pricing constraint exceeded: ${pricesOf(reason)} is not within ${rulesOf(reason)}`,
+    `provider blocked: ${valuesOf(reason)} ${be(reason)} not among the providers allowed by ${rulesOf(reason)}`,
+  deny_pricing: (reason) =>
+    `pricing constraint exceeded: ${pricesOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
+  allow_pricing: (reason) =>
+    `pricing constraint exceeded: ${pricesOf(reason)} ${be(reason)} not within ${rulesOf(reason)}`,
   deny_ip_cidrs: (reason) =>
     isUnknownAddress(reason)
       ? unknownAddress(reason)
@@ -41,6 +43,8 @@ const unknownAddress = (reason: DenialReason): string =>
 const isUnknownAddress = ({ values }: DenialReason): boolean => values.includes('unknown');
 
 const valuesOf = ({ values }: DenialReason): string => values.join(', ');
+
+const be = ({ values }: DenialReason): string => (values.length === 1 ? 'is' : 'are');
 
 const rulesOf = ({ ruleIds }: DenialReason): string =>
   `${ruleIds.length === 1 ? 'rule' : 'rules'} ${ruleIds.join(', ')}`;

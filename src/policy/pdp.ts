@@ -61,6 +61,7 @@ function requireKnown(permitted: readonly string[], ids: ReadonlySet<string>): v
 function candidateIds(input: PolicyInput): Set<string> {
   const ids = new Set<string>();
   for (const { id } of input.candidates) ids.add(id);
+  if (ids.size === 0) throw new PolicyFailure('There is no candidate to judge.');
   if (ids.size !== input.candidates.length) throw new PolicyFailure('Candidate ids must be unique.');
   return ids;
 }
