@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ID, START } from '../../../admin/tenants.ts';
+import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
+
+let server: ManagementServer;
+
+beforeAll(async () => {
+  server = await startManagementServer();
+});
+afterAll(() => server.close());
+
+const OWNERS = [
+  [`keys/${ID.ownerKey}`, { apiKeyId: ID.ownerKey }],
+  ['members/Developer%40example.com', { memberId: ID.developer }],
+  [`members/${ID.admin}`, { memberId: ID.admin }],
+  ['organization', { organizationId: ID.organization }],
+] as const;
+
+describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
+  it('creates, lists, shows, changes and deletes a rule', async () => {
+    const path = `/v1/master/${owner}/iam`;
+    const ruleValue = { ipCidrs: ['10.1.2.3/8', '2001:DB8::/32'] };
+    const rule = {
+      id: 'rule_new',
+      createdAt: START,
+      updatedAt: START,
+      ruleType: 'allow_ip_cidrs',
+      ruleValue,
+      status: 'active',
+      mode: 'enforce',
+      description: 'Office',
+      apiKeyId: null,
+      memberId: null,
+      organizationId: null,
+      ...shownOwner,
+    };
+    const made = await server.request('POST', path, {
+      body: { ruleType: 'allow_ip_cidrs', ruleValue, description: 'Office' },
+    });
+    expect(made.status).toBe(201);
+    expect(made.body).toEqual({ rule, warnings: [] });
+    const { id } = JSON.parse(made.text).rule;
+
+    const listed = await server.request('GET', path);
+    expect(listed.status).toBe(200);
+    expect(listed.body).toEqual({ rules: [rule], nextCursor: null });
+    const shown = await server.request('GET', `${path}/${id}`);
+    expect(shown.status).toBe(200);
+    expect(shown.body).toEqual({ rule, warnings: [] });
+
+    const change = {
+      ruleType: 'deny_models',
+      ruleValue: { models: ['gpt-unknown'] },
+      mode: 'report',
+      description: null,
+    };
+    const changed = await server.request('PATCH', `${path}/${id}`, { body: change });
+    expect(changed.status).toBe(200);
+    expect(changed.body).toEqual({
+      rule: { ...rule, ...change },
+      warnings: ['"gpt-unknown" is not the name of a model in the catalogue.'],
+    });
+
+    const deleted = await server.request('DELETE', `${path}/${id}`);
+    expect(await outcome(deleted)).toEqual({ status: 200, body: { id: 'rule_new', deleted: true } });
+    expect((await server.request('GET', path)).body).toEqual({ rules: [], nextCursor: null });
+  });
+});

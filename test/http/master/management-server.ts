@@ -1,0 +1,101 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { ManualClock } from '../../../src/domain/time.ts';
+import { listen } from '../../../src/http/listen.ts';
+import { createManagementApp } from '../../../src/http/management-app.ts';
+import { createLoad } from '../../../src/http/middleware/overload.ts';
+import { databasePath } from '../../../src/store/data-dir.ts';
+import { createStore, type Store } from '../../../src/store/store.ts';
+import { createTelemetry } from '../../../src/telemetry.ts';
+import { catalog, type MasterTokens, masked, pepper, START, seedTenants } from '../../admin/tenants.ts';
+
+export interface Answer {
+  readonly status: number;
+  /** Parsed, with what only this run has replaced. */
+  readonly body: unknown;
+  /** As it came. */
+  readonly text: string;
+  readonly headers: Headers;
+}
+
+export interface Sent {
+  /** Master key; null: no `Authorization`. Default: the owner's. */
+  readonly token?: string | null;
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+}
+
+export interface ManagementServer {
+  readonly tokens: MasterTokens;
+  readonly store: Store;
+  readonly clock: ManualClock;
+  readonly origin: string;
+  request(method: string, path: string, sent?: Sent): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+/** The management listener on a free port, over a database of its own with two organizations. */
+export async function startManagementServer(
+  readiness: () => string | undefined = () => undefined,
+): Promise<ManagementServer> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'portcullis-'));
+  const clock = new ManualClock(START);
+  const store = createStore({ path: databasePath(folder), clock, create: true });
+  const tokens = await store.write(seedTenants);
+  const app = createManagementApp({
+    store,
+    catalog,
+    clock,
+    peppers: [pepper],
+    trustedProxies: [],
+    telemetry: createTelemetry({ level: 'silent', accessLog: 'off' }),
+    load: createLoad({ maxInFlight: 100, maxBufferedBytes: 1_000_000 }),
+    readiness,
+    hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
+    bodyLimits: { maxBytes: 100_000, maxDepth: 64 },
+  });
+  const listener = await listen(app, { host: '127.0.0.1', port: 0, headersTimeoutMs: 10_000, bodyTimeoutMs: 10_000 });
+
+  return {
+    tokens,
+    store,
+    clock,
+    origin: listener.origin,
+    async request(method, target, { token = tokens.owner, body, headers = {} } = {}) {
+      const response = await fetch(`${listener.origin}${target}`, {
+        method,
+        headers: {
+          ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      const parsed: unknown = text === '' ? undefined : JSON.parse(text);
+      return {
+        status: response.status,
+        body: parsed === undefined ? undefined : masked(parsed),
+        text,
+        headers: response.headers,
+      };
+    },
+    async close() {
+      await listener.close(0);
+      store.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** Status and whole body, to be compared. */
+export async function outcome(answer: Answer | Promise<Answer>): Promise<Pick<Answer, 'status' | 'body'>> {
+  const { status, body } = await answer;
+  return { status, body };
+}
+
+/** What a refused request is answered with. */
+export const refused = (code: string, message: string, param: string | null = null) => ({
+  error: { message, type: 'invalid_request_error', param, code },
+});
