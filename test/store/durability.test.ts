@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { getKey } from '../../src/store/keys.ts';
 import { build } from '../../src/store/sql.ts';
 import { createStore } from '../../src/store/store.ts';
-import { updateOrganization } from '../../src/store/tenants.ts';
+import { getOrganization, updateOrganization } from '../../src/store/tenants.ts';
 import { startChild } from './child.ts';
 import { storeWithTenant } from './fixture.ts';
 
@@ -42,4 +42,14 @@ test("another process's write is seen by the very next read", async () => {
   expect(await store.findKeyByHash(tenant.secretHash)).toMatchObject({ disabledAt: 42 });
   await store.write((db, now) => updateOrganization(db, tenant.organizationId, { plan: 'free' }, now));
   expect(await store.findKeyByHash(tenant.secretHash)).toMatchObject({ plan: 'free', disabledAt: 42 });
+});
+
+test('closing commits what waits', async () => {
+  const { store, clock, path, tenant } = await storeWithTenant();
+  const waiting = store.write((db, now) => updateOrganization(db, tenant.organizationId, { name: 'Last' }, now));
+  store.close();
+  expect((await waiting).name).toBe('Last');
+  const next = createStore({ path, clock });
+  onTestFinished(() => next.close());
+  expect(await next.read((db) => getOrganization(db, tenant.organizationId).name)).toBe('Last');
 });

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { invalidRequest } from '../../src/domain/errors.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { build } from '../../src/store/sql.ts';
-import { insertOrganization, listOrganizations } from '../../src/store/tenants.ts';
+import { insertOrganization, insertProject, listOrganizations } from '../../src/store/tenants.ts';
 import { StoreUnavailable } from '../../src/store/unavailable.ts';
 import { GroupWriter } from '../../src/store/writer.ts';
 import { temporaryDirectory } from './fixture.ts';
@@ -82,6 +82,19 @@ describe('the writer', () => {
       'org_2',
     ]);
     expect(ids()).toEqual(['org_1', 'org_2']);
+  });
+
+  test('acknowledges nothing whose commit fails', async () => {
+    const { db, writer, insert, ids } = openWriter();
+    // A broken reference that SQLite is told to look for at the commit only.
+    const broken = () => {
+      db.connection.pragma('defer_foreign_keys = ON');
+      insertProject(db, { id: 'proj_1', organizationId: 'org_missing', name: 'Broken' }, 0);
+    };
+    const promises = [writer.enqueue(insert('org_1')), writer.enqueue(broken)];
+    expect(await outcomes(promises)).toEqual(['org_1', 'FOREIGN KEY constraint failed']);
+    expect(ids()).toEqual(['org_1']);
+    expect(db.get(build.selectFrom('projects').select('id'))).toBeUndefined();
   });
 
   test('refuses all that waits with StoreUnavailable while another process holds the lock, and recovers', async () => {
