@@ -15,7 +15,7 @@ export function checkShape<T>(validator: Validator<T>, body: unknown, explanatio
   if (validator(body)) return body;
   const fault = validator.errors?.[0];
   const pointer = pointerOf(fault);
-  const must = explanations.find(({ at }) => at.test(pointer))?.must ?? generalFault(fault);
+  const must = missing(fault) ?? explanations.find(({ at }) => at.test(pointer))?.must ?? generalFault(fault);
   const place = pointer === '' ? 'The request body' : `${pointer}${textAt(body, pointer)}`;
   throw invalidRequest(`${place} ${must}.`, pointer === '' ? null : pointer);
 }
@@ -28,11 +28,13 @@ function pointerOf(fault: ValidationError | undefined): string {
   return typeof name === 'string' ? `${parent}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}` : parent;
 }
 
+function missing(fault: ValidationError | undefined): string | undefined {
+  if (fault?.keyword === 'required') return 'is missing';
+  return fault?.keyword === 'dependentRequired' ? `is missing beside ${fault.params.property}` : undefined;
+}
+
 function generalFault(fault: ValidationError | undefined): string {
   switch (fault?.keyword) {
-    case 'required':
-    case 'dependentRequired':
-      return 'is missing';
     case 'additionalProperties':
       return 'is not a known field';
     case 'minProperties':

@@ -5,6 +5,7 @@ import type { KeyAnswer, KeyPatch } from '../generated/types.ts';
 import { type Duration, parsePeriod, parseTtl } from './durations.ts';
 import { showDeletedKey, showKey, showKeys, showNewKey } from './key-output.ts';
 import { everyKey, firstOwner, keyId, projectId } from './references.ts';
+import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
 interface CommonOptions {
@@ -85,6 +86,9 @@ export function keyCommands(program: Command, env: Environment): void {
       '\nExample:\n  $ portcullis keys create --description CI --period-limit 10 --period 1day --ttl 90days',
     )
     .action(async (options: CreateOptions) => {
+      if ((options.periodLimit === undefined) !== (options.period === undefined)) {
+        throw new UsageError('--period-limit and --period come together.');
+      }
       showNewKey(await inWorkspace(env, 'write', options.org, (workspace) => create(workspace, options)), options);
     });
 

@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type FirstRun, firstRun } from '../../src/admin/first-run.ts';
+import { systemClock } from '../../src/domain/time.ts';
+import { databasePath } from '../../src/store/data-dir.ts';
+import { loadSecrets, type ServerSecrets } from '../../src/store/secrets.ts';
+import { createStore, type Store } from '../../src/store/store.ts';
+
+const launcher = fileURLToPath(new URL('../../scripts/portcullis.js', import.meta.url));
+
+export interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface CommandLine {
+  readonly folder: string;
+  readonly first: FirstRun;
+  readonly secrets: ServerSecrets;
+  /** The database as a running server holds it: open. */
+  readonly store: Store;
+  /** Runs `portcullis …` as a process of its own, from a folder that is not the project's. */
+  run(...args: string[]): Promise<Outcome>;
+  runWith(env: Record<string, string>, ...args: string[]): Promise<Outcome>;
+  close(): void;
+}
+
+function start(folder: string, env: Record<string, string>, args: readonly string[]): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [launcher, ...args], { cwd: folder, env: { DATA_DIR: folder, ...env } });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+/** A data directory after its first start, and the command that works on it. */
+export async function createCommandLine(): Promise<CommandLine> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'portcullis-'));
+  const secrets = loadSecrets(folder, { create: true });
+  const store = createStore({ path: databasePath(folder), clock: systemClock, create: true });
+  const first = await store.write((db, now) => firstRun(db, secrets.peppers[0], now));
+  if (first === undefined) throw new Error('the database was not empty');
+  return {
+    folder,
+    first,
+    secrets,
+    store,
+    run: (...args) => start(folder, {}, args),
+    runWith: (env, ...args) => start(folder, env, args),
+    close() {
+      store.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** What a command prints that did its work and printed JSON. */
+export function jsonOf({ code, stdout, stderr }: Outcome): unknown {
+  if (code !== 0 || stderr !== '') throw new Error(`exit code ${code}: ${stderr}`);
+  const value: unknown = JSON.parse(stdout);
+  return value;
+}

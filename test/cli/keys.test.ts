@@ -1,0 +1,137 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hashSecret } from '../../src/domain/secret.ts';
+import type { KeyAnswer, KeyList } from '../../src/generated/types.ts';
+import { validateKeyAnswer, validateKeyList } from '../../src/generated/validators.js';
+import { insertProject } from '../../src/store/tenants.ts';
+import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
+
+let portcullis: CommandLine;
+
+beforeAll(async () => {
+  portcullis = await createCommandLine();
+});
+afterAll(() => portcullis.close());
+
+function answerOf(outcome: Outcome): KeyAnswer['key'] {
+  const answer = jsonOf(outcome);
+  if (!validateKeyAnswer(answer)) throw new Error(outcome.stdout);
+  return answer.key;
+}
+
+async function listed(): Promise<KeyList['keys']> {
+  const list = jsonOf(await portcullis.run('keys', 'list', '--json'));
+  if (!validateKeyList(list)) throw new Error('not a list of keys');
+  return list.keys;
+}
+
+const credentialOf = (token = '') => portcullis.store.findKeyByHash(hashSecret(token, portcullis.secrets.peppers[0]));
+
+describe('portcullis keys', () => {
+  it('takes a key through its life, by description, while a server holds the database', async () => {
+    const limits = ['--limit', '25', '--period-limit', '0.50', '--period', '2 weeks'];
+    const made = answerOf(
+      await portcullis.run('keys', 'create', '--description', 'CI', '--ttl', '7days', ...limits, '--json'),
+    );
+    expect(made).toMatchObject({
+      description: 'CI',
+      projectId: portcullis.first.projectId,
+      state: 'active',
+      usageLimit: '25',
+      periodUsageLimit: '0.5',
+      periodUsageDurationValue: 2,
+      periodUsageDurationUnit: 'week',
+    });
+    expect(Date.parse(made.expiresAt ?? '') - Date.parse(made.createdAt)).toBe(7 * 86_400_000);
+    expect(await credentialOf(made.token)).toMatchObject({ keyId: made.id, memberRole: 'owner' });
+
+    expect(answerOf(await portcullis.run('keys', 'disable', 'CI', '--json')).state).toBe('disabled');
+    expect((await credentialOf(made.token))?.disabledAt).not.toBeNull();
+    expect(answerOf(await portcullis.run('keys', 'enable', made.maskedToken, '--json')).state).toBe('active');
+
+    const update = ['--description', 'Builds', '--limit', 'none', '--period-limit', '0'];
+    expect(answerOf(await portcullis.run('keys', 'update', made.id, ...update, '--json'))).toMatchObject({
+      description: 'Builds',
+      usageLimit: null,
+      periodUsageLimit: '0',
+      state: 'limit_reached',
+    });
+
+    const rolled = answerOf(await portcullis.run('keys', 'roll', 'Builds', '--json'));
+    expect(await credentialOf(made.token)).toBeUndefined();
+    expect(await credentialOf(rolled.token)).toMatchObject({ keyId: made.id });
+
+    expect((await listed()).map(({ description }) => description)).toEqual(['Builds', 'First gateway key']);
+    expect(jsonOf(await portcullis.run('keys', 'delete', 'Builds', '--json'))).toEqual({ id: made.id, deleted: true });
+    expect((await listed()).map(({ description }) => description)).toEqual(['First gateway key']);
+  });
+
+  it('reads without JSON as an aligned table, uncoloured where it is not a terminal', async () => {
+    const [key] = await listed();
+    const { code, stdout } = await portcullis.run('keys', 'list');
+    const id = key?.id ?? '';
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout:
+        `${'ID'.padEnd(36)}  DESCRIPTION        STATE   TOKEN          SPENT  LIMIT  EXPIRES  LAST USED\n` +
+        `${id}  First gateway key  active  ${key?.maskedToken}  0      -      never    never\n`,
+    });
+  });
+
+  it('keeps what is written in a description from steering the terminal', async () => {
+    const { key } = { key: answerOf(await portcullis.run('keys', 'create', '--description', 'a\u001b[2Jb', '--json')) };
+    expect((await portcullis.run('keys', 'list')).stdout).toContain('a [2Jb');
+    await portcullis.run('keys', 'delete', key.id);
+  });
+
+  it('shows the token of a new key once, and nothing else beside its id', async () => {
+    const { code, stdout, stderr } = await portcullis.run('keys', 'create', '--description', 'Shown');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(
+      /^key_[0-9a-f]{32}\n\n {2}pcl_[0-9A-Za-z]{46}\n\nThis token is shown once, now\. Keep it\.\n$/,
+    );
+    expect((await portcullis.run('keys', 'delete', 'Shown')).stdout).toBe(`Deleted ${stdout.slice(0, 36)}.\n`);
+  });
+
+  it.each([
+    [['create', '--limit', 'much'], '/usageLimit ("much") must be null or an amount in USD'],
+    [
+      ['create', '--period-limit', '1', '--period', '13months'],
+      '/periodUsageDurationValue: A window of unit month must be 1 to 12 long.',
+    ],
+    [['create', '--ttl', '4000days'], 'A time to live must be at least 1 minute and at most 3650 days.'],
+    [['create', '--owner', 'nobody@example.com'], 'There is no such member.'],
+    [['create', '--project', 'None'], 'There is no project "None"; there are: proj_'],
+    [['disable', 'None'], 'There is no key with the id, masked token or description "None".'],
+    [['enable', `key_${'0'.repeat(32)}`], 'There is no such key.'],
+    [['update', 'First gateway key'], 'The request body must hold at least one field.'],
+    [['reactivate', 'First gateway key', '--ttl', '1day'], 'Only an expired key can be reactivated.'],
+    [['list', '--org', 'org_none'], 'There is no organization org_none; there are: org_'],
+  ])('refuses %j with one line and exit code 1', async (args, message) => {
+    const { code, stdout, stderr } = await portcullis.run('keys', ...args);
+    expect({ code, stdout, lines: stderr.match(/\n/g)?.length }).toEqual({ code: 1, stdout: '', lines: 1 });
+    expect(stderr).toContain(`portcullis: ${message}`);
+  });
+
+  it('waits for the transaction of another process to end', async () => {
+    const { connection } = await portcullis.store.read((db) => db);
+    connection.exec('BEGIN IMMEDIATE');
+    const disabling = portcullis.run('keys', 'disable', 'First gateway key', '--json');
+    await pause(1500);
+    connection.exec('COMMIT');
+    expect(answerOf(await disabling).state).toBe('disabled');
+  });
+
+  it('asks for the project where there are several', async () => {
+    const { organizationId } = portcullis.first;
+    const second = { id: `proj_${'f'.repeat(32)}`, organizationId, name: 'Second' };
+    await portcullis.store.write((db, now) => insertProject(db, second, now));
+    const { code, stderr } = await portcullis.run('keys', 'create');
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `portcullis: Name the project with --project: ${second.id} (Second), ${portcullis.first.projectId} (Default).\n`,
+    });
+    const made = answerOf(await portcullis.run('keys', 'create', '--project', 'Second', '--json'));
+    expect(made.projectId).toBe(second.id);
+  });
+});

@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RuleAnswer } from '../../src/generated/types.ts';
+import { validateRuleAnswer, validateRuleList } from '../../src/generated/validators.js';
+import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
+
+let portcullis: CommandLine;
+
+beforeAll(async () => {
+  portcullis = await createCommandLine();
+});
+afterAll(() => portcullis.close());
+
+function answerOf(outcome: Outcome): RuleAnswer {
+  const answer = jsonOf(outcome);
+  if (!validateRuleAnswer(answer)) throw new Error(outcome.stdout);
+  return answer;
+}
+
+async function listedTypes(...owner: string[]): Promise<string[]> {
+  const list = jsonOf(await portcullis.run('rules', 'list', ...owner, '--json'));
+  if (!validateRuleList(list)) throw new Error('not a list of rules');
+  return list.rules.map(({ ruleType }) => ruleType);
+}
+
+async function compiled(subjectId: string): Promise<unknown> {
+  const texts = await portcullis.store.subjectRules(portcullis.first.organizationId, [subjectId]);
+  return JSON.parse(texts.get(subjectId) ?? '');
+}
+
+const KEY = ['--key', 'First gateway key'];
+
+describe('portcullis rules', () => {
+  it('adds, changes and removes a rule of a key, and a running server judges by it at once', async () => {
+    const models = ['openai/*', 'gpt-unknown'];
+    const added = answerOf(await portcullis.run('rules', 'add', ...KEY, 'deny_models', ...models, '--json'));
+    expect(added).toMatchObject({
+      rule: { ruleType: 'deny_models', ruleValue: { models }, status: 'active', mode: 'enforce', description: null },
+      warnings: [
+        'No name of a model in the catalogue begins with "openai/".',
+        '"gpt-unknown" is not the name of a model in the catalogue.',
+      ],
+    });
+    const { id, apiKeyId } = added.rule;
+    expect(await compiled(apiKeyId ?? '')).toHaveProperty('enforce.deny_models.rules', [id]);
+
+    const update = ['--rule-type', 'allow_providers', 'sandbox', '--mode', 'report', '--description', 'Trial'];
+    expect(answerOf(await portcullis.run('rules', 'update', id, ...update, '--json'))).toEqual({
+      rule: {
+        ...added.rule,
+        updatedAt: expect.any(String),
+        ruleType: 'allow_providers',
+        ruleValue: { providers: ['sandbox'] },
+        mode: 'report',
+        description: 'Trial',
+      },
+      warnings: [],
+    });
+    expect(jsonOf(await portcullis.run('rules', 'remove', id, '--json'))).toEqual({ id, deleted: true });
+    expect(await compiled(apiKeyId ?? '')).toEqual({ enforce: {} });
+  });
+
+  it('lists the rules of one owner, or of all', async () => {
+    await portcullis.run(
+      'rules',
+      'add',
+      '--organization',
+      'allow_pricing',
+      '--type',
+      'paid',
+      '--max-input-price',
+      '2.50',
+    );
+    await portcullis.run('rules', 'add', '--member', 'owner@localhost', 'deny_ip_cidrs', '192.0.2.1/32');
+    await portcullis.run('rules', 'add', ...KEY, 'allow_models', '*', '--status', 'inactive');
+    expect(await listedTypes()).toEqual(['allow_pricing', 'deny_ip_cidrs', 'allow_models']);
+    expect(await listedTypes('--organization')).toEqual(['allow_pricing']);
+    expect(await listedTypes('--member', 'owner@localhost')).toEqual(['deny_ip_cidrs']);
+    expect(await listedTypes(...KEY)).toEqual(['allow_models']);
+    const { stdout } = await portcullis.run('rules', 'list', '--organization');
+    expect(stdout.replace(/rule_[0-9a-f]{32}/, 'rule_1').split(/ {2,}|\n/)).toEqual([
+      ...['ID', 'OWNER', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION'],
+      ...['rule_1', 'organization', 'allow_pricing', 'pricingType paid, maxInputPrice 2.50', 'enforce', 'active', '-'],
+      '',
+    ]);
+  });
+
+  it('says on stderr what may not be as it was meant', async () => {
+    const { code, stderr } = await portcullis.run('rules', 'add', '--organization', 'deny_providers', 'acme');
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr:
+        'portcullis: warning: "acme" is not a provider in the catalogue; a custom provider is written "custom:acme".\n',
+    });
+  });
+
+  it.each([
+    [['--organization', 'deny_models', 'ok', 'a*b'], '/ruleValue/models/1 ("a*b") must be a model id'],
+    [['--organization', 'allow_ip_cidrs', '10.0.0.1'], '/ruleValue/ipCidrs/0 is not a CIDR range: "10.0.0.1" has no'],
+    [['--organization', 'deny_pricing', '--max-output-price', '-1'], '/ruleValue/maxOutputPrice: An amount must be'],
+    [['--member', 'nobody@example.com', 'deny_models', '*'], 'There is no such member.'],
+    [['--key', 'None', 'deny_models', '*'], 'There is no key with the id, masked token or description "None".'],
+  ])('refuses to add %j, naming what is wrong, with exit code 1', async (args, message) => {
+    const { code, stdout, stderr } = await portcullis.run('rules', 'add', ...args);
+    expect({ code, stdout, lines: stderr.match(/\n/g)?.length }).toEqual({ code: 1, stdout: '', lines: 1 });
+    expect(stderr).toContain(`portcullis: ${message}`);
+  });
+
+  it('refuses to remove a rule that is not there', async () => {
+    const { code, stderr } = await portcullis.run('rules', 'remove', 'rule_none');
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'portcullis: There is no such rule.\n' });
+  });
+});
