@@ -2,6 +2,7 @@ import type { PolicyRule } from '../domain/iam-rule.ts';
 import type { PolicyInput } from '../generated/types.ts';
 import { compileSubjectRules, dataDocument } from './data-document.ts';
 import type { Pdp } from './pdp.ts';
+import { PolicyFailure } from './policy-failure.ts';
 
 /** A rule that denies the call below, and one of the same type that lets it pass. */
 type Case = readonly [denying: PolicyRule, passing: PolicyRule];
@@ -66,7 +67,17 @@ export function selfTestFault(pdp: Pdp): string | null {
     if (!outcomeIs(pdp, denying, 'denied')) return `${describe(denying)} does not deny.`;
     if (!outcomeIs(pdp, passing, 'permitted')) return `${describe(passing)} does not permit.`;
   }
-  return null;
+  return judgesUnknownSubject(pdp) ? 'A subject whose rules are missing is judged.' : null;
+}
+
+function judgesUnknownSubject(pdp: Pdp): boolean {
+  try {
+    pdp.decide(CALL, dataDocument([]));
+    return true;
+  } catch (failure) {
+    if (failure instanceof PolicyFailure) return false;
+    throw failure;
+  }
 }
 
 /** Both entrypoints must say so, and a denial must name the rule. */

@@ -32,6 +32,8 @@ providers(rule, entry) := {"rules": [rule], "exact": {entry: [rule]}}
 
 models(rule, entry) := {"rules": [rule], "exact": {entry: [rule]}, "prefixes": {}}
 
+everywhere(rules) := {"rules": rules, "ranges": {"0.0.0.0/0": rules}}
+
 nothing_decided := {"permitted": [], "violations": []}
 
 test_without_rules_everything_is_permitted if {
@@ -128,6 +130,48 @@ test_report_allow_rule_would_allow_and_never_changes_the_answer[kind] if {
 	}
 }
 
+# Beside the enforced model x, the report rules allow the model y (report_1) and require the provider p (report_2): x at q
+# would be lost and y at p gained. report_2 would deny the one and allow the other, and counts as would_allow alone.
+test_a_rule_that_would_allow_does_not_also_count_as_would_deny if {
+	lost := {"id": "q/x", "names": ["x"], "provider_names": ["q"], "free": false}
+	gained := {"id": "p/y", "names": ["y"], "provider_names": ["p"], "free": false}
+	reporting := {
+		"enforce": {"allow_models": models("enforce_1", "x"), "allow_ip_cidrs": everywhere(["enforce_2"])},
+		"shadow": {
+			"allow_models": {
+				"rules": ["enforce_1", "report_1", "report_4"],
+				"exact": {"x": ["enforce_1", "report_4"], "y": ["enforce_1", "report_1"]},
+				"prefixes": {},
+			},
+			"allow_providers": providers("report_2", "p"),
+			"allow_ip_cidrs": everywhere(["enforce_2", "report_3"]),
+		},
+		"report_rules": {"report_1": true, "report_2": true, "report_3": true, "report_4": true},
+	}
+	decision := authz.decision with input as object.union(call, {"candidates": [lost, gained]})
+		with data.subjects as {"mem_1": no_rules, "key_1": reporting}
+	decision.permitted == ["q/x"]
+	decision.shadow == {
+		"permitted": ["p/y"],
+		"would_deny": set(),
+		"would_allow": {"report_1", "report_2", "report_3"},
+	}
+}
+
+test_a_matching_report_rule_that_gains_nothing_would_not_allow if {
+	reporting := {
+		"enforce": {},
+		"shadow": {"allow_ip_cidrs": {"rules": ["rule_1"], "ranges": {"192.0.2.0/24": ["rule_1"]}}},
+		"report_rules": {"rule_1": true},
+	}
+	decision := authz.decision with input as call with data.subjects as {"mem_1": no_rules, "key_1": reporting}
+	decision.shadow == {
+		"permitted": ["azure/gpt-x", "openai/gpt-x"],
+		"would_deny": set(),
+		"would_allow": set(),
+	}
+}
+
 malformed := {
 	"unknown action": object.union(call, {"action": "embed"}),
 	"no action": object.remove(call, ["action"]),
@@ -139,6 +183,7 @@ malformed := {
 	"no candidates": object.union(call, {"candidates": []}),
 	"candidates missing": object.remove(call, ["candidates"]),
 	"one id twice": object.union(call, {"candidates": [cheap, object.union(dear, {"id": "openai/gpt-x"})]}),
+	"an id that is no text": object.union(call, {"candidates": [cheap, object.union(dear, {"id": 7})]}),
 	"no names": object.union(call, {"candidates": [cheap, object.union(dear, {"names": []})]}),
 	"no provider names": object.union(call, {"candidates": [cheap, object.remove(dear, ["provider_names"])]}),
 	"free is no boolean": object.union(call, {"candidates": [cheap, object.union(dear, {"free": "yes"})]}),
