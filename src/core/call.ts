@@ -99,10 +99,11 @@ export async function openCall(store: Store, facts: CallFacts, permitted: Permit
   return { id: call.id, permitted: reachable, opened };
 }
 
-function costDetailsJson(cost: Cost): string {
-  const { unknownPrice, ...amounts } = cost;
-  const parts = Object.entries(amounts).filter(([, amount]) => amount > 0n);
-  return JSON.stringify(Object.fromEntries(parts.map(([name, amount]) => [name, formatUsd(amount)])));
+/** The parts that are not nothing, as decimal strings in USD. */
+function costDetailsJson({ unknownPrice: _, ...amounts }: Cost): string {
+  const parts: Record<string, string> = {};
+  for (const [name, amount] of Object.entries(amounts)) if (amount > 0n) parts[name] = formatUsd(amount);
+  return JSON.stringify(parts);
 }
 
 function settlement({ target, attempts, usage, cost, statusCode, errorCode }: Outcome): Settlement {

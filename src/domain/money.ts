@@ -6,6 +6,8 @@ export const PICO_PER_USD = 1_000_000_000_000n;
 /** The largest amount accepted or kept: 9,000,000 USD, which still fits a signed 64-bit integer. */
 export const MAX_AMOUNT = 9_000_000n * PICO_PER_USD;
 
+const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);
+
 const PLAIN_DECIMAL = /^(0|[1-9][0-9]*)(?:\.([0-9]+))?$/;
 
 /** Units of 10^-places in a plain decimal text; whoever wrote anything else gets a 400 that names `param`. */
@@ -48,7 +50,9 @@ export const parseUsdPerMillion = (price: string | number, param: string | null 
 export const formatUsdPerMillion = (picoPerToken: bigint): string => formatUsd(picoPerToken * 1_000_000n);
 
 /** The JSON number nearest to an amount, in USD: only for response fields that the specification types as number. */
-export const usdNumber = (pico: bigint): number => Number(formatUsd(pico));
+export const usdNumber = (pico: bigint): number =>
+  // Both operands are exact below 2^53, so the quotient is the nearest number; above it the text is read instead.
+  pico <= MAX_SAFE && pico >= -MAX_SAFE ? Number(pico) / 1e12 : Number(formatUsd(pico));
 
 /** The amount, or the largest one if it is larger: an absurd report of usage must not overflow what is stored. */
 export function capAmount(pico: bigint): bigint {

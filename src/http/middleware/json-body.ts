@@ -13,6 +13,8 @@ export interface BodyLimits {
 const tooLarge = (maxBytes: number): ApiError =>
   new ApiError(413, 'request_too_large', `The request body is larger than ${maxBytes} bytes.`);
 
+const cutOff = (): ApiError => invalidRequest('The request body did not arrive whole.');
+
 function assertJson(req: IncomingMessage): void {
   const encoding = req.headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
@@ -42,8 +44,10 @@ function readBody(req: IncomingMessage, state: RequestState, load: Load, maxByte
       chunks.push(chunk);
     });
     req.on('end', () => resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size)));
-    req.on('error', () => reject(invalidRequest('The request body did not arrive whole.')));
-    req.on('close', () => reject(invalidRequest('The request body did not arrive whole.')));
+    req.on('error', () => reject(cutOff()));
+    req.on('close', () => {
+      if (!req.complete) reject(cutOff());
+    });
   });
 }
 

@@ -3,6 +3,7 @@ import { validateChatRequest } from '../../generated/validators.js';
 import type { Telemetry } from '../../telemetry.ts';
 import { callContext, principalOf } from '../call-context.ts';
 import { writeEventStream } from '../event-stream.ts';
+import { sendJson } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 import { validate } from '../validate.ts';
 
@@ -18,8 +19,7 @@ export function chatCompletionsRoute({ completeChat, telemetry, keepAliveMs }: C
     const request = validate(validateChatRequest, ctx.state.body);
     const outcome = await completeChat(principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'completion') {
-      ctx.type = 'application/json';
-      ctx.body = JSON.stringify(outcome.completion);
+      sendJson(ctx, outcome.completion);
       return;
     }
     await writeEventStream(ctx.res, outcome.chunks, {
