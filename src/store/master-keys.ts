@@ -115,3 +115,14 @@ export function findMasterKeyByHash(db: Database, secretHash: string): MasterKey
   if (row === undefined) return undefined;
   return { masterKeyId: row.id, organizationId: row.organization_id, memberId: row.member_id, role: row.role };
 }
+
+/** Notes that the master key was used. */
+export function touchMasterKey(db: Database, organizationId: string, id: string, now: number): void {
+  db.run(
+    build
+      .updateTable('master_keys')
+      .set({ last_used_at: now })
+      .where('organization_id', '=', organizationId)
+      .where('id', '=', id),
+  );
+}

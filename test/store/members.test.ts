@@ -7,6 +7,7 @@ import {
   getMasterKey,
   insertMasterKey,
   listMasterKeys,
+  touchMasterKey,
 } from '../../src/store/master-keys.ts';
 import { getMember, insertMember, listMembers, removeMember, updateMember } from '../../src/store/members.ts';
 import { build } from '../../src/store/sql.ts';
@@ -102,6 +103,14 @@ describe('master keys', () => {
     expect(await find()).toEqual({ ...credential, role: 'developer' });
     await store.write((db, now) => removeMember(db, organizationId, memberId, now));
     expect(await find()).toBeUndefined();
+  });
+
+  test('show when they were last used', async () => {
+    const { store, clock, tenant } = await storeWithTenant();
+    clock.advance(1000);
+    await store.write((db, now) => touchMasterKey(db, tenant.organizationId, tenant.masterKeyId, now));
+    const key = await store.read((db) => getMasterKey(db, tenant.organizationId, tenant.masterKeyId));
+    expect([key.lastUsedAt, key.updatedAt]).toEqual([START + 1000, START]);
   });
 
   test('that are deleted do not act, are not listed and are 404', async () => {
