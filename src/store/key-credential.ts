@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Database } from './database.ts';
-import { KEY_STATE_COLUMNS, toApiKey } from './keys.ts';
+import { KEY_STATE_COLUMNS, toApiKey } from './key-columns.ts';
 import { bind, build, prepare } from './sql.ts';
 import type { Role } from './tables.ts';
 

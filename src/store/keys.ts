@@ -2,9 +2,10 @@ import type { Insertable, Selectable, Updateable } from 'kysely';
 import type { ApiKey, KeyKind } from '../domain/api-key.ts';
 import { notFound } from '../domain/errors.ts';
 import type { Database } from './database.ts';
+import { toApiKey } from './key-columns.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
-import { insertSubject } from './rules.ts';
 import { build } from './sql.ts';
+import { insertSubject } from './subject-rules.ts';
 import type { KeysTable } from './tables.ts';
 
 /** A stored gateway, playground or platform key. Times in epoch ms, amounts in pico-dollars. */
@@ -47,53 +48,6 @@ export interface NewKey extends StoredSecret {
 
 /** What may change on a key: the columns of its transitions, its label, its secret. */
 export type KeyChanges = Partial<Omit<ApiKey, 'kind' | 'usage'>> & Partial<StoredSecret> & { description?: string };
-
-/** The columns of which a key's state is derived, by their names in the domain. */
-type KeyStateRow = Pick<
-  Selectable<KeysTable>,
-  | 'kind'
-  | 'status'
-  | 'disabled_at'
-  | 'deleted_at'
-  | 'expires_at'
-  | 'usage_limit_pico'
-  | 'usage_pico'
-  | 'period_limit_pico'
-  | 'period_value'
-  | 'period_unit'
-  | 'period_usage_pico'
-  | 'period_started_at'
->;
-
-export const KEY_STATE_COLUMNS = [
-  'keys.kind',
-  'keys.status',
-  'keys.disabled_at',
-  'keys.deleted_at',
-  'keys.expires_at',
-  'keys.usage_limit_pico',
-  'keys.usage_pico',
-  'keys.period_limit_pico',
-  'keys.period_value',
-  'keys.period_unit',
-  'keys.period_usage_pico',
-  'keys.period_started_at',
-] as const;
-
-export const toApiKey = (row: KeyStateRow): ApiKey => ({
-  kind: row.kind,
-  status: row.status,
-  disabledAt: row.disabled_at,
-  deletedAt: row.deleted_at,
-  expiresAt: row.expires_at,
-  usageLimit: row.usage_limit_pico,
-  usage: row.usage_pico,
-  periodUsageLimit: row.period_limit_pico,
-  periodUsageDurationValue: row.period_value,
-  periodUsageDurationUnit: row.period_unit,
-  currentPeriodUsage: row.period_usage_pico,
-  currentPeriodStartedAt: row.period_started_at,
-});
 
 const toRecord = (row: Selectable<KeysTable>): KeyRecord => ({
   ...toApiKey(row),

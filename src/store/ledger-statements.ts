@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { MAX_AMOUNT } from '../domain/money.ts';
 import type { Database } from './database.ts';
-import { KEY_STATE_COLUMNS } from './keys.ts';
+import { KEY_STATE_COLUMNS } from './key-columns.ts';
 import { bind, build, prepare } from './sql.ts';
 import type { Flag, KeysTable } from './tables.ts';
 

@@ -3,7 +3,7 @@ import type { ApiError } from '../domain/errors.ts';
 import { capAmount } from '../domain/money.ts';
 import type { Database } from './database.ts';
 import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
-import { toApiKey } from './keys.ts';
+import { toApiKey } from './key-columns.ts';
 import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
 import type { SqlValue } from './sql.ts';
 

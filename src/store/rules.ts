@@ -1,11 +1,8 @@
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { notFound } from '../domain/errors.ts';
 import type { Database } from './database.ts';
-import { bind, build, prepare } from './sql.ts';
+import { build } from './sql.ts';
 import type { RulesTable, Scope } from './tables.ts';
-
-/** Text of a subject that has no rules: it lets everything through. */
-export const NO_RULES = '{"enforce":{}}';
 
 /** A rule as it is stored. `ruleValue` is what was written, `canonicalValue` what is compiled. */
 export interface RuleRecord {
@@ -44,15 +41,6 @@ const toRecord = (row: Selectable<RulesTable>): RuleRecord => ({
   createdAt: row.created_at,
   updatedAt: row.updated_at,
 });
-
-/** Makes a key, member or organization known as a subject, with no rules. */
-export function insertSubject(db: Database, organizationId: string, subjectId: string, scope: Scope): void {
-  db.run(
-    build
-      .insertInto('subject_rules')
-      .values({ subject_id: subjectId, organization_id: organizationId, scope, compiled_json: NO_RULES }),
-  );
-}
 
 /** All rules of a subject, oldest first. At most 200 (decisions.md, section 9), so there are no pages. */
 export function listRules(db: Database, organizationId: string, subjectId: string): RuleRecord[] {
@@ -198,45 +186,4 @@ export function deleteRule(
     if (deleted !== 1) throw notFound('There is no such rule.');
     recompile(db, organizationId, subjectId, compile);
   });
-}
-
-/** Reads the compiled texts of the subjects of a request; prepared once for the hot path. */
-export function prepareSubjectRules(
-  db: Database,
-): (organizationId: string, subjectIds: readonly string[]) => Map<string, string> {
-  const statement = prepare(
-    db.connection,
-    build
-      .selectFrom('subject_rules')
-      .select('compiled_json')
-      .where('subject_id', '=', bind<string>('subjectId'))
-      .where('organization_id', '=', bind<string>('organizationId'))
-      .compile(),
-  );
-  return (organizationId, subjectIds) => {
-    const texts = new Map<string, string>();
-    for (const subjectId of subjectIds) {
-      const row = statement.get({ organizationId, subjectId });
-      if (row === undefined) throw new Error(`The organization has no subject ${subjectId}.`);
-      texts.set(subjectId, row.compiled_json);
-    }
-    return texts;
-  };
-}
-
-/** Reads the organization's rule revision, which grows with every write of a rule; prepared once for the hot path. */
-export function prepareRuleRevision(db: Database): (organizationId: string) => number {
-  const statement = prepare(
-    db.connection,
-    build
-      .selectFrom('organizations')
-      .select('rule_revision')
-      .where('id', '=', bind<string>('organizationId'))
-      .compile(),
-  );
-  return (organizationId) => {
-    const row = statement.get({ organizationId });
-    if (row === undefined) throw new Error(`There is no organization ${organizationId}.`);
-    return row.rule_revision;
-  };
 }
