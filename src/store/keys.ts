@@ -2,10 +2,10 @@ import type { Insertable, Selectable, Updateable } from 'kysely';
 import type { ApiKey, KeyKind } from '../domain/api-key.ts';
 import { notFound } from '../domain/errors.ts';
 import type { Database } from './database.ts';
+import { insertSubject } from './insert-subject.ts';
 import { toApiKey } from './key-columns.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
 import { build } from './sql.ts';
-import { insertSubject } from './subject-rules.ts';
 import type { KeysTable } from './tables.ts';
 
 /** A stored gateway, playground or platform key. Times in epoch ms, amounts in pico-dollars. */

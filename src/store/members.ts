@@ -1,9 +1,9 @@
 import type { Selectable, Updateable } from 'kysely';
 import { notFound } from '../domain/errors.ts';
 import type { Database } from './database.ts';
+import { insertSubject } from './insert-subject.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
 import { build } from './sql.ts';
-import { insertSubject } from './subject-rules.ts';
 import type { MembersTable, Role } from './tables.ts';
 
 export interface MemberRecord {
