@@ -33,71 +33,82 @@ const BASE_PAGES = 40;
 const HEAP_PER_TEXT = 12;
 /** Memory never shrinks, so the pool is bounded by pages too: 512 MB. */
 const MAX_PAGES = 8_192;
+const ENTERED = 'The policy engine was entered while it evaluates.';
 /** `JSON.stringify` escapes a lone surrogate so; the evaluator cannot read it. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
 /**
- * Evaluates one compiled policy by a pool of its instances, found by the digest of the data loaded into each; the least
- * recently used one is loaded anew. An instance that threw anything is never used again, because it may answer from
- * overwritten data. @throws PolicyFailure when the module is not a policy of ours.
+ * Evaluates one compiled policy by a pool of its instances, found by the digest of the data loaded into each. An instance
+ * that threw anything is never used again, because it may answer from overwritten data.
+ * @throws PolicyFailure when the module is not a policy of ours.
  */
-export function createWasmEngine(wasm: Uint8Array, options: EngineOptions = {}): WasmEngine {
-  const module = compile(wasm);
-  const pool = new Map<string, LoadedPolicy>();
-  const maxInstances = options.maxInstances ?? 64;
-  let closed = false;
-  let evaluating = false;
+export function createWasmEngine(wasm: Uint8Array, { maxInstances = 64 }: EngineOptions = {}): WasmEngine {
+  const pool = createPool(compile(wasm), maxInstances);
+  let refusal: string | null = null;
+  return {
+    evaluate(entrypoint, input, data) {
+      if (refusal !== null) throw new PolicyFailure(refusal);
+      refusal = ENTERED;
+      try {
+        const text = JSON.stringify(input);
+        if (LONE_SURROGATE.test(text)) throw new TypeError('The input holds a lone surrogate.');
+        const instance = pool.take(data);
+        const value = onlyResult(instance.evaluate(utf8(text), entrypoint));
+        pool.giveBack(data, instance);
+        return value;
+      } catch (cause) {
+        throw new PolicyFailure('The policy could not be evaluated.', cause);
+      } finally {
+        if (refusal === ENTERED) refusal = null;
+      }
+    },
+    close() {
+      refusal = 'The policy engine is closed.';
+      pool.clear();
+    },
+  };
+}
 
-  /** Removes the least recently used instance until there is room for one more. */
+interface Pool {
+  /** An instance with this data, no longer in the pool: one that is not given back is never used again. */
+  take(data: DataDocument): LoadedPolicy;
+  giveBack(data: DataDocument, instance: LoadedPolicy): void;
+  clear(): void;
+}
+
+/** Where the document is not loaded yet, the least recently used instance is loaded anew, if its memory suits the document. */
+function createPool(module: WebAssembly.Module, maxInstances: number): Pool {
+  const instances = new Map<string, LoadedPolicy>();
+
+  /** Removes the least recently used instances until there is room for one more; gives the last one removed. */
   function makeRoom(pages: number): LoadedPolicy | undefined {
     let total = pages;
-    for (const instance of pool.values()) total += pagesOf(instance);
+    for (const instance of instances.values()) total += pagesOf(instance);
     let evicted: LoadedPolicy | undefined;
-    for (const [digest, instance] of pool) {
-      if (pool.size < maxInstances && total <= MAX_PAGES) break;
-      pool.delete(digest);
+    for (const [digest, instance] of instances) {
+      if (instances.size < maxInstances && total <= MAX_PAGES) break;
+      instances.delete(digest);
       total -= pagesOf(instance);
       evicted = instance;
     }
     return evicted;
   }
 
-  function loaded(data: DataDocument): LoadedPolicy {
-    const found = pool.get(data.digest);
-    if (found !== undefined) {
-      pool.delete(data.digest);
-      return found;
-    }
-    const bytes = utf8(data.text);
-    const pages = BASE_PAGES + Math.ceil((HEAP_PER_TEXT * bytes.byteLength) / PAGE_BYTES);
-    const evicted = makeRoom(pages);
-    const fits = evicted !== undefined && pagesOf(evicted) >= pages && pagesOf(evicted) <= 4 * pages;
-    const instance = fits ? evicted : instantiate(module, pages);
-    instance.setData(bytes);
-    return instance;
-  }
-
   return {
-    evaluate(entrypoint, input, data) {
-      if (closed || evaluating) throw new PolicyFailure(closed ? 'The policy engine is closed.' : 'Re-entered.');
-      evaluating = true;
-      try {
-        const text = JSON.stringify(input);
-        if (LONE_SURROGATE.test(text)) throw new TypeError('The input holds a lone surrogate.');
-        const instance = loaded(data);
-        const value = onlyResult(instance.evaluate(utf8(text), entrypoint));
-        pool.set(data.digest, instance);
-        return value;
-      } catch (cause) {
-        throw new PolicyFailure('The policy could not be evaluated.', cause);
-      } finally {
-        evaluating = false;
-      }
+    take({ digest, text }) {
+      const found = instances.get(digest);
+      instances.delete(digest);
+      if (found !== undefined) return found;
+      const bytes = utf8(text);
+      const pages = BASE_PAGES + Math.ceil((HEAP_PER_TEXT * bytes.byteLength) / PAGE_BYTES);
+      const evicted = makeRoom(pages);
+      const suits = evicted !== undefined && pagesOf(evicted) >= pages && pagesOf(evicted) <= 4 * pages;
+      const instance = suits ? evicted : instantiate(module, pages);
+      instance.setData(bytes);
+      return instance;
     },
-    close() {
-      closed = true;
-      pool.clear();
-    },
+    giveBack: ({ digest }, instance) => instances.set(digest, instance),
+    clear: () => instances.clear(),
   };
 }
 
