@@ -10,7 +10,6 @@ import {
   type RuleRecord,
   updateRule,
 } from '../../src/store/rules.ts';
-import { getOrganization } from '../../src/store/tenants.ts';
 import { addTenant, newKey, START, storeWithTenant } from './fixture.ts';
 
 /** Stands in for the compiler of admin/: enough to see which rules it was given. */
@@ -36,7 +35,7 @@ async function setUp() {
   const insert = (subjectId: string, rule = newRule()) =>
     store.write((db, now) => insertRule(db, organizationId, subjectId, rule, compile, now));
   const text = async (subjectId: string) => (await store.subjectRules(organizationId, [subjectId])).get(subjectId);
-  const revision = () => store.read((db) => getOrganization(db, organizationId).ruleRevision);
+  const revision = () => store.ruleRevision(organizationId);
   return { store, clock, tenant, organizationId, keyId, memberId, insert, text, revision };
 }
 
