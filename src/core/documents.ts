@@ -1,4 +1,6 @@
+import { ApiError } from '../domain/errors.ts';
 import { type DataDocument, dataDocument } from '../policy/data-document.ts';
+import { PolicyFailure } from '../policy/policy-failure.ts';
 import type { Store } from '../store/store.ts';
 import type { Principal } from './principal.ts';
 
@@ -7,6 +9,11 @@ export type Documents = (principal: Principal) => Promise<DataDocument>;
 
 /** Most documents that are remembered; one for each busy key. */
 const MAX_REMEMBERED = 4096;
+
+/** A scope whose rules cannot be had denies, as every failure of the policy does (decisions.md, section 4, "scopes"). */
+function rulesUnavailable(cause: unknown): never {
+  throw cause instanceof ApiError ? cause : new PolicyFailure('The rules of a subject cannot be had.', cause);
+}
 
 /**
  * Reads rules, and remembers the document while no rule of the organization changes. A document read after a change but
@@ -17,7 +24,8 @@ export function createDocuments(store: Store): Documents {
   return async ({ organizationId, keyId, memberId, subjects, ruleRevision }) => {
     const known = remembered.get(keyId);
     if (known !== undefined && known.ruleRevision === ruleRevision && known.memberId === memberId) return known.document;
-    const texts = await store.subjectRules(organizationId, subjects.map(({ id }) => id));
+    const ids = subjects.map(({ id }) => id);
+    const texts = await store.subjectRules(organizationId, ids).catch(rulesUnavailable);
     const document = dataDocument([...texts].map(([id, rules]) => ({ id, rules })));
     remembered.delete(keyId);
     const [oldest] = remembered.keys();

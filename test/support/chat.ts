@@ -72,7 +72,8 @@ export function eventsOf(text: string): EventStream {
     if (event.startsWith(': ')) comments.push(event);
     else if (event === 'data: [DONE]') done = true;
     else {
-      const parsed: unknown = JSON.parse(event.replace(/^data: /, ''));
+      if (!event.startsWith('data: ')) throw new Error(`no event: ${event}`);
+      const parsed: unknown = JSON.parse(event.slice('data: '.length));
       if (validateErrorEnvelope(parsed)) error = parsed.error;
       else if (validateChatChunk(parsed)) chunks.push(parsed);
       else throw new Error(`no chunk: ${event} ${JSON.stringify(validateChatChunk.errors)}`);

@@ -69,6 +69,14 @@ export const events =
     response.end();
   };
 
+/** Sends events, and when they have left, hangs up. */
+export const cutAfter =
+  (...list: object[]): Reply =>
+  (response) => {
+    writeEvents(response, ...list);
+    response.write('', () => response.destroy());
+  };
+
 export const hangUp: Reply = (response) => {
   response.destroy();
 };

@@ -1,0 +1,209 @@
+// POST /v1/chat/completions: a key that may not be used, each with the reason of decisions.md, section 3.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { deleteKey } from '../../../src/admin/keys.ts';
+import { generateSecret } from '../../../src/domain/secret.ts';
+import { ManualClock } from '../../../src/domain/time.ts';
+import { bearer, chat, completionOf, errorOf, hello, JSON_TYPE, post } from '../../support/chat.ts';
+import { addKey, disable, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { callRow, callRows, keySums } from '../../support/rows.ts';
+import { startUpstream, type TestUpstream, upstreamEnv } from '../../support/upstream.ts';
+
+const clock = new ManualClock('2026-11-21T12:00:00Z');
+const MINUTE = 60_000;
+let upstream: TestUpstream;
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  const env = { ...upstreamEnv('acme', upstream.origin, 'priced,unpriced', 'priced=2/8') };
+  gateway = await startGateway(env, { clock });
+});
+
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+const unauthorized = (code: string, message: string) => ({
+  error: { message, type: 'invalid_request_error', param: null, code },
+});
+
+const NO_KEY = unauthorized('invalid_api_key', 'No API key was given: send `Authorization: Bearer <key>`.');
+const INVALID = unauthorized('invalid_api_key', 'The API key is not valid.');
+
+describe('a request without a usable key', () => {
+  it.each([
+    ['no header', []],
+    ['another scheme', [['authorization', 'Basic abc']]],
+    ['no token', [['authorization', 'Bearer ']]],
+    ['two tokens', [['authorization', 'Bearer a b']]],
+    ['x-api-key alone', [['x-api-key', 'pcl_x']]],
+  ] as const)('is asked for one: %s', async (_, headers) => {
+    const answer = await post(gateway, hello(), [JSON_TYPE, ...headers]);
+
+    expect([answer.status, answer.json]).toEqual([401, NO_KEY]);
+  });
+
+  it('is told the same whether the key is mistyped, unknown, of another kind, or deleted', async () => {
+    const deleted = addKey(gateway);
+    deleteKey(gateway.db, { kind: 'cli', organizationId: gateway.firstRun.organizationId }, deleted.id, clock.now());
+    const right = gateway.firstRun.gatewayKey;
+    const mistyped = `${right.slice(0, -1)}${right.endsWith('a') ? 'b' : 'a'}`;
+    const tokens = ['x', mistyped, generateSecret('gateway'), gateway.firstRun.masterKey, deleted.token, `${right}a`];
+
+    const answers = await Promise.all(tokens.map((token) => chat(gateway, hello(), { token })));
+
+    expect(answers.map(({ status, json }) => [status, json])).toEqual(tokens.map(() => [401, INVALID]));
+    expect(callRows(gateway)).toEqual([]);
+  });
+
+  it('carries our request id, and nothing about a decision', async () => {
+    const { headers } = await post(gateway, hello(), [JSON_TYPE, ['x-request-id', 'mine']]);
+
+    expect([headers['x-request-id'], headers['x-client-request-id'], headers['x-decision-id']]).toEqual([
+      expect.stringMatching(/^req_[0-9a-f]{32}$/),
+      'mine',
+      undefined,
+    ]);
+  });
+});
+
+describe('a key', () => {
+  it('is refused at once when it is disabled', async () => {
+    const key = addKey(gateway);
+    expect((await chat(gateway, hello(), key)).status).toBe(200);
+
+    disable(gateway, key.id);
+
+    const answer = await chat(gateway, hello(), key);
+    expect([answer.status, answer.json]).toEqual([401, unauthorized('api_key_disabled', 'This API key is disabled.')]);
+  });
+
+  it('is refused from the instant at which it expires', async () => {
+    const key = addKey(gateway, {}, clock.now() + MINUTE, clock.now());
+    clock.advance(MINUTE - 1);
+    expect((await chat(gateway, hello(), key)).status).toBe(200);
+
+    clock.advance(1);
+
+    const answer = await chat(gateway, hello(), key);
+    expect([answer.status, answer.json]).toEqual([401, unauthorized('api_key_expired', 'This API key has expired.')]);
+  });
+
+  it('is refused when its owner has left', async () => {
+    const other = gateway.db.connection.prepare(
+      "INSERT INTO members (id, organization_id, email, role, created_at, updated_at) VALUES ('mem_x', ?, 'x@localhost', 'developer', 0, 0)",
+    );
+    other.run(gateway.firstRun.organizationId);
+    gateway.db.connection
+      .prepare(
+        "INSERT INTO subject_rules (subject_id, organization_id, scope, compiled_json) VALUES ('mem_x', ?, 'member', '{\"enforce\":{}}')",
+      )
+      .run(gateway.firstRun.organizationId);
+    const key = addKey(gateway, { createdBy: 'mem_x' });
+    expect((await chat(gateway, hello(), key)).status).toBe(200);
+
+    gateway.db.connection.prepare("UPDATE members SET removed_at = 1 WHERE id = 'mem_x'").run();
+
+    const answer = await chat(gateway, hello(), key);
+    expect([answer.status, answer.json]).toEqual([
+      401,
+      unauthorized('api_key_disabled', 'The owner of this API key has left the organization.'),
+    ]);
+  });
+});
+
+describe('a key with an all-time limit', () => {
+  it('is refused once its settled spend has reached it, and not before', async () => {
+    // Each call costs 18 millionths of a dollar: the third finds the limit reached.
+    const key = addKey(gateway, { usageLimit: '0.000036' });
+
+    const answers = [];
+    for (let i = 0; i < 3; i += 1) answers.push(await chat(gateway, hello(), key));
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 401]);
+    expect(answers[2]?.json).toEqual(
+      unauthorized('usage_limit_reached', 'This API key has reached its all-time usage limit of 0.000036 USD.'),
+    );
+    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 36_000_000n, reserved_pico: 0n });
+  });
+
+  it('of nothing is refused at once', async () => {
+    const answer = await chat(gateway, hello(), addKey(gateway, { usageLimit: '0' }));
+
+    expect([answer.status, answer.json]).toEqual([
+      401,
+      unauthorized('usage_limit_reached', 'This API key has reached its all-time usage limit of 0 USD.'),
+    ]);
+  });
+
+  it('passes again when the limit is raised', async () => {
+    const key = addKey(gateway, { usageLimit: '0' });
+    gateway.db.connection.prepare('UPDATE keys SET usage_limit_pico = 1000000000000 WHERE id = ?').run(key.id);
+
+    expect((await chat(gateway, hello(), key)).status).toBe(200);
+  });
+});
+
+describe('a key with a recurring limit', () => {
+  const recurring = {
+    periodUsageLimit: '0.00001',
+    periodUsageDurationValue: 1,
+    periodUsageDurationUnit: 'hour',
+  } as const;
+
+  it('is refused until its window ends, at which instant it passes', async () => {
+    clock.set('2026-11-22T08:30:00Z');
+    const key = addKey(gateway, recurring);
+    expect((await chat(gateway, hello(), key)).status).toBe(200);
+
+    clock.set('2026-11-22T09:29:59.999Z');
+    const refused = await chat(gateway, hello(), key);
+    clock.set('2026-11-22T09:30:00Z');
+    const passed = await chat(gateway, hello(), key);
+
+    expect([refused.status, refused.json]).toEqual([
+      401,
+      unauthorized(
+        'usage_limit_reached',
+        'This API key has reached its recurring usage limit of 0.00001 USD. It resets at 2026-11-22T09:30:00.000Z.',
+      ),
+    ]);
+    expect(passed.status).toBe(200);
+    expect(keySums(gateway, key.id)).toEqual({
+      usage_pico: 36_000_000n,
+      reserved_pico: 0n,
+      period_usage_pico: 18_000_000n,
+      period_reserved_pico: 0n,
+      period_started_at: Date.parse('2026-11-22T09:30:00Z'),
+    });
+    expect(callRow(gateway, passed).period_started_at).toBe(Date.parse('2026-11-22T09:30:00Z'));
+  });
+});
+
+describe('a key with any limit', () => {
+  it('may not call what has no known price: the limit could not be kept', async () => {
+    const key = addKey(gateway, { usageLimit: '5' });
+
+    const answer = await chat(gateway, hello({ model: 'unpriced' }), key);
+
+    expect([answer.status, answer.json]).toEqual([
+      401,
+      unauthorized(
+        'usage_limit_reached',
+        'This API key has a usage limit, and no price is known for any permitted provider of the model: the limit could not be kept.',
+      ),
+    ]);
+    expect(upstream.received).toEqual([]);
+    expect(completionOf(await chat(gateway, hello({ model: 'priced' }), key)).usage.cost).toBe(0.00006);
+    expect((await chat(gateway, hello({ model: 'unpriced' }))).status).toBe(200);
+  });
+});
+
+describe('the answer to a refused key', () => {
+  it('does not say anything about the rest of the request', async () => {
+    const answer = await post(gateway, '{not json', [bearer('x'), ['content-type', 'text/plain']]);
+
+    expect([answer.status, errorOf(answer).code]).toEqual([401, 'invalid_api_key']);
+  });
+});

@@ -1,0 +1,209 @@
+// POST /v1/chat/completions: what happens when the first provider fails (decisions.md, section 5, "failover").
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { chat, completionOf, errorOf, eventsOf, hello, streamedText } from '../../support/chat.ts';
+import { addRule, removeRule, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { callRow } from '../../support/rows.ts';
+import {
+  chunk,
+  completion,
+  cutAfter,
+  events,
+  failure,
+  hangUp,
+  json,
+  type Reply,
+  startUpstream,
+  type TestUpstream,
+  USAGE_CHUNK,
+  upstreamEnv,
+} from '../../support/upstream.ts';
+
+let first: TestUpstream;
+let second: TestUpstream;
+let others: TestUpstream;
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  [first, second, others] = [await startUpstream(), await startUpstream(), await startUpstream()];
+  gateway = await startGateway({
+    // Named against the order of their prices, so that only the price can explain who comes first.
+    ...upstreamEnv('zeta', first.origin, 'shared', 'shared=1/1'),
+    ...upstreamEnv('yota', second.origin, 'shared', 'shared=2/2'),
+    ...upstreamEnv('beta', others.origin, 'shared', 'shared=3/3'),
+    ...upstreamEnv('alpha', others.origin, 'shared', 'shared=3/3'),
+  });
+});
+
+beforeEach(() => {
+  first.begin(failure(500, 'Broken.'));
+  second.begin(json(completion('From the second')));
+  others.begin(json(completion('From the others')));
+});
+
+afterAll(async () => {
+  await gateway.close();
+  await Promise.all([first, second, others].map((upstream) => upstream.close()));
+});
+
+const shared = (more: Readonly<Record<string, unknown>> = {}) => hello({ model: 'shared', ...more });
+const stream = events(chunk({ content: 'Hi' }), chunk({}, 'stop'), USAGE_CHUNK);
+
+describe('before the first byte', () => {
+  const retried: readonly [string, Reply, object][] = [
+    ['a status 500', failure(500, 'x'), { error_type: 'upstream_error', status_code: 500 }],
+    ['a status 503', failure(503, 'x'), { error_type: 'upstream_error', status_code: 503 }],
+    ['a status 408', failure(408, 'x'), { error_type: 'timeout', status_code: 408 }],
+    ['a status 409', failure(409, 'x'), { error_type: 'upstream_error', status_code: 409 }],
+    ['a status 429', failure(429, 'x'), { error_type: 'rate_limited', status_code: 429 }],
+    ['a status 401', failure(401, 'x'), { error_type: 'credential', status_code: 401 }],
+    ['a status 402', failure(402, 'x'), { error_type: 'credential', status_code: 402 }],
+    ['a status 403', failure(403, 'x'), { error_type: 'credential', status_code: 403 }],
+    ['a lost connection', hangUp, { error_type: 'connection' }],
+    ['a malformed answer', json('{'), { error_type: 'bad_response', status_code: 200 }],
+    ['an empty answer', json({ choices: [] }), { error_type: 'bad_response', status_code: 200 }],
+  ];
+
+  it.each(retried)('%s is followed by the next provider, and stands in metadata.routing', async (_, reply, attempt) => {
+    first.begin(reply);
+
+    const answer = await chat(gateway, shared());
+
+    const { metadata, choices, usage } = completionOf(answer);
+    expect(choices[0]?.message.content).toBe('From the second');
+    const row = callRow(gateway, answer);
+    const attempts = [
+      {
+        provider: 'zeta',
+        model: 'shared',
+        region: 'global',
+        ...attempt,
+        succeeded: false,
+        apiKeyHash: expect.stringMatching(/^[0-9a-f]{16}$/),
+        credentialSource: 'service',
+        logId: row.id,
+      },
+      {
+        provider: 'yota',
+        model: 'shared',
+        region: 'global',
+        status_code: 200,
+        error_type: 'none',
+        succeeded: true,
+        apiKeyHash: expect.stringMatching(/^[0-9a-f]{16}$/),
+        credentialSource: 'service',
+        logId: row.id,
+      },
+    ];
+    expect(metadata.routing).toEqual(attempts);
+    expect(metadata.used_provider).toBe('yota');
+    expect(usage.cost).toBe(0.00003);
+    expect([row.provider_id, row.cost_pico, JSON.parse(row.attempts_json ?? '')]).toEqual([
+      'yota',
+      30_000_000n,
+      attempts,
+    ]);
+  });
+
+  it('of a stream it goes on silently', async () => {
+    first.begin(events());
+    second.begin(stream);
+
+    const { chunks, done } = eventsOf((await chat(gateway, shared({ stream: true }))).text);
+
+    expect([streamedText(chunks), done]).toEqual(['Hi', true]);
+    expect(chunks.at(-1)?.metadata?.routing).toMatchObject([
+      { provider: 'zeta', error_type: 'bad_response' },
+      { provider: 'yota', error_type: 'none' },
+    ]);
+  });
+
+  it('equal prices are tried in the order of their ids, and no more than three', async () => {
+    second.begin(failure(500, 'x'));
+    others.begin(failure(502, 'The last one.'));
+
+    const answer = await chat(gateway, shared());
+
+    expect([answer.status, errorOf(answer).message]).toEqual([502, 'The provider failed: The last one.']);
+    expect(answer.headers['x-should-retry']).toBe('false');
+    expect(JSON.parse(callRow(gateway, answer).attempts_json ?? '')).toMatchObject([
+      { provider: 'zeta' },
+      { provider: 'yota' },
+      { provider: 'alpha' },
+    ]);
+  });
+});
+
+describe('no other provider is tried', () => {
+  const expectOne = (): void =>
+    expect([first, second, others].map(({ received }) => received.length)).toEqual([1, 0, 0]);
+
+  it("when the fault is the caller's own", async () => {
+    first.begin(failure(400, 'No.'));
+
+    expect((await chat(gateway, shared())).status).toBe(400);
+    expectOne();
+  });
+
+  it('when the request pins one', async () => {
+    const answer = await chat(gateway, shared({ model: 'zeta/shared' }));
+
+    expect([answer.status, errorOf(answer).message]).toEqual([502, 'The provider failed: Broken.']);
+    expectOne();
+  });
+
+  it('when the caller says x-no-fallback', async () => {
+    const answer = await chat(gateway, shared(), { headers: [['x-no-fallback', 'true']] });
+
+    expect(answer.status).toBe(502);
+    expectOne();
+  });
+
+  it('after the first byte: the failure is told in band', async () => {
+    first.begin(cutAfter(chunk({ content: 'Hal' })));
+
+    const { chunks, done, error } = eventsOf((await chat(gateway, shared({ stream: true }))).text);
+
+    expect([streamedText(chunks), done, error?.code]).toEqual(['Hal', false, 'upstream_error']);
+    expectOne();
+  });
+});
+
+describe('only what the policy permitted', () => {
+  let rules: string[] = [];
+
+  afterEach(() => {
+    for (const id of rules) removeRule(gateway, 'key', id);
+    rules = [];
+  });
+
+  const deny = (...providers: string[]): void => {
+    rules.push(addRule(gateway, 'key', { ruleType: 'deny_providers', ruleValue: { providers } }).id);
+  };
+
+  it('is ever called, on every attempt', async () => {
+    deny('yota', 'alpha');
+
+    const { metadata } = completionOf(await chat(gateway, shared()));
+
+    expect(metadata.routing.map(({ provider }) => provider)).toEqual(['zeta', 'beta']);
+    expect(second.received).toEqual([]);
+  });
+
+  it('is called on a later attempt by the rules as they are then', async () => {
+    first.begin((response, received) => {
+      deny('yota');
+      return failure(500, 'x')(response, received);
+    });
+
+    const answer = await chat(gateway, shared());
+
+    expect([answer.status, errorOf(answer).code, errorOf(answer).message]).toEqual([
+      403,
+      'permission_denied',
+      `Access denied: provider blocked: yota is denied by rule ${rules[0]}.`,
+    ]);
+    expect(second.received).toEqual([]);
+    const row = callRow(gateway, answer);
+    expect([row.state, row.status_code, row.error_code]).toEqual(['settled', 403, 'permission_denied']);
+  });
+});
