@@ -48,10 +48,11 @@ export function listRules(db: Database, actor: Actor, owner: RuleOwner, page: Pa
   return { rules: items.map(view), nextCursor };
 }
 
-/** One rule of the owner; 404 when he has none of that id. */
-export function getRule(db: Database, actor: Actor, owner: RuleOwner, id: string): RuleAnswer {
+/** One rule of the owner, with its warnings as they stand now; 404 when he has none of that id. */
+export function getRule(db: Database, actor: Actor, owner: RuleOwner, id: string, world: RuleWorld): RuleAnswer {
   const subject = getRuleSubject(db, actor, owner);
-  return { rule: view(store.getRule(db, actor.organizationId, subject.id, id)), warnings: [] };
+  const record = store.getRule(db, actor.organizationId, subject.id, id);
+  return { rule: view(record), warnings: ruleWarnings(storedRule(record), world) };
 }
 
 /**

@@ -155,15 +155,16 @@ function changeCommands(rules: Command, env: Environment): void {
       ) => {
         const changed = await inWorkspace(env, 'write', options.org, (workspace) => {
           const { db, actor } = workspace;
+          const world = worldOf(workspace);
           const owner = findRuleOwner(db, actor, id);
-          const ruleType = options.ruleType ?? getRule(db, actor, owner, id).rule.ruleType;
+          const ruleType = options.ruleType ?? getRule(db, actor, owner, id, world).rule.ruleType;
           const value = ruleValue(ruleType, entries, options);
           const body = {
             ...(options.ruleType === undefined ? {} : { ruleType }),
             ...(value === undefined ? {} : { ruleValue: value }),
             ...otherFields(options),
           };
-          return changeRule(db, actor, owner, id, body, worldOf(workspace));
+          return changeRule(db, actor, owner, id, body, world);
         });
         showRule(changed, options);
       },

@@ -93,6 +93,14 @@ describe('portcullis keys', () => {
     expect((await portcullis.run('keys', 'delete', 'Shown')).stdout).toBe(`Deleted ${stdout.slice(0, 36)}.\n`);
   });
 
+  it('hashes the token under the pepper of the environment, if there is one, as the server does', async () => {
+    const PEPPER = 'ab'.repeat(32);
+    const made = answerOf(await portcullis.runWith({ PEPPER }, 'keys', 'create', '--json'));
+    const hash = hashSecret(made.token ?? '', { id: 'given', key: Buffer.from(PEPPER, 'hex') });
+    expect(await portcullis.store.findKeyByHash(hash)).toMatchObject({ keyId: made.id });
+    await portcullis.run('keys', 'delete', made.id);
+  });
+
   it.each([
     [['create', '--limit', 'much'], '/usageLimit ("much") must be null or an amount in USD'],
     [

@@ -18,6 +18,7 @@ export function ruleRoutes(master: MasterRouter): void {
 function rulesOf(master: MasterRouter, path: string, ownerOf: (ctx: AppContext) => RuleOwner): void {
   const { router, deps, authenticated, jsonBody } = master;
   const { store, catalog, trustedProxies } = deps;
+  const world = { catalog, trustedProxies };
 
   router.get(path, authenticated, async (ctx) => {
     const page = pageRequest(ctx);
@@ -25,17 +26,18 @@ function rulesOf(master: MasterRouter, path: string, ownerOf: (ctx: AppContext) 
   });
   router.post(path, authenticated, jsonBody, async (ctx) => {
     const made = await store.write((db, now) =>
-      createRule(db, actorOf(ctx), ownerOf(ctx), ctx.state.body, { now, catalog, trustedProxies }),
+      createRule(db, actorOf(ctx), ownerOf(ctx), ctx.state.body, { now, ...world }),
     );
     answer(ctx, made, 201);
   });
   router.get(`${path}/:ruleId`, authenticated, async (ctx) => {
-    answer(ctx, await store.read((db) => getRule(db, actorOf(ctx), ownerOf(ctx), pathParameter(ctx, 'ruleId'))));
+    const id = pathParameter(ctx, 'ruleId');
+    answer(ctx, await store.read((db) => getRule(db, actorOf(ctx), ownerOf(ctx), id, world)));
   });
   router.patch(`${path}/:ruleId`, authenticated, jsonBody, async (ctx) => {
     const id = pathParameter(ctx, 'ruleId');
     const changed = await store.write((db, now) =>
-      changeRule(db, actorOf(ctx), ownerOf(ctx), id, ctx.state.body, { now, catalog, trustedProxies }),
+      changeRule(db, actorOf(ctx), ownerOf(ctx), id, ctx.state.body, { now, ...world }),
     );
     answer(ctx, changed);
   });

@@ -61,6 +61,8 @@ describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
       warnings: ['"gpt-unknown" is not the name of a model in the catalogue.'],
     });
 
+    expect((await server.request('GET', `${path}/${id}`)).text).toBe(changed.text);
+
     const deleted = await server.request('DELETE', `${path}/${id}`);
     expect(await outcome(deleted)).toEqual({ status: 200, body: { id: 'rule_new', deleted: true } });
     expect((await server.request('GET', path)).body).toEqual({ rules: [], nextCursor: null });

@@ -37,6 +37,14 @@ describe('POST /v1/master/keys is refused for', () => {
     });
   });
 
+  it.each([['__proto__'], ['constructor']])('the field %s', async (name) => {
+    const answer = await server.request('POST', '/v1/master/keys', { body: `{"projectId":"x","${name}":{}}` });
+    expect(await outcome(answer)).toEqual({
+      status: 400,
+      body: refused('invalid_request', `/${name} is not a known field.`, `/${name}`),
+    });
+  });
+
   it('what is not JSON', async () => {
     const answer = await server.request('POST', '/v1/master/keys', { body: '{"projectId":' });
     expect(await outcome(answer)).toEqual({
