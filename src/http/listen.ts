@@ -40,6 +40,8 @@ export async function listen<State>(app: Koa<State>, options: ListenOptions): Pr
       headersTimeout: options.headersTimeoutMs,
       requestTimeout: options.headersTimeoutMs + options.bodyTimeoutMs,
       connectionsCheckingInterval: 1000,
+      // The host check refuses a request without `Host` too, in the envelope.
+      requireHostHeader: false,
     },
     app.callback(),
   );

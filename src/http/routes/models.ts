@@ -54,11 +54,15 @@ export function modelsRoute({ authenticate, listModels }: ModelsRouteDeps): AppM
     };
     const includeRestricted = flag(ctx.query, 'include_restricted');
     ctx.type = 'application/json';
+    const token = bearerToken(ctx.req);
     const keyed = ctx.req.headers.authorization !== undefined;
-    if (keyed) ctx.state.principal = await authenticate(bearerToken(ctx.req));
+    if (keyed) ctx.state.principal = await authenticate(token);
     ctx.set('cache-control', keyed ? 'private, no-store' : 'public, no-cache');
     if (ctx.state.principal !== undefined && !includeRestricted) {
-      const { list, policyRevision } = await listModels({ principal: ctx.state.principal, clientIp: ctx.state.clientIp }, options);
+      const { list, policyRevision } = await listModels(
+        { principal: ctx.state.principal, clientIp: ctx.state.clientIp },
+        options,
+      );
       if (policyRevision !== undefined) ctx.set('x-policy-revision', policyRevision);
       ctx.body = JSON.stringify(list);
       return;

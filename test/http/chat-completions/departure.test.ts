@@ -1,0 +1,173 @@
+// POST /v1/chat/completions: a client that goes away, or that reads slowly.
+import { once } from 'node:events';
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventsOf, hello, streamedText } from '../../support/chat.ts';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { callRow, callRows, keySums, settled } from '../../support/rows.ts';
+import {
+  chunk,
+  startUpstream,
+  type TestUpstream,
+  USAGE,
+  USAGE_CHUNK,
+  upstreamEnv,
+  writeEvents,
+} from '../../support/upstream.ts';
+
+let upstream: TestUpstream;
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway(upstreamEnv('acme', upstream.origin, 'large', 'large=2/8'));
+});
+
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+/** Begins a call and gives the open answer; a call that is not streamed has none before its end. */
+function open(body: object) {
+  const outgoing = request(`${gateway.origin}/v1/chat/completions`, {
+    method: 'POST',
+    agent: false,
+    headers: { authorization: `Bearer ${gateway.firstRun.gatewayKey}`, 'content-type': 'application/json' },
+  });
+  outgoing.on('error', () => {});
+  outgoing.end(JSON.stringify(body));
+  const answer = new Promise<IncomingMessage>((resolve) => outgoing.on('response', resolve));
+  return { outgoing, answer };
+}
+
+const requestId = (answer: IncomingMessage): string => String(answer.headers['x-request-id']);
+
+/** An upstream that begins as told, never ends by itself, and says when its caller has left. */
+function endless(begin: (response: ServerResponse) => void): { arrived: Promise<void>; left: Promise<void> } {
+  const arrived = Promise.withResolvers<void>();
+  const left = Promise.withResolvers<void>();
+  upstream.begin((response) => {
+    response.on('close', () => left.resolve());
+    begin(response);
+    arrived.resolve();
+  });
+  return { arrived: arrived.promise, left: left.promise };
+}
+
+describe('a client that leaves', () => {
+  it('before a whole answer cancels the call upstream, which is settled at no cost', async () => {
+    const { arrived, left } = endless(() => {});
+    const { outgoing } = open(hello({ model: 'large' }));
+    await arrived;
+    const id = callRows(gateway).at(-1)?.request_id ?? '';
+    expect(callRows(gateway).at(-1)?.state).toBe('open');
+
+    outgoing.destroy();
+
+    await left;
+    const row = await settled(gateway, id);
+    expect([row.state, row.status_code, row.error_code, row.cost_pico]).toEqual([
+      'settled',
+      499,
+      'client_closed_request',
+      0n,
+    ]);
+  });
+
+  it('within a stream cancels the call upstream and is billed an estimate of what was produced', async () => {
+    const before = keySums(gateway, gateway.keyId).usage_pico;
+    const { left } = endless((response) => writeEvents(response, chunk({ content: '12345678' })));
+    const { outgoing, answer } = open(hello({ model: 'large', stream: true }));
+    const response = await answer;
+    await once(response, 'data');
+
+    outgoing.destroy();
+
+    await left;
+    const row = await settled(gateway, requestId(response));
+    const promptTokens = Math.ceil(JSON.stringify(hello().messages).length / 4);
+    const cost = BigInt(promptTokens) * 2_000_000n + 2n * 8_000_000n;
+    expect(row).toMatchObject({
+      state: 'settled',
+      status_code: 499,
+      error_code: 'client_closed_request',
+      prompt_tokens: promptTokens,
+      completion_tokens: 2,
+      usage_estimated: 1,
+      cost_pico: cost,
+      provider_id: 'acme',
+    });
+    expect(keySums(gateway, gateway.keyId).usage_pico).toBe(before + cost);
+  });
+
+  it('within a stream is billed what the provider itself had reported, if it had', async () => {
+    const { left } = endless((response) => writeEvents(response, chunk({ content: 'Hi' }, null, { usage: USAGE })));
+    const { outgoing, answer } = open(hello({ model: 'large', stream: true }));
+    const response = await answer;
+    await once(response, 'data');
+
+    outgoing.destroy();
+
+    await left;
+    expect(await settled(gateway, requestId(response))).toMatchObject({ usage_estimated: 0, cost_pico: 60_000_000n });
+  });
+
+  it('before the first byte of a stream cancels the call upstream', async () => {
+    const { arrived, left } = endless(() => {});
+    const { outgoing } = open(hello({ model: 'large', stream: true }));
+    await arrived;
+    const id = callRows(gateway).at(-1)?.request_id ?? '';
+
+    outgoing.destroy();
+
+    await left;
+    expect(await settled(gateway, id)).toMatchObject({ status_code: 499, cost_pico: 0n });
+  });
+
+  it('is never followed by another attempt', async () => {
+    const { arrived, left } = endless(() => {});
+    const { outgoing } = open(hello({ model: 'large' }));
+    await arrived;
+
+    outgoing.destroy();
+
+    await left;
+    await settled(gateway, callRows(gateway).at(-1)?.request_id ?? '');
+    expect(upstream.received).toHaveLength(1);
+  });
+});
+
+describe('a client that reads slowly', () => {
+  it('holds the upstream back instead of filling the memory, and gets the whole stream in the end', async () => {
+    const piece = 'x'.repeat(64 * 1024);
+    const pieces = 800;
+    let written = 0;
+    upstream.begin(async (response) => {
+      for (let i = 0; i < pieces; i += 1) {
+        writeEvents(response, chunk({ content: piece }));
+        written += 1;
+        if (response.writableNeedDrain) await once(response, 'drain');
+      }
+      writeEvents(response, chunk({}, 'stop'), USAGE_CHUNK, '[DONE]');
+      response.end();
+    });
+    const { answer } = open(hello({ model: 'large', stream: true }));
+    const response = await answer;
+
+    // Whatever fits into the buffers between upstream and client is written; then nothing moves until the client reads.
+    let seen = -1;
+    while (seen !== written) {
+      seen = written;
+      await sleep(300);
+    }
+    expect(written).toBeLessThan(pieces);
+
+    const parts: Buffer[] = [];
+    for await (const part of response) parts.push(part);
+    const { chunks, done } = eventsOf(Buffer.concat(parts).toString('utf8'));
+    expect([streamedText(chunks).length, done]).toEqual([pieces * piece.length, true]);
+    expect(callRow(gateway, response).state).toBe('settled');
+  });
+});
