@@ -20,7 +20,12 @@ interface Produced {
   bytes: number;
 }
 
-async function openStream(deps: ChatExchangeDeps, target: Target, request: ChatRequest, signal: AbortSignal): Promise<OpenedStream> {
+async function openStream(
+  deps: ChatExchangeDeps,
+  target: Target,
+  request: ChatRequest,
+  signal: AbortSignal,
+): Promise<OpenedStream> {
   const response = await exchangeChat(deps, target, request, 'streamed', signal);
   const rest = target.provider.adapter.parseStream(response)[Symbol.asyncIterator]();
   const first = await rest.next();
@@ -150,11 +155,11 @@ async function settleBroken(
 ): Promise<unknown> {
   const { call, facts } = answer;
   const { target, attempts } = routed;
+  const failure = brokenStream(error);
   if (facts.context.signal.aborted) {
     await settleDeparture(deps, answer, request, routed, produced);
-    return error;
+    return failure;
   }
-  const failure = brokenStream(error);
   const [statusCode, errorCode] = failureCode(failure, facts.context);
   const { usage } = produced;
   const cost = usage === undefined ? undefined : costOf(usage, target.mapping.prices);

@@ -51,8 +51,10 @@ export async function writeEventStream(
     res.end('data: [DONE]\n\n');
   } catch (error) {
     if (!res.headersSent) throw error;
-    onFailure(error);
-    res.end(`data: ${JSON.stringify(toApiError(error).envelope())}\n\n`);
+    const failure = toApiError(error);
+    // That the client left is no failure, unless what it left behind could not be recorded.
+    if (!signal.aborted || failure.status === 500 || failure.status === 503) onFailure(error);
+    res.end(`data: ${JSON.stringify(failure.envelope())}\n\n`);
   } finally {
     clearInterval(quiet);
   }

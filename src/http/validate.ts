@@ -8,7 +8,10 @@ export function validate<T>(validator: Validator<T>, value: unknown): T {
   const at = fault?.instancePath ?? '';
   const named = faultyProperty(fault?.params);
   const pointer = named === undefined ? at : `${at}/${named.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-  throw invalidRequest(`${pointer === '' ? 'The request body' : pointer} ${fault?.message ?? 'is not valid'}.`, pointer);
+  throw invalidRequest(
+    `${pointer === '' ? 'The request body' : pointer} ${fault?.message ?? 'is not valid'}.`,
+    pointer,
+  );
 }
 
 /** The property that is missing or unknown: the fault is there, not in the object around it. */

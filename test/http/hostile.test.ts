@@ -409,7 +409,7 @@ describe('what is hardly HTTP', () => {
     ['an asterisk', () => `OPTIONS * HTTP/1.1\r\nHost: ${host()}\r\nConnection: close\r\n\r\n`, /^HTTP\/1\.1 404 /],
     [
       'an upgrade',
-      () => `GET /health HTTP/1.1\r\nHost: ${host()}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+      () => `GET /health HTTP/1.1\r\nHost: ${host()}\r\nConnection: close, Upgrade\r\nUpgrade: websocket\r\n\r\n`,
       /^HTTP\/1\.1 200 /,
     ],
   ];

@@ -17,7 +17,8 @@ export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
   return async (ctx, next) => {
     try {
       await next();
-      if (ctx.status === 404 && ctx.body == null && ctx.respond !== false) throw notFound(`There is nothing at ${ctx.path}.`);
+      if (ctx.status === 404 && ctx.body == null && ctx.respond !== false)
+        throw notFound(`There is nothing at ${ctx.path}.`);
     } catch (thrown) {
       const error = toApiError(thrown);
       if (error.status === 500 || error.status === 503) telemetry.failure(ctx.state.requestId, error);

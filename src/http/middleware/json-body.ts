@@ -18,7 +18,11 @@ const cutOff = (): ApiError => invalidRequest('The request body did not arrive w
 function assertJson(req: IncomingMessage): void {
   const encoding = req.headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw new ApiError(415, 'unsupported_media_type', 'The request body must not be encoded (content-encoding: identity).');
+    throw new ApiError(
+      415,
+      'unsupported_media_type',
+      'The request body must not be encoded (content-encoding: identity).',
+    );
   }
   if (!/^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '')) {
     throw new ApiError(415, 'unsupported_media_type', 'The request body must be application/json.');
@@ -43,7 +47,9 @@ function readBody(req: IncomingMessage, state: RequestState, load: Load, maxByte
       state.bufferedBytes += chunk.length;
       chunks.push(chunk);
     });
-    req.on('end', () => resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size)));
+    req.on('end', () =>
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size)),
+    );
     req.on('error', () => reject(cutOff()));
     req.on('close', () => {
       if (!req.complete) reject(cutOff());
@@ -51,8 +57,11 @@ function readBody(req: IncomingMessage, state: RequestState, load: Load, maxByte
   });
 }
 
-function parseJson(bytes: Buffer): unknown {
+function parseJson(bytes: Buffer, maxDepth: number): unknown {
   if (!isUtf8(bytes)) throw new ApiError(400, 'invalid_json', 'The request body is not UTF-8.');
+  if (depthExceeds(bytes, maxDepth)) {
+    throw invalidRequest(`The request body is nested deeper than ${maxDepth} levels.`);
+  }
   try {
     const parsed: unknown = JSON.parse(bytes.toString('utf8'));
     return parsed;
@@ -66,11 +75,8 @@ export function jsonBody(load: Load, limits: BodyLimits): AppMiddleware {
   return async (ctx, next) => {
     assertJson(ctx.req);
     if (Number(ctx.req.headers['content-length'] ?? 0) > limits.maxBytes) throw tooLarge(limits.maxBytes);
-    const body = parseJson(await readBody(ctx.req, ctx.state, load, limits.maxBytes));
-    if (depthExceeds(body, limits.maxDepth)) {
-      throw invalidRequest(`The request body is nested deeper than ${limits.maxDepth} levels.`);
-    }
-    ctx.state.body = body;
+    const bytes = await readBody(ctx.req, ctx.state, load, limits.maxBytes);
+    ctx.state.body = parseJson(bytes, limits.maxDepth);
     return next();
   };
 }
