@@ -4,4 +4,8 @@ import path from 'node:path';
 import { findNode, root } from './runtime.js';
 import { become } from './spawn.js';
 
-become(findNode(), ['--disable-warning=ExperimentalWarning', path.join(root, 'src', 'cli.ts'), ...process.argv.slice(2)]);
+become(findNode(), [
+  '--disable-warning=ExperimentalWarning',
+  path.join(root, 'src', 'cli.ts'),
+  ...process.argv.slice(2),
+]);

@@ -9,5 +9,7 @@ export function become(executable, args, options = {}) {
     process.stderr.write(`portcullis: cannot start ${executable}: ${error.message}\n`);
     process.exit(1);
   });
-  child.on('exit', (code, signal) => process.exit(code ?? 128 + ({ SIGHUP: 1, SIGINT: 2, SIGTERM: 15, SIGKILL: 9 }[signal] ?? 0)));
+  child.on('exit', (code, signal) =>
+    process.exit(code ?? 128 + ({ SIGHUP: 1, SIGINT: 2, SIGTERM: 15, SIGKILL: 9 }[signal] ?? 0)),
+  );
 }

@@ -1,4 +1,5 @@
 import { type FirstRun, firstRun } from './admin/first-run.ts';
+import { givenSecrets } from './admin/given-secrets.ts';
 import { createCatalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import { createAuthenticate } from './core/authenticate.ts';
@@ -18,7 +19,7 @@ import { createProviders } from './providers/providers.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { createDataDir, databasePath } from './store/data-dir.ts';
 import { lockDataDir } from './store/lock.ts';
-import { type GivenSecrets, loadSecrets } from './store/secrets.ts';
+import { loadSecrets } from './store/secrets.ts';
 import { createStore } from './store/store.ts';
 import { createTelemetry } from './telemetry.ts';
 
@@ -47,14 +48,6 @@ class Closers {
   async close(): Promise<void> {
     for (const close of this.#closers.splice(0).reverse()) await close();
   }
-}
-
-/** The secrets that the environment gives, as the store takes them. */
-function givenSecrets({ secrets: { pepper, encryptionKey } }: Config): GivenSecrets {
-  return {
-    ...(pepper === undefined ? {} : { peppers: [pepper.toString('base64url')] }),
-    ...(encryptionKey === undefined ? {} : { encryptionKey: encryptionKey.toString('base64url') }),
-  };
 }
 
 /** The composition root: everything is made here, once, and handed to those who need it. What was begun is undone on failure. */
@@ -94,7 +87,11 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     maxResponseBytes: limits.responseBytes,
   });
   closers.add(() => transport.close());
-  const providers = createProviders({ sandboxOrigin: sandbox?.origin, upstreams: config.upstreams, pepper: peppers[0] });
+  const providers = createProviders({
+    sandboxOrigin: sandbox?.origin,
+    upstreams: config.upstreams,
+    pepper: peppers[0],
+  });
   const catalog = createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock });
 
   const documents = createDocuments(store);

@@ -44,7 +44,9 @@ function stopRequested(): Promise<NodeJS.Signals> {
 export async function serve(env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const stop = stopRequested();
   const container = await createContainer(readConfig(env));
-  process.stdout.write(`Portcullis serves.\n  gateway     ${container.gateway.origin}\n  management  ${container.management.origin}\n`);
+  process.stdout.write(
+    `Portcullis serves.\n  gateway     ${container.gateway.origin}\n  management  ${container.management.origin}\n`,
+  );
   if (container.firstRun !== undefined) process.stdout.write(`${welcome(container, container.firstRun)}\n`);
   const signal = await stop;
   process.stdout.write(`${signal}: finishing what runs.\n`);

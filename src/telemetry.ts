@@ -45,8 +45,16 @@ export function errorText(error: unknown, depth = 4): string {
 }
 
 /** Buffered, written behind: the log must not slow the calls that it is about. */
-function destination(target: string): DestinationStream & { end(): void; on(event: 'close', listener: () => void): unknown } {
-  return pino.destination({ dest: target === 'stdout' ? 1 : target, sync: false, minLength: 8192, mkdir: true, append: true });
+function destination(
+  target: string,
+): DestinationStream & { end(): void; on(event: 'close', listener: () => void): unknown } {
+  return pino.destination({
+    dest: target === 'stdout' ? 1 : target,
+    sync: false,
+    minLength: 8192,
+    mkdir: true,
+    append: true,
+  });
 }
 
 export function createTelemetry(options: TelemetryOptions): Telemetry {
@@ -68,7 +76,8 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   return {
     access: (record) => accessLogger.info(record, 'request'),
     failure: (requestId, error) => log.error({ requestId, error: errorText(error) }, 'failure'),
-    attemptFailed: (callId, mapping, errorType, detail) => log.warn({ callId, mapping, errorType, detail }, 'attempt failed'),
+    attemptFailed: (callId, mapping, errorType, detail) =>
+      log.warn({ callId, mapping, errorType, detail }, 'attempt failed'),
     info: (message, fields = {}) => log.info(fields, message),
     warn: (message, fields = {}) => log.warn(fields, message),
     async close() {

@@ -119,7 +119,10 @@ describe('the architecture', () => {
     const faults = imports
       .filter(({ to }) => !to.startsWith('.') && !to.startsWith('node:'))
       .filter(({ from, to }) => {
-        const name = to.split('/').slice(0, to.startsWith('@') ? 2 : 1).join('/');
+        const name = to
+          .split('/')
+          .slice(0, to.startsWith('@') ? 2 : 1)
+          .join('/');
         const homes = PACKAGE_HOMES[name];
         return homes === undefined || !homes.some((home) => from === home || from.startsWith(`${home}/`));
       });
@@ -138,7 +141,9 @@ describe('the architecture', () => {
   });
 
   it('has only what tools and custom demand beside the fixed top level', () => {
-    const visible = readdirSync(root).filter((name) => !name.startsWith('.') && !['node_modules', 'data'].includes(name));
+    const visible = readdirSync(root).filter(
+      (name) => !name.startsWith('.') && !['node_modules', 'data'].includes(name),
+    );
     expect(visible.sort()).toEqual([
       'LICENSE',
       'README.md',

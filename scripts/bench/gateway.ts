@@ -52,7 +52,6 @@ function environment(folder: string, ports: { gateway: number; management: numbe
     UPSTREAM_BENCH_MODELS: MODEL,
     UPSTREAM_BENCH_PRICES: `${MODEL}=1/2`,
     ACCESS_LOG: path.join(folder, 'access.log'),
-    RATE_LIMIT_CHAT: '999999999',
   };
 }
 

@@ -28,14 +28,16 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
   };
 
   return async (token) => {
-    if (token === undefined) throw unauthorized('invalid_api_key', 'No API key was given: send `Authorization: Bearer <key>`.');
+    if (token === undefined)
+      throw unauthorized('invalid_api_key', 'No API key was given: send `Authorization: Bearer <key>`.');
     if (!isWellFormedSecret(token, 'gateway')) throw invalidKey();
     const key = await find(token);
     if (key === undefined || key.kind === 'platform_secret') throw invalidKey();
     const refused = refusal(key, clock.now());
     if (refused !== undefined) throw refused;
     // A key without a present owner has no ceiling that could be judged: it is refused (decisions.md, section 3, "owner").
-    if (key.memberId === undefined) throw unauthorized('api_key_disabled', 'The owner of this API key has left the organization.');
+    if (key.memberId === undefined)
+      throw unauthorized('api_key_disabled', 'The owner of this API key has left the organization.');
     return {
       keyId: key.keyId,
       organizationId: key.organizationId,

@@ -104,7 +104,14 @@ export function createAuthorize({ store, documents, pdp }: AuthorizeDeps): Autho
     const engine = pdp();
     const input = inputDocument(action, context.clientIp, principal.subjects, candidates);
     const result = engine.decide(input, data);
-    return { id: newId('dec'), bundleDigest: engine.bundleDigest, ruleRevision: principal.ruleRevision, data, input, result };
+    return {
+      id: newId('dec'),
+      bundleDigest: engine.bundleDigest,
+      ruleRevision: principal.ruleRevision,
+      data,
+      input,
+      result,
+    };
   }
 
   return async (request) => {

@@ -8,7 +8,10 @@ import { type Routed, route } from './route.ts';
 
 /** The bytes of what a whole answer says, for an estimate where the provider reported no usage. */
 const answerBytes = ({ choices }: UpstreamCompletion): number =>
-  choices.reduce((sum, { message }) => sum + Buffer.byteLength(message.content ?? '') + toolBytes(message.tool_calls), 0);
+  choices.reduce(
+    (sum, { message }) => sum + Buffer.byteLength(message.content ?? '') + toolBytes(message.tool_calls),
+    0,
+  );
 
 const toolBytes = (calls: readonly unknown[] | undefined): number =>
   calls === undefined || calls.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(calls));

@@ -23,7 +23,8 @@ export function createDocuments(store: Store): Documents {
   const remembered = new Map<string, { ruleRevision: number; memberId: string; document: DataDocument }>();
   return async ({ organizationId, keyId, memberId, subjects, ruleRevision }) => {
     const known = remembered.get(keyId);
-    if (known !== undefined && known.ruleRevision === ruleRevision && known.memberId === memberId) return known.document;
+    if (known !== undefined && known.ruleRevision === ruleRevision && known.memberId === memberId)
+      return known.document;
     const ids = subjects.map(({ id }) => id);
     const texts = await store.subjectRules(organizationId, ids).catch(rulesUnavailable);
     const document = dataDocument([...texts].map(([id, rules]) => ({ id, rules })));

@@ -46,7 +46,12 @@ function actionOf({ outputModalities }: Mapping): PolicyInput['action'] {
   return outputModalities.includes('image') ? 'image' : 'chat';
 }
 
-function permittedIds(pdp: Pdp, data: DataDocument, { principal, clientIp }: ListCaller, mappings: readonly Mapping[]): Set<string> {
+function permittedIds(
+  pdp: Pdp,
+  data: DataDocument,
+  { principal, clientIp }: ListCaller,
+  mappings: readonly Mapping[],
+): Set<string> {
   const permitted = new Set<string>();
   for (const [action, ofAction] of Map.groupBy(mappings, actionOf)) {
     for (let start = 0; start < ofAction.length; start += BATCH) {
@@ -58,7 +63,9 @@ function permittedIds(pdp: Pdp, data: DataDocument, { principal, clientIp }: Lis
 }
 
 const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
-  models.map((model) => ({ ...model, mappings: model.mappings.filter(keep) })).filter(({ mappings }) => mappings.length > 0);
+  models
+    .map((model) => ({ ...model, mappings: model.mappings.filter(keep) }))
+    .filter(({ mappings }) => mappings.length > 0);
 
 /** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
 export function createListModels({ catalog, providers, documents, pdp, clock }: ListModelsDeps): ListModels {

@@ -30,7 +30,8 @@ export function costOf(usage: Usage, prices: Prices): Cost {
   const uncached = usage.promptTokens - cachedTokens - cacheWrite5mTokens - cacheWrite1hTokens;
   const audioIn = prices.input_audio === undefined ? 0 : Math.min(usage.promptAudioTokens, uncached);
   const audioOut = prices.output_audio === undefined ? 0 : usage.completionAudioTokens;
-  const reasoning = prices.internal_reasoning === undefined ? 0 : Math.min(usage.reasoningTokens, usage.completionTokens - audioOut);
+  const reasoning =
+    prices.internal_reasoning === undefined ? 0 : Math.min(usage.reasoningTokens, usage.completionTokens - audioOut);
   const write5m = prices.input_cache_write ?? prices.prompt;
 
   const input = times(uncached - audioIn, prices.prompt);

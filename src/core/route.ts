@@ -113,5 +113,8 @@ export async function route<T>(
       if (!last.retryable) break;
     }
   }
-  throw new RouteFailure(failureAnswer(last ?? new UpstreamError('connection', 'No provider is left to serve the call.')), attempts);
+  throw new RouteFailure(
+    failureAnswer(last ?? new UpstreamError('connection', 'No provider is left to serve the call.')),
+    attempts,
+  );
 }

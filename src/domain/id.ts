@@ -3,5 +3,18 @@ import { randomUUIDv7 } from 'node:crypto';
 /** Prefixes of the identifiers that Portcullis makes (decisions.md, section 2). */
 export type IdPrefix = 'org' | 'proj' | 'mem' | 'key' | 'mkey' | 'rule' | 'call' | 'dec' | 'prov' | 'req';
 
-/** A new identifier: prefix and a UUIDv7 without dashes, so that ids sort by time and inserts stay at the end of an index. */
-export const newId = (prefix: IdPrefix): string => `${prefix}_${randomUUIDv7().replaceAll('-', '')}`;
+let last = '';
+
+/** The next id after one of the same millisecond: its random tail, one higher. */
+const successor = (hex: string): string =>
+  (BigInt(`0x${hex}`) + 1n).toString(16).padStart(hex.length, '0');
+
+/**
+ * A new identifier: prefix and a UUIDv7 without dashes. Ids of one process sort strictly in the order in which they were made,
+ * so that lists are stable and inserts stay at the end of an index.
+ */
+export function newId(prefix: IdPrefix): string {
+  const hex = randomUUIDv7().replaceAll('-', '');
+  last = hex > last ? hex : successor(last);
+  return `${prefix}_${last}`;
+}
