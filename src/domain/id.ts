@@ -6,8 +6,7 @@ export type IdPrefix = 'org' | 'proj' | 'mem' | 'key' | 'mkey' | 'rule' | 'call'
 let last = '';
 
 /** The next id after one of the same millisecond: its random tail, one higher. */
-const successor = (hex: string): string =>
-  (BigInt(`0x${hex}`) + 1n).toString(16).padStart(hex.length, '0');
+const successor = (hex: string): string => (BigInt(`0x${hex}`) + 1n).toString(16).padStart(hex.length, '0');
 
 /**
  * A new identifier: prefix and a UUIDv7 without dashes. Ids of one process sort strictly in the order in which they were made,
