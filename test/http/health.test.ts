@@ -1,0 +1,38 @@
+// GET /health and /ready, on both listeners.
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { send } from '../support/request.ts';
+
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await startGateway();
+});
+
+afterAll(() => gateway.close());
+
+it.each(['origin', 'management'] as const)(
+  'the %s lives and is ready, and needs no key to say so',
+  async (listener) => {
+    const answers = [
+      await send(gateway[listener], { path: '/health' }),
+      await send(gateway[listener], { path: '/ready' }),
+    ];
+
+    expect(answers.map(({ status, json }) => [status, json])).toEqual([
+      [200, { status: 'ok' }],
+      [200, { status: 'ready' }],
+    ]);
+    expect(answers.every(({ headers }) => /^req_/.test(String(headers['x-request-id'])))).toBe(true);
+  },
+);
+
+it('the gateway does not serve the master API, nor the management host the gateway', async () => {
+  const answers = [
+    await send(gateway.origin, { path: '/v1/master/keys' }),
+    await send(gateway.management, { path: '/v1/models' }),
+    await send(gateway.management, { method: 'POST', path: '/v1/chat/completions' }),
+  ];
+
+  expect(answers.map(({ status }) => status)).toEqual([404, 404, 404]);
+});
