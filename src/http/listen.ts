@@ -50,9 +50,11 @@ export async function listen<State>(app: Koa<State>, options: ListenOptions): Pr
     origin: originOf(address),
     async close(graceMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeIdleConnections();
+      // A connection that has its answer is idle: the client would keep it for seconds more.
+      const sweeping = setInterval(() => server.closeIdleConnections(), 50);
       const ending = setTimeout(() => server.closeAllConnections(), graceMs);
       await closed;
+      clearInterval(sweeping);
       clearTimeout(ending);
     },
   };
