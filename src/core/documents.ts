@@ -1,4 +1,5 @@
 import { ApiError } from '../domain/errors.ts';
+import { RecentMap } from '../domain/recent-map.ts';
 import { type DataDocument, dataDocument } from '../policy/data-document.ts';
 import { PolicyFailure } from '../policy/policy-failure.ts';
 import type { Store } from '../store/store.ts';
@@ -20,7 +21,9 @@ function rulesUnavailable(cause: unknown): never {
  * remembered under the revision before it is merely read once more.
  */
 export function createDocuments(store: Store): Documents {
-  const remembered = new Map<string, { ruleRevision: number; memberId: string; document: DataDocument }>();
+  const remembered = new RecentMap<string, { ruleRevision: number; memberId: string; document: DataDocument }>(
+    MAX_REMEMBERED,
+  );
   return async ({ organizationId, keyId, memberId, subjects, ruleRevision }) => {
     const known = remembered.get(keyId);
     if (known !== undefined && known.ruleRevision === ruleRevision && known.memberId === memberId)
@@ -28,9 +31,6 @@ export function createDocuments(store: Store): Documents {
     const ids = subjects.map(({ id }) => id);
     const texts = await store.subjectRules(organizationId, ids).catch(rulesUnavailable);
     const document = dataDocument([...texts].map(([id, rules]) => ({ id, rules })));
-    remembered.delete(keyId);
-    const [oldest] = remembered.keys();
-    if (remembered.size >= MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
     remembered.set(keyId, { ruleRevision, memberId, document });
     return document;
   };

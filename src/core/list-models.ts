@@ -2,6 +2,7 @@ import type { Catalog } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-model.ts';
 import { type ModelListOptions, modelList } from '../catalog/list.ts';
 import type { Mapping } from '../domain/model.ts';
+import { RecentMap } from '../domain/recent-map.ts';
 import type { Clock } from '../domain/time.ts';
 import type { ModelList, PolicyInput } from '../generated/types.ts';
 import type { DataDocument } from '../policy/data-document.ts';
@@ -69,7 +70,7 @@ const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boole
 
 /** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
 export function createListModels({ catalog, providers, documents, pdp, clock }: ListModelsDeps): ListModels {
-  const remembered = new Map<string, ReadonlySet<string>>();
+  const remembered = new RecentMap<string, ReadonlySet<string>>(MAX_REMEMBERED);
 
   async function permitted(engine: Pdp, caller: ListCaller): Promise<ReadonlySet<string>> {
     const { projectId } = caller.principal;
@@ -79,8 +80,6 @@ export function createListModels({ catalog, providers, documents, pdp, clock }: 
     if (known !== undefined) return known;
     const callable = catalog.mappings().filter(({ providerId }) => providers.hasCredential(providerId, projectId));
     const ids = permittedIds(engine, data, caller, callable);
-    const [oldest] = remembered.keys();
-    if (remembered.size >= MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
     remembered.set(key, ids);
     return ids;
   }

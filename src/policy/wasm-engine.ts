@@ -79,16 +79,16 @@ interface Pool {
 /** Where the document is not loaded yet, the least recently used instance is loaded anew, if its memory suits the document. */
 function createPool(module: WebAssembly.Module, maxInstances: number): Pool {
   const instances = new Map<string, LoadedPolicy>();
+  /** Of the instances that are in the pool. */
+  let pooledPages = 0;
 
   /** Removes the least recently used instances until there is room for one more; gives the last one removed. */
   function makeRoom(pages: number): LoadedPolicy | undefined {
-    let total = pages;
-    for (const instance of instances.values()) total += pagesOf(instance);
     let evicted: LoadedPolicy | undefined;
     for (const [digest, instance] of instances) {
-      if (instances.size < maxInstances && total <= MAX_PAGES) break;
+      if (instances.size < maxInstances && pooledPages + pages <= MAX_PAGES) break;
       instances.delete(digest);
-      total -= pagesOf(instance);
+      pooledPages -= pagesOf(instance);
       evicted = instance;
     }
     return evicted;
@@ -97,8 +97,11 @@ function createPool(module: WebAssembly.Module, maxInstances: number): Pool {
   return {
     take({ digest, text }) {
       const found = instances.get(digest);
-      instances.delete(digest);
-      if (found !== undefined) return found;
+      if (found !== undefined) {
+        instances.delete(digest);
+        pooledPages -= pagesOf(found);
+        return found;
+      }
       const bytes = utf8(text);
       const pages = BASE_PAGES + Math.ceil((HEAP_PER_TEXT * bytes.byteLength) / PAGE_BYTES);
       const evicted = makeRoom(pages);
@@ -107,8 +110,14 @@ function createPool(module: WebAssembly.Module, maxInstances: number): Pool {
       instance.setData(bytes);
       return instance;
     },
-    giveBack: ({ digest }, instance) => instances.set(digest, instance),
-    clear: () => instances.clear(),
+    giveBack({ digest }, instance) {
+      instances.set(digest, instance);
+      pooledPages += pagesOf(instance);
+    },
+    clear() {
+      instances.clear();
+      pooledPages = 0;
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Database } from './database.ts';
+import { type Freshness, FreshReads } from './freshness.ts';
 import { KEY_STATE_COLUMNS, toApiKey } from './key-columns.ts';
 import { bind, build, prepare } from './sql.ts';
 import type { Role } from './tables.ts';
@@ -20,7 +21,7 @@ export interface KeyCredential extends ApiKey {
 }
 
 /** Reads a key by the hash of its secret: the only query that does not carry an organization, because it finds it. */
-export function prepareFindKeyByHash(db: Database): (secretHash: string) => KeyCredential | undefined {
+function prepareFindKeyByHash(db: Database): (secretHash: string) => KeyCredential | undefined {
   const statement = prepare(
     db.connection,
     build
@@ -65,5 +66,39 @@ export function prepareFindKeyByHash(db: Database): (secretHash: string) => KeyC
       cachingEnabled: row.caching_enabled === 1,
       cacheDurationSeconds: row.cache_duration_seconds,
     };
+  };
+}
+
+/** What the hot path reads of keys. */
+export interface KeyReads {
+  /** The key of this secret hash; undefined when there is none. */
+  find(secretHash: string): KeyCredential | undefined;
+  /** The key as `find` gave it, if it cannot have changed since; undefined when that is not known. */
+  unchanged(keyId: string): ApiKey | undefined;
+}
+
+/** Most keys that are remembered. */
+const MAX_KEYS = 10_000;
+
+/**
+ * Remembers keys without a spend limit for as long as nothing changes, so that a busy key costs no query. A key with a limit is
+ * read each time: its sums change with every call, which `Freshness` does not count as a change.
+ */
+export function createKeyReads(db: Database, freshness: Freshness): KeyReads {
+  const query = prepareFindKeyByHash(db);
+  const byHash = new FreshReads<KeyCredential>(freshness, MAX_KEYS);
+  const byId = new FreshReads<KeyCredential>(freshness, MAX_KEYS);
+  return {
+    find(secretHash) {
+      const known = byHash.get(secretHash);
+      if (known !== undefined) return known;
+      const key = query(secretHash);
+      if (key !== undefined && key.usageLimit === null && key.periodUsageLimit === null) {
+        byHash.set(secretHash, key);
+        byId.set(key.keyId, key);
+      }
+      return key;
+    },
+    unchanged: (keyId) => byId.get(keyId),
   };
 }

@@ -4,6 +4,7 @@ import { capAmount } from '../domain/money.ts';
 import type { Database } from './database.ts';
 import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
 import { toApiKey } from './key-columns.ts';
+import type { KeyReads } from './key-credential.ts';
 import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
 import type { SqlValue } from './sql.ts';
 
@@ -94,12 +95,13 @@ function enterPeriod(statements: LedgerStatements, key: ApiKey, call: NewCall, n
   return now;
 }
 
-export function createLedger(db: Database, decisions: DecisionRecorder): Ledger {
+/** @param keys spares the look at a key that cannot have changed since it authenticated the caller */
+export function createLedger(db: Database, decisions: DecisionRecorder, keys: Pick<KeyReads, 'unchanged'>): Ledger {
   const statements = prepareLedgerStatements(db);
 
   return {
     openCall(call, decision, now) {
-      const key = readKey(statements, call);
+      const key = keys.unchanged(call.keyId) ?? readKey(statements, call);
       const refused = refusal(key, now);
       if (refused !== undefined) return refused;
       const periodStartedAt = enterPeriod(statements, key, call, now);

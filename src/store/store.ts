@@ -2,10 +2,11 @@ import { ApiError } from '../domain/errors.ts';
 import type { Clock } from '../domain/time.ts';
 import { type Database, type Durability, openDatabase } from './database.ts';
 import { createDecisionRecorder, type DecisionRecord } from './decisions.ts';
-import { type KeyCredential, prepareFindKeyByHash } from './key-credential.ts';
+import { Freshness } from './freshness.ts';
+import { createKeyReads, type KeyCredential } from './key-credential.ts';
 import { createLedger, type FinishedCall, type NewCall, type OpenCall, type Settlement } from './ledger.ts';
 import { recoverOpenCalls } from './recovery.ts';
-import { prepareRuleRevision, prepareSubjectRules } from './rules.ts';
+import { createRuleRevision, prepareSubjectRules } from './rules.ts';
 import { classify } from './unavailable.ts';
 import { GroupWriter } from './writer.ts';
 
@@ -54,10 +55,11 @@ export function createStore(options: StoreOptions): Store {
   const db = openDatabase(path, databaseOptions);
   const writer = new GroupWriter(db, queueCapacity);
   const decisions = createDecisionRecorder(db);
-  const ledger = createLedger(db, decisions);
-  const findKeyByHash = prepareFindKeyByHash(db);
+  const freshness = new Freshness(db.connection);
+  const keys = createKeyReads(db, freshness);
+  const ledger = createLedger(db, decisions, keys);
   const subjectRules = prepareSubjectRules(db);
-  const ruleRevision = prepareRuleRevision(db);
+  const ruleRevision = createRuleRevision(db, freshness);
 
   const read = async <T>(query: (db: Database) => T): Promise<T> => {
     try {
@@ -66,22 +68,26 @@ export function createStore(options: StoreOptions): Store {
       throw classify(error);
     }
   };
+  const book = <T>(operation: (now: number) => T): Promise<T> => writer.enqueue(() => operation(clock.now()));
   const write = <T>(operation: (db: Database, now: number) => T): Promise<T> =>
-    writer.enqueue(() => operation(db, clock.now()));
+    book((now) => {
+      freshness.changed();
+      return operation(db, now);
+    });
 
   return {
-    findKeyByHash: (secretHash) => read(() => findKeyByHash(secretHash)),
+    findKeyByHash: (secretHash) => read(() => keys.find(secretHash)),
     subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
     ruleRevision: (organizationId) => read(() => ruleRevision(organizationId)),
     openCall: async (call, decision) => {
-      const opened = await write((_, now) => ledger.openCall(call, decision, now));
+      const opened = await book((now) => ledger.openCall(call, decision, now));
       if (opened instanceof ApiError) throw opened;
       decisions.committed(decision);
       return opened;
     },
-    settleCall: (call, settlement) => write((_, now) => ledger.settleCall(call, settlement, now)),
+    settleCall: (call, settlement) => book((now) => ledger.settleCall(call, settlement, now)),
     recordFinishedCall: async (call, decision, outcome) => {
-      await write((_, now) => ledger.recordFinishedCall(call, decision, outcome, now));
+      await book((now) => ledger.recordFinishedCall(call, decision, outcome, now));
       decisions.committed(decision);
     },
     recoverOpenCalls: () => write(recoverOpenCalls),

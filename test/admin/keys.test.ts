@@ -12,7 +12,8 @@ import {
 } from '../../src/admin/keys.ts';
 import { hashSecret } from '../../src/domain/secret.ts';
 import type { Database } from '../../src/store/database.ts';
-import { prepareFindKeyByHash } from '../../src/store/key-credential.ts';
+import { Freshness } from '../../src/store/freshness.ts';
+import { createKeyReads } from '../../src/store/key-credential.ts';
 import { findKey } from '../../src/store/keys.ts';
 import { removeMember } from '../../src/store/members.ts';
 import { admin, cli, developer, ID, masked, owner, pepper, START, seededDatabase, startMs } from './tenants.ts';
@@ -55,7 +56,9 @@ describe('a new key', () => {
       lastUsedAt: null,
       token: 'pcl_secret',
     });
-    expect(prepareFindKeyByHash(db)(hashSecret(key.token ?? '', pepper))?.keyId).toBe(key.id);
+    expect(createKeyReads(db, new Freshness(db.connection)).find(hashSecret(key.token ?? '', pepper))?.keyId).toBe(
+      key.id,
+    );
     expect(getKey(db, admin, key.id, startMs).key).not.toHaveProperty('token');
   });
 

@@ -1,7 +1,8 @@
 /**
  * The first schema. Ids sort by time and are the primary keys, so that rows are appended at the end of each table. Short rows
- * live in their primary key (WITHOUT ROWID); calls, decisions and documents do not, because there a row of more than a quarter
- * of a page spills into a page of its own (measured: a settlement with three attempts 9.4 instead of 7 µs).
+ * live in their primary key (WITHOUT ROWID); compiled rules, calls, decisions and documents do not, because there a row of more
+ * than a quarter of a page spills into a page of its own (measured: a settlement with three attempts 9.4 instead of 7 µs, the
+ * rules of three subjects in random order 58 instead of 18 µs).
  */
 export const initial = `
 CREATE TABLE organizations (
@@ -93,7 +94,7 @@ CREATE TABLE subject_rules (
   scope TEXT NOT NULL CHECK (scope IN ('organization', 'member', 'key')),
   compiled_json TEXT NOT NULL DEFAULT '{"enforce":{}}',
   revision INTEGER NOT NULL DEFAULT 0
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE rules (
   id TEXT PRIMARY KEY,

@@ -1,0 +1,52 @@
+import type BetterSqlite3 from 'better-sqlite3';
+import { RecentMap } from '../domain/recent-map.ts';
+
+/**
+ * Tells, for the price of one small read, whether anything but the ledger's own bookkeeping may have changed: SQLite's
+ * `data_version` moves when another connection commits, and this process says what it writes itself.
+ */
+export class Freshness {
+  readonly #dataVersion: BetterSqlite3.Statement<[], unknown>;
+  #seen: unknown;
+  #epoch = 0;
+
+  constructor(connection: BetterSqlite3.Database) {
+    this.#dataVersion = connection.prepare<[], unknown>('PRAGMA data_version').pluck();
+  }
+
+  /** Stays the same only while nothing has changed. */
+  epoch(): number {
+    const version = this.#dataVersion.get();
+    if (version !== this.#seen) {
+      this.#seen = version;
+      this.#epoch += 1;
+    }
+    return this.#epoch;
+  }
+
+  /** This connection writes something. */
+  changed(): void {
+    this.#epoch += 1;
+  }
+}
+
+/** Remembers what was read for as long as nothing changes. */
+export class FreshReads<Value> {
+  readonly #freshness: Freshness;
+  readonly #known: RecentMap<string, { readonly epoch: number; readonly value: Value }>;
+
+  constructor(freshness: Freshness, capacity: number) {
+    this.#freshness = freshness;
+    this.#known = new RecentMap(capacity);
+  }
+
+  get(key: string): Value | undefined {
+    const known = this.#known.get(key);
+    return known !== undefined && known.epoch === this.#freshness.epoch() ? known.value : undefined;
+  }
+
+  /** To be called in the same turn as the read. */
+  set(key: string, value: Value): void {
+    this.#known.set(key, { epoch: this.#freshness.epoch(), value });
+  }
+}

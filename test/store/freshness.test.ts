@@ -1,0 +1,37 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/store/database.ts';
+import { Freshness, FreshReads } from '../../src/store/freshness.ts';
+
+describe('what was read once', () => {
+  let folder: string;
+  let path: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'portcullis-'));
+    path = join(folder, 'x.sqlite');
+    openDatabase(path, { create: true }).close();
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  it('is remembered while nothing changes, forgotten when another connection commits or this one says that it writes', () => {
+    const db = openDatabase(path);
+    const other = openDatabase(path);
+    const freshness = new Freshness(db.connection);
+    const reads = new FreshReads<string>(freshness, 10);
+    const seen: (string | undefined)[] = [];
+    reads.set('key', 'first');
+    seen.push(reads.get('key'), reads.get('another key'));
+    other.connection.exec("INSERT INTO organizations VALUES ('org_1', 'One', 'enterprise', 0, 1, 1)");
+    seen.push(reads.get('key'));
+    reads.set('key', 'second');
+    seen.push(reads.get('key'));
+    freshness.changed();
+    seen.push(reads.get('key'));
+    expect(seen).toEqual(['first', undefined, undefined, 'second', undefined]);
+    other.close();
+    db.close();
+  });
+});
