@@ -1,0 +1,108 @@
+// What the process says on its own account.
+import { rmSync } from 'node:fs';
+import { request } from 'node:http';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { databasePath } from '../../src/store/data-dir.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { bearer, JSON_TYPE } from '../support/chat.ts';
+import { newDataDir } from '../support/gateway.ts';
+import { send } from '../support/request.ts';
+import { chunk, startUpstream, type TestUpstream, upstreamEnv, writeEvents } from '../support/upstream.ts';
+import { serve } from './running.ts';
+
+let dataDir: string;
+let upstream: TestUpstream;
+
+beforeEach(async () => {
+  dataDir = newDataDir();
+  upstream = await startUpstream();
+});
+
+afterEach(async () => {
+  await upstream.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+const started = () => serve({ DATA_DIR: dataDir, LOG_LEVEL: 'info', ...upstreamEnv('acme', upstream.origin, 'large') });
+
+const lines = (said: string): Record<string, unknown>[] =>
+  said
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line): Record<string, unknown> => JSON.parse(line));
+
+const body = (more: object = {}): string =>
+  JSON.stringify({ model: 'large', messages: [{ role: 'user', content: 'Hello' }], ...more });
+
+it('a failure of ours is logged once, with its cause and the request id; the caller learns of neither', async () => {
+  const { origin, key, child, ended } = await started();
+  const db = openDatabase(databasePath(dataDir));
+  db.connection.prepare('UPDATE subject_rules SET compiled_json = ?').run('{"broken');
+  db.close();
+
+  const answer = await send(origin, {
+    method: 'POST',
+    path: '/v1/chat/completions',
+    headers: [bearer(key ?? ''), JSON_TYPE],
+    body: body(),
+  });
+
+  child.kill('SIGTERM');
+  const { stdout, stderr } = await ended;
+  expect([answer.status, answer.text.includes('broken'), stderr]).toEqual([503, false, '']);
+  expect(lines(stdout)).toEqual([
+    {
+      level: 50,
+      time: expect.any(String),
+      requestId: answer.headers['x-request-id'],
+      error: expect.stringContaining('PolicyFailure'),
+      msg: 'failure',
+    },
+  ]);
+});
+
+it('a client that leaves a stream is no failure', async () => {
+  const { origin, key, child, ended } = await started();
+  const { promise: left, resolve } = Promise.withResolvers<void>();
+  upstream.begin((response) => {
+    response.on('close', resolve);
+    writeEvents(response, chunk({ content: 'Hi' }));
+  });
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const outgoing = request(`${origin}/v1/chat/completions`, { method: 'POST', headers });
+  outgoing.on('error', () => {});
+  outgoing.on('response', (response) => response.once('data', () => outgoing.destroy()));
+  outgoing.end(body({ stream: true }));
+  await left;
+
+  child.kill('SIGTERM');
+
+  expect(lines((await ended).stdout)).toEqual([]);
+});
+
+it('an attempt that failed is logged without what looks like a credential', async () => {
+  const { origin, key, child, ended } = await started();
+  upstream.begin((response) => {
+    response.writeHead(500, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ error: { message: 'broken with secret-of-acme and sk-abcdefghijkl' } }));
+  });
+  await send(origin, {
+    method: 'POST',
+    path: '/v1/chat/completions',
+    headers: [bearer(key ?? ''), JSON_TYPE],
+    body: body(),
+  });
+
+  child.kill('SIGTERM');
+
+  expect(lines((await ended).stdout)).toMatchObject([
+    {
+      level: 40,
+      callId: expect.stringMatching(/^call_/),
+      mapping: 'acme/large',
+      errorType: 'upstream_error',
+      detail: 'The provider failed: broken with [redacted] and [redacted]',
+      msg: 'attempt failed',
+    },
+  ]);
+});

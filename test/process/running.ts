@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { onTestFinished } from 'vitest';
+import { databasePath } from '../../src/store/data-dir.ts';
+
+export const ROOT = path.join(import.meta.dirname, '../..');
+export const LAUNCHER = path.join(ROOT, 'scripts/portcullis.js');
+
+type Environment = Readonly<Record<string, string>>;
+
+/** What a process said, and how it ended. */
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunningProcess {
+  readonly child: ChildProcess;
+  /** What it has said so far. */
+  said(): string;
+  readonly ended: Promise<Ended>;
+}
+
+/** Of the environment only what a process needs to start: nothing of the tester's own configures the product. */
+const bare = (env: Environment): Environment => ({ PATH: process.env.PATH ?? '', ...env });
+
+/** Starts a process that ends with the test at the latest. */
+export function start(command: string, args: readonly string[], env: Environment, cwd = ROOT): RunningProcess {
+  const child = spawn(command, args, { env: bare(env), cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const ended = new Promise<Ended>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
+  });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  return { child, said: () => stdout, ended };
+}
+
+/** A command line of `portcullis`, by its launcher, to its end. */
+export const portcullis = (args: readonly string[], env: Environment, cwd?: string): Promise<Ended> =>
+  start(process.execPath, [LAUNCHER, ...args], env, cwd).ended;
+
+export interface ServingProcess extends RunningProcess {
+  readonly origin: string;
+  readonly management: string;
+  /** The first run's gateway key, if this was the first run. */
+  readonly key: string | undefined;
+}
+
+const QUIET: Environment = { PORT: '0', MANAGEMENT_PORT: '0', ACCESS_LOG: 'off' };
+
+/**
+ * `portcullis serve`, once it serves. The process is started without the launcher, so that a signal to it is to the one
+ * that serves.
+ */
+export async function serve(env: Environment & { readonly DATA_DIR: string }): Promise<ServingProcess> {
+  const isFirst = !existsSync(databasePath(env.DATA_DIR));
+  const cli = path.join(ROOT, 'src/cli.ts');
+  const running = start(process.execPath, ['--disable-warning=ExperimentalWarning', cli, 'serve'], {
+    ...QUIET,
+    ...env,
+  });
+  const text = await saying(running, isFirst ? /Try it:[\s\S]* -d '.*'\n/ : /management {2}\S+\n/);
+  const origin = /gateway {5}(\S+)/.exec(text)?.[1];
+  const management = /management {2}(\S+)/.exec(text)?.[1];
+  if (origin === undefined || management === undefined) throw new Error(`no addresses in ${text}`);
+  return { ...running, origin, management, key: /gateway key {2}(\S+)/.exec(text)?.[1] };
+}
+
+/** All that the process has said, once it has said what is awaited. */
+export async function saying({ child, said, ended }: RunningProcess, awaited: RegExp): Promise<string> {
+  while (!awaited.test(said())) {
+    const end = await Promise.race([once(child.stdout ?? child, 'data'), ended]);
+    if (!Array.isArray(end) && !awaited.test(said())) throw new Error(`ended early: ${JSON.stringify(end)}`);
+  }
+  return said();
+}

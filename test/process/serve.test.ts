@@ -1,0 +1,229 @@
+// The real process: start, first run, lock, stop, crash.
+import { execFile } from 'node:child_process';
+import { rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { validateRuleAnswer } from '../../src/generated/validators.js';
+import { databasePath } from '../../src/store/data-dir.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { bearer, JSON_TYPE } from '../support/chat.ts';
+import { newDataDir } from '../support/gateway.ts';
+import { type Answer, send } from '../support/request.ts';
+import { callRows } from '../support/rows.ts';
+import { completion, json, startUpstream, upstreamEnv } from '../support/upstream.ts';
+import { portcullis, saying, serve } from './running.ts';
+
+let dataDir: string;
+let env: Readonly<Record<string, string>> & { readonly DATA_DIR: string };
+
+beforeEach(() => {
+  dataDir = newDataDir();
+  env = { DATA_DIR: dataDir };
+});
+
+afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
+
+const chat = (origin: string, token: string | undefined, model: string): Promise<Answer> =>
+  send(origin, {
+    method: 'POST',
+    path: '/v1/chat/completions',
+    headers: [bearer(token ?? ''), JSON_TYPE],
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'A secret prompt' }] }),
+  });
+
+function withDatabase<T>(work: (db: Database) => T): T {
+  const db = openDatabase(databasePath(dataDir), { readonly: true });
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** Waits until a call has its row. */
+async function callOpened(): Promise<void> {
+  while (states().length === 0) await sleep(10);
+}
+
+const states = (): string[] => withDatabase((db) => callRows({ db }).map(({ state }) => state));
+
+describe('the first start', () => {
+  it('prints the secrets once, and a curl command that works as pasted', async () => {
+    const first = await serve(env);
+    const command = /Try it:\s+(curl[\s\S]+)$/.exec(first.said())?.[1];
+    if (command === undefined) throw new Error('no command was printed');
+
+    const { stdout } = await promisify(execFile)('sh', ['-c', command]);
+
+    expect(JSON.parse(stdout)).toMatchObject({
+      object: 'chat.completion',
+      choices: [{ message: { content: 'You said: Hello' } }],
+      usage: { total_tokens: 6, cost: 0.000018 },
+      metadata: { used_provider: 'sandbox', routing: [{ succeeded: true }] },
+    });
+    expect(first.said()).toMatch(/gateway key {2}pcl_[0-9A-Za-z]{46}\n/);
+    expect(first.said()).toMatch(/master key {3}pclm_[0-9A-Za-z]{46}\n/);
+    first.child.kill('SIGTERM');
+    await first.ended;
+    const second = await serve(env);
+    expect(second.said()).not.toContain('pcl');
+    expect((await chat(second.origin, first.key, 'sandbox-free')).status).toBe(200);
+  });
+
+  it("keeps the server's secrets to their owner", async () => {
+    const deep = path.join(dataDir, 'not', 'there', 'yet');
+    await serve({ DATA_DIR: deep });
+
+    const modes = ['.', 'secrets.json'].map((file) => (statSync(path.join(deep, file)).mode & 0o777).toString(8));
+    expect(modes).toEqual(['700', '600']);
+  });
+});
+
+describe('a start that cannot be', () => {
+  it('on a data directory that another process serves ends with one line', async () => {
+    await serve(env);
+
+    const { code, stdout, stderr } = await portcullis(['serve'], { ...env, PORT: '0', MANAGEMENT_PORT: '0' });
+
+    expect([code, stdout, stderr]).toEqual([
+      1,
+      '',
+      `portcullis: Another process already serves the data directory ${dataDir}.\n`,
+    ]);
+  });
+
+  it('with a wrong variable ends with one line that names it', async () => {
+    const { code, stdout, stderr } = await portcullis(['serve'], { ...env, PORT: 'eighty' });
+
+    expect([code, stdout, stderr.split('\n').length]).toEqual([1, '', 2]);
+    expect(stderr).toMatch(/^portcullis: PORT must be /);
+  });
+
+  it('on an address that is taken ends with one line, and releases the data directory', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const address = other.address();
+    const port = typeof address === 'object' ? String(address?.port) : '';
+
+    const { code, stderr } = await portcullis(['serve'], { ...env, PORT: port, MANAGEMENT_PORT: '0' });
+
+    other.close();
+    expect([code, stderr.split('\n').length]).toEqual([1, 2]);
+    expect(stderr).toContain(port);
+    expect((await serve(env)).origin).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  });
+});
+
+describe('a second process', () => {
+  it('writes a rule that holds on the very next call, and removes it again', async () => {
+    const { origin, key } = await serve(env);
+    expect((await chat(origin, key, 'sandbox-paid')).status).toBe(200);
+
+    const added = await portcullis(['rules', 'add', '--organization', 'deny_models', 'sandbox-paid', '--json'], env);
+    const answer: unknown = JSON.parse(added.stdout);
+    if (!validateRuleAnswer(answer)) throw new Error(`no rule: ${added.stdout}`);
+    const { id } = answer.rule;
+    const denied = await chat(origin, key, 'sandbox-paid');
+    await portcullis(['rules', 'remove', id], env);
+
+    expect([denied.status, denied.json]).toEqual([
+      403,
+      {
+        error: {
+          message: `Access denied: model not allowed: sandbox-paid is denied by rule ${id}. This is an organization IAM rule set by the org admin.`,
+          type: 'invalid_request_error',
+          param: null,
+          code: 'permission_denied',
+        },
+      },
+    ]);
+    expect((await chat(origin, key, 'sandbox-paid')).status).toBe(200);
+  });
+
+  it('makes and disables keys that the serving one knows at once', async () => {
+    const { origin } = await serve(env);
+    const made = await portcullis(['keys', 'create', '--description', 'CI', '--json'], env);
+    const token = /"token": "(pcl_\w+)"/.exec(made.stdout)?.[1];
+    const before = await chat(origin, token, 'sandbox-free');
+
+    await portcullis(['keys', 'disable', 'CI'], env);
+
+    expect([before.status, (await chat(origin, token, 'sandbox-free')).json]).toEqual([
+      200,
+      {
+        error: {
+          message: 'This API key is disabled.',
+          type: 'invalid_request_error',
+          param: null,
+          code: 'api_key_disabled',
+        },
+      },
+    ]);
+  });
+});
+
+describe('SIGTERM', () => {
+  it('lets what runs be finished and settled, takes nothing new, and ends with 0', async () => {
+    const { origin, key, child, ended, ...running } = await serve(env);
+    const slow = chat(origin, key, 'sandbox-slow');
+    await callOpened();
+
+    child.kill('SIGTERM');
+    await saying({ child, ended, ...running }, /SIGTERM: finishing what runs\.\n/);
+    const refused = await chat(origin, key, 'sandbox-free').catch((error: NodeJS.ErrnoException) => error.code);
+
+    const { status, json: body } = await slow;
+    expect([status, body]).toMatchObject([200, { choices: [{ message: { content: 'You said: A secret prompt' } }] }]);
+    expect(refused).toBe('ECONNREFUSED');
+    expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(states()).toEqual(['settled']);
+  });
+
+  it('twice ends at once; the call that was open is recovered at the next start', async () => {
+    const { origin, key, child, ended, ...running } = await serve(env);
+    const cut = chat(origin, key, 'sandbox-slow').catch(() => 'cut');
+    await callOpened();
+
+    child.kill('SIGTERM');
+    await saying({ child, ended, ...running }, /SIGTERM/);
+    child.kill('SIGTERM');
+
+    expect([await cut, (await ended).code]).toEqual(['cut', 130]);
+    expect(states()).toEqual(['open']);
+    await serve(env);
+    expect(states()).toEqual(['recovered']);
+  });
+});
+
+describe('the death of the process', () => {
+  it('loses nothing that was acknowledged, frees the data directory, and leaves open calls to be recovered', async () => {
+    const upstream = await startUpstream();
+    const arrived = Promise.withResolvers<void>();
+    const settings = { ...env, ...upstreamEnv('acme', upstream.origin, 'large', 'large=2/8') };
+    const first = await serve(settings);
+    upstream.begin(json(completion('Hi')));
+    const answers = await Promise.all(Array.from({ length: 20 }, () => chat(first.origin, first.key, 'large')));
+    upstream.begin(() => arrived.resolve());
+    const cut = chat(first.origin, first.key, 'large').catch(() => 'cut');
+    await arrived.promise;
+
+    first.child.kill('SIGKILL');
+    await first.ended;
+
+    const second = await serve(settings);
+    const rows = withDatabase((db) => callRows({ db }));
+    expect([await cut, rows.map(({ state }) => state).join(' ')]).toEqual(['cut', `${'settled '.repeat(20)}recovered`]);
+    expect(answers.map(({ headers }) => headers['x-request-id']).sort()).toEqual(
+      rows
+        .slice(0, 20)
+        .map((row) => row.request_id)
+        .sort(),
+    );
+    upstream.begin(json(completion('Hi')));
+    expect((await chat(second.origin, first.key, 'large')).status).toBe(200);
+    await upstream.close();
+  });
+});
