@@ -160,7 +160,7 @@ describe('rolling', () => {
   it('replaces the secret and nothing else', () => {
     const made = createKey(db, owner, { projectId: ID.project, description: 'CI', usageLimit: '5' }, write).key;
     const rolled = rollKey(db, owner, made.id, write).key;
-    const find = prepareFindKeyByHash(db);
+    const find = createKeyReads(db, new Freshness(db.connection)).find;
     expect(find(hashSecret(made.token ?? '', pepper))).toBeUndefined();
     expect(find(hashSecret(rolled.token ?? '', pepper))?.keyId).toBe(made.id);
     expect({ ...rolled, token: '', maskedToken: '' }).toEqual({ ...made, token: '', maskedToken: '' });
