@@ -56,9 +56,20 @@ describe('the first start', () => {
     const command = /Try it:\s+(curl[\s\S]+)$/.exec(first.said())?.[1];
     if (command === undefined) throw new Error('no command was printed');
 
-    const { stdout } = await promisify(execFile)('sh', ['-c', command]);
+    // What a shell makes of the command, without asking for a curl on this machine.
+    const { stdout } = await promisify(execFile)('sh', ['-c', `curl() { printf '%s\\0' "$@"; }; ${command}`]);
+    const [silent, url = '', h1, one = '', h2, other = '', d, body = ''] = stdout.split('\0');
+    const headers = [one, other].map((header) => /^([\w-]+): (.+)$/.exec(header)?.slice(1) ?? []);
+    const { pathname, origin } = new URL(url);
+    const answer = await send(origin, {
+      method: 'POST',
+      path: pathname,
+      headers: headers.map(([name = '', value = '']) => [name, value]),
+      body,
+    });
 
-    expect(JSON.parse(stdout)).toMatchObject({
+    expect([silent, h1, h2, d, origin]).toEqual(['-s', '-H', '-H', '-d', first.origin]);
+    expect(answer.json).toMatchObject({
       object: 'chat.completion',
       choices: [{ message: { content: 'You said: Hello' } }],
       usage: { total_tokens: 6, cost: 0.000018 },
