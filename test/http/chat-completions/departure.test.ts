@@ -139,35 +139,63 @@ describe('a client that leaves', () => {
   });
 });
 
+const PIECE = 'x'.repeat(64 * 1024);
+const PIECES = 800;
+
+/** An upstream with more to say than all buffers hold; `written` tells how much of it has gone out. */
+function torrent(): { written: number; left: Promise<void> } {
+  const left = Promise.withResolvers<void>();
+  const progress = { written: 0, left: left.promise };
+  upstream.begin(async (response) => {
+    response.on('close', left.resolve);
+    for (; progress.written < PIECES; progress.written += 1) {
+      if (response.destroyed) return;
+      writeEvents(response, chunk({ content: PIECE }));
+      if (response.writableNeedDrain) await Promise.race([once(response, 'drain'), left.promise]);
+    }
+    writeEvents(response, chunk({}, 'stop'), USAGE_CHUNK, '[DONE]');
+    response.end();
+  });
+  return progress;
+}
+
+/** Waits until the buffers between upstream and client are full: nothing moves until the client reads. */
+async function stuck(progress: { readonly written: number }): Promise<void> {
+  let seen = -1;
+  while (seen !== progress.written) {
+    seen = progress.written;
+    await sleep(300);
+  }
+}
+
 describe('a client that reads slowly', () => {
   it('holds the upstream back instead of filling the memory, and gets the whole stream in the end', async () => {
-    const piece = 'x'.repeat(64 * 1024);
-    const pieces = 800;
-    let written = 0;
-    upstream.begin(async (response) => {
-      for (let i = 0; i < pieces; i += 1) {
-        writeEvents(response, chunk({ content: piece }));
-        written += 1;
-        if (response.writableNeedDrain) await once(response, 'drain');
-      }
-      writeEvents(response, chunk({}, 'stop'), USAGE_CHUNK, '[DONE]');
-      response.end();
-    });
+    const progress = torrent();
     const { answer } = open(hello({ model: 'large', stream: true }));
     const response = await answer;
 
-    // Whatever fits into the buffers between upstream and client is written; then nothing moves until the client reads.
-    let seen = -1;
-    while (seen !== written) {
-      seen = written;
-      await sleep(300);
-    }
-    expect(written).toBeLessThan(pieces);
+    await stuck(progress);
+    expect(progress.written).toBeLessThan(PIECES);
 
     const parts: Buffer[] = [];
     for await (const part of response) parts.push(part);
     const { chunks, done } = eventsOf(Buffer.concat(parts).toString('utf8'));
-    expect([streamedText(chunks).length, done]).toEqual([pieces * piece.length, true]);
+    expect([streamedText(chunks).length, done]).toEqual([PIECES * PIECE.length, true]);
     expect(callRow(gateway, response).state).toBe('settled');
+  });
+
+  it('and leaves while the stream waits for it is billed what was produced', async () => {
+    const progress = torrent();
+    const { outgoing, answer } = open(hello({ model: 'large', stream: true }));
+    const response = await answer;
+    await stuck(progress);
+
+    outgoing.destroy();
+
+    await progress.left;
+    const row = await settled(gateway, requestId(response));
+    expect([row.state, row.status_code, row.usage_estimated]).toEqual(['settled', 499, 1]);
+    expect(row.completion_tokens).toBeGreaterThan(0);
+    expect(row.completion_tokens % (PIECE.length / 4)).toBe(0);
   });
 });
