@@ -24,7 +24,7 @@ export interface Decision {
 }
 
 /** Asks once more, if the rules or the policy have changed since; throws when the candidate is no longer permitted. */
-type Reassert = (decision: Decision, mapping: Mapping) => Promise<void>;
+type Reassert = (decision: Decision, mapping: Mapping, ruleRevision: number | undefined) => Promise<void>;
 
 /**
  * Leave to call some candidates. The class is not exported: a value of it comes from `authorize` and nowhere else, so a call to
@@ -49,10 +49,13 @@ class PermittedCandidates {
     return new PermittedCandidates(this.decision, this.candidates.filter(keep), this.#reassert);
   }
 
-  /** Before each attempt: throws unless this candidate is permitted, by the rules as they are now. */
-  async assertHolds(mapping: Mapping): Promise<void> {
+  /**
+   * Before each attempt: throws unless this candidate is permitted, by the rules as they are now.
+   * @param ruleRevision the organization's rule revision where it was read a moment ago; else it is read
+   */
+  async assertHolds(mapping: Mapping, ruleRevision?: number): Promise<void> {
     if (!this.#ids.has(mapping.id)) throw new Error(`${mapping.id} was never permitted`);
-    await this.#reassert(this.decision, mapping);
+    await this.#reassert(this.decision, mapping, ruleRevision);
   }
 }
 
@@ -121,8 +124,8 @@ export function createAuthorize({ store, documents, pdp }: AuthorizeDeps): Autho
     if (decision.result.permitted.length === 0) {
       throw new Denial(decision, denialReason(decision.input, decision.result));
     }
-    const reassert: Reassert = async (made, mapping) => {
-      const ruleRevision = await store.ruleRevision(principal.organizationId);
+    const reassert: Reassert = async (made, mapping, known) => {
+      const ruleRevision = known ?? (await store.ruleRevision(principal.organizationId));
       if (ruleRevision === made.ruleRevision && pdp().bundleDigest === made.bundleDigest) return;
       const anew = await decide({ ...request, principal: { ...principal, ruleRevision }, candidates: [mapping] });
       if (anew.result.permitted.length > 0) return;

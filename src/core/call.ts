@@ -9,7 +9,7 @@ import { type Denial, decisionRecord, type Permitted } from './authorize.ts';
 import type { CallContext } from './call-context.ts';
 import type { Cost } from './meter.ts';
 import type { Principal } from './principal.ts';
-import type { Target } from './route.ts';
+import type { Target } from './target.ts';
 
 /** A call whose row is committed: it may be dispatched, and must be settled. */
 export interface Call {

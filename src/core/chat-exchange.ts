@@ -6,7 +6,8 @@ import type { Transport } from '../net/transport.ts';
 import type { Store } from '../store/store.ts';
 import { type Call, failed, settleCall } from './call.ts';
 import type { CallContext } from './call-context.ts';
-import { type RouteDeps, RouteFailure, type Target } from './route.ts';
+import { type RouteDeps, RouteFailure } from './route.ts';
+import type { Target } from './target.ts';
 
 /** What both kinds of answer need. */
 export interface ChatExchangeDeps extends RouteDeps {

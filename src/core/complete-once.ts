@@ -26,7 +26,7 @@ export async function completeOnce(
   const { context, principal } = facts;
   let routed: Routed<UpstreamCompletion>;
   try {
-    routed = await route(deps, call.permitted, call.id, principal.projectId, context, async (target) => {
+    routed = await route(deps, call, principal.projectId, context, async (target) => {
       const response = await exchangeChat(deps, target, request, 'gathered', context.signal);
       return target.provider.adapter.parseResponse(response);
     });

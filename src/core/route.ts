@@ -1,23 +1,16 @@
 import { comparePrice } from '../catalog/cheapest.ts';
 import { ApiError } from '../domain/errors.ts';
-import type { Mapping } from '../domain/model.ts';
 import type { RoutingAttempt } from '../generated/types.ts';
 import { TransportError } from '../net/transport-error.ts';
-import type { Credential, Provider, Providers } from '../providers/providers.ts';
+import type { Providers } from '../providers/providers.ts';
 import { fromTransportError, UpstreamError } from '../providers/upstream-error.ts';
 import type { Telemetry } from '../telemetry.ts';
-import type { Permitted } from './authorize.ts';
+import type { Call } from './call.ts';
 import type { CallContext } from './call-context.ts';
+import type { Target } from './target.ts';
 
 /** Most attempts for one call, the first included (decisions.md, section 5, "failover"). */
 const MAX_ATTEMPTS = 3;
-
-/** Where one attempt goes. */
-export interface Target {
-  readonly mapping: Mapping;
-  readonly provider: Provider;
-  readonly credential: Credential;
-}
 
 export interface Routed<T> {
   readonly value: T;
@@ -87,8 +80,7 @@ function attemptRecord(target: Target, callId: string, error: UpstreamError | un
  */
 export async function route<T>(
   { providers, telemetry }: RouteDeps,
-  permitted: Permitted,
-  callId: string,
+  { id: callId, permitted, opened }: Call,
   projectId: string,
   context: CallContext,
   attempt: Attempt<T>,
@@ -97,7 +89,8 @@ export async function route<T>(
   const attempts: RoutingAttempt[] = [];
   let last: UpstreamError | undefined;
   for (const mapping of order.slice(0, context.noFallback ? 1 : MAX_ATTEMPTS)) {
-    await permitted.assertHolds(mapping);
+    // The first attempt follows at once on the opening of the call, which read the revision.
+    await permitted.assertHolds(mapping, attempts.length === 0 ? opened.ruleRevision : undefined);
     const provider = providers.find(mapping.providerId);
     const credential = providers.credential(mapping.providerId, projectId);
     if (provider === undefined || credential === undefined) continue; // withdrawn since the candidates were resolved

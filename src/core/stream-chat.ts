@@ -5,7 +5,8 @@ import { settleCall } from './call.ts';
 import { type AnswerFacts, callMetadata, chatChunk } from './chat-answer.ts';
 import { type ChatExchangeDeps, estimatedUsage, exchangeChat, failureCode, settleFailure } from './chat-exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
-import { failureAnswer, type Routed, route, type Target, toUpstreamError } from './route.ts';
+import { failureAnswer, type Routed, route, toUpstreamError } from './route.ts';
+import type { Target } from './target.ts';
 
 /** A stream whose first chunk is here: until then an attempt may fail over, from then on it is this one or none. */
 interface OpenedStream {
@@ -68,7 +69,7 @@ export async function* streamChat(
   const { context, principal } = facts;
   let routed: Routed<OpenedStream>;
   try {
-    routed = await route(deps, call.permitted, call.id, principal.projectId, context, (target) =>
+    routed = await route(deps, call, principal.projectId, context, (target) =>
       openStream(deps, target, request, context.signal),
     );
   } catch (error) {

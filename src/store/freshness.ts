@@ -9,6 +9,7 @@ export class Freshness {
   readonly #dataVersion: BetterSqlite3.Statement<[], unknown>;
   #seen: unknown;
   #epoch = 0;
+  #pinned = false;
 
   constructor(connection: BetterSqlite3.Database) {
     this.#dataVersion = connection.prepare<[], unknown>('PRAGMA data_version').pluck();
@@ -16,12 +17,24 @@ export class Freshness {
 
   /** Stays the same only while nothing has changed. */
   epoch(): number {
+    if (this.#pinned) return this.#epoch;
     const version = this.#dataVersion.get();
     if (version !== this.#seen) {
       this.#seen = version;
       this.#epoch += 1;
     }
     return this.#epoch;
+  }
+
+  /** Runs `work` inside a write transaction: nobody else can commit until it ends, so one look is enough. */
+  during<T>(work: () => T): T {
+    this.epoch();
+    this.#pinned = true;
+    try {
+      return work();
+    } finally {
+      this.#pinned = false;
+    }
   }
 
   /** This connection writes something. */

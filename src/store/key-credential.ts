@@ -74,7 +74,7 @@ export interface KeyReads {
   /** The key of this secret hash; undefined when there is none. */
   find(secretHash: string): KeyCredential | undefined;
   /** The key as `find` gave it, if it cannot have changed since; undefined when that is not known. */
-  unchanged(keyId: string): ApiKey | undefined;
+  unchanged(keyId: string): KeyCredential | undefined;
 }
 
 /** Most keys that are remembered. */

@@ -77,9 +77,12 @@ const settleOpenCall = build
 
 const selectKey = build
   .selectFrom('keys')
+  .innerJoin('organizations', 'organizations.id', 'keys.organization_id')
   .select(KEY_STATE_COLUMNS)
-  .where('id', '=', bind<string>('keyId'))
-  .where('organization_id', '=', bind<string>('organizationId'));
+  .select('organizations.rule_revision')
+  // As subqueries: with bare parameters in a join SQLite plans the statement anew for every value.
+  .where('keys.id', '=', sql<string>`(SELECT ${bind<string>('keyId')})`)
+  .where('keys.organization_id', '=', sql<string>`(SELECT ${bind<string>('organizationId')})`);
 
 const startPeriod = build
   .updateTable('keys')

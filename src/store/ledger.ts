@@ -4,7 +4,7 @@ import { capAmount } from '../domain/money.ts';
 import type { Database } from './database.ts';
 import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
 import { toApiKey } from './key-columns.ts';
-import type { KeyReads } from './key-credential.ts';
+import type { KeyCredential, KeyReads } from './key-credential.ts';
 import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
 import type { SqlValue } from './sql.ts';
 
@@ -28,6 +28,8 @@ export interface OpenCall {
   readonly reservation: bigint;
   /** Begin of the recurring window to which its cost belongs; null when the key has none. */
   readonly periodStartedAt: number | null;
+  /** The organization's rule revision when the call was opened. */
+  readonly ruleRevision: number;
 }
 
 /** How a call ended. Token counts as reported by the provider; costs in pico-dollars. */
@@ -80,10 +82,10 @@ const callValues = (call: NewCall, decisionId: string, now: number): Record<stri
   now,
 });
 
-function readKey(statements: LedgerStatements, call: NewCall): ApiKey {
+function readKey(statements: LedgerStatements, call: NewCall): ApiKey & Pick<KeyCredential, 'ruleRevision'> {
   const row = statements.selectKey.get({ keyId: call.keyId, organizationId: call.organizationId });
   if (row === undefined) throw new Error(`The organization has no key ${call.keyId}.`);
-  return toApiKey(row);
+  return { ...toApiKey(row), ruleRevision: row.rule_revision };
 }
 
 /** Begin of the window to which the call belongs, started now if none runs; null for a key without a recurring limit. */
@@ -110,7 +112,7 @@ export function createLedger(db: Database, decisions: DecisionRecorder, keys: Pi
       statements.insertOpenCall.run(values);
       decisions.insert(call, decision, now);
       const { organizationId, keyId, reservation } = call;
-      return { callId: call.id, organizationId, keyId, reservation, periodStartedAt };
+      return { callId: call.id, organizationId, keyId, reservation, periodStartedAt, ruleRevision: key.ruleRevision };
     },
 
     settleCall(call, settlement, now) {

@@ -53,9 +53,9 @@ export interface Store {
 export function createStore(options: StoreOptions): Store {
   const { path, clock, queueCapacity, ...databaseOptions } = options;
   const db = openDatabase(path, databaseOptions);
-  const writer = new GroupWriter(db, queueCapacity);
-  const decisions = createDecisionRecorder(db);
   const freshness = new Freshness(db.connection);
+  const writer = new GroupWriter((work) => db.transaction(() => freshness.during(work)), queueCapacity);
+  const decisions = createDecisionRecorder(db);
   const keys = createKeyReads(db, freshness);
   const ledger = createLedger(db, decisions, keys);
   const subjectRules = prepareSubjectRules(db);

@@ -13,13 +13,13 @@ interface QueuedOperation {
  * must have no effect but on the database.
  */
 export class GroupWriter {
-  readonly #database: Database;
+  readonly #transaction: Database['transaction'];
   readonly #capacity: number;
   #queue: QueuedOperation[] = [];
 
   /** @param capacity operations that may wait; further ones are refused with `StoreUnavailable`. */
-  constructor(database: Database, capacity = 10_000) {
-    this.#database = database;
+  constructor(transaction: Database['transaction'], capacity = 10_000) {
+    this.#transaction = transaction;
     this.#capacity = capacity;
   }
 
@@ -54,7 +54,7 @@ export class GroupWriter {
   }
 
   #commit(group: readonly QueuedOperation[]): void {
-    const acknowledgements = this.#database.transaction(() => group.map((operation) => operation.run()));
+    const acknowledgements = this.#transaction(() => group.map((operation) => operation.run()));
     for (const acknowledge of acknowledgements) acknowledge();
   }
 

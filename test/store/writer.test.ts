@@ -18,7 +18,7 @@ function openWriter(options: { capacity?: number; busyTimeoutMs?: number } = {})
     path,
     db,
     insert,
-    writer: new GroupWriter(db, options.capacity),
+    writer: new GroupWriter((work) => db.transaction(work), options.capacity),
     ids: () => listOrganizations(db).map(({ id }) => id),
   };
 }
