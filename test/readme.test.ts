@@ -1,0 +1,201 @@
+// The README is the front door: what it says of configuration, commands, paths and packages is what there is.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import manifest from '../package.json' with { type: 'json' };
+import ruleSchema from '../schemas/admin/iam-rule.json' with { type: 'json' };
+import config from '../schemas/config.json' with { type: 'json' };
+import { startGateway } from './support/gateway.ts';
+import { send } from './support/request.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
+
+/** The rows, cells trimmed, of every table whose first column has this title. */
+function tables(title: string): string[][][] {
+  const found = readme.split(/\n{2,}/).filter((block) => block.startsWith('| '));
+  const parsed = found.map((block) =>
+    block.split('\n').map((line) =>
+      line
+        .slice(1, -1)
+        .split(' | ')
+        .map((cell) => cell.trim()),
+    ),
+  );
+  return parsed.filter(([head]) => head?.[0] === title).map((rows) => rows.slice(2));
+}
+
+function table(title: string): string[][] {
+  const [only, ...others] = tables(title);
+  if (only === undefined || others.length > 0) throw new Error(`${others.length + 1} tables begin with ${title}`);
+  return only;
+}
+
+const code = (text: string): string => `\`${text}\``;
+const firstColumn = (rows: readonly string[][]): string[] => rows.flatMap((row) => row.slice(0, 1));
+/** What stands between backticks. */
+const coded = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].flatMap(([, inside]) => inside ?? []);
+
+interface Variable {
+  readonly description: string;
+  readonly default?: string;
+}
+
+describe('the configuration', () => {
+  const [variables, upstream] = tables('Variable');
+
+  it('is every variable with its default and meaning, as the schema has them', () => {
+    const properties: Readonly<Record<string, Variable>> = config.properties;
+    const rows = Object.entries(properties).map(([name, { default: value, description }]) => [
+      code(name),
+      value === undefined ? '' : code(value),
+      description,
+    ]);
+    expect(variables).toEqual(rows);
+  });
+
+  it('is every variable of an upstream', () => {
+    const rows = Object.entries(config.patternProperties).map(([pattern, { description }]) => [
+      code(pattern.replace(/^\^UPSTREAM_.*\*_([A-Z_]+)\$$/, 'UPSTREAM_<NAME>_$1')),
+      description,
+    ]);
+    expect(upstream?.map(([name, , meaning]) => [name, meaning])).toEqual(rows);
+  });
+});
+
+it('the rule kinds are those of the schema', () => {
+  expect(firstColumn(table(code('ruleType'))).flatMap(coded)).toEqual(ruleSchema.$defs.rule_type.enum);
+});
+
+describe('the packages', () => {
+  const [runtime = [], pinned = [], development = []] = tables('Package').map(firstColumn);
+
+  it('are exactly those of package.json', () => {
+    const names = (group: object): string[] => Object.keys(group).map(code).sort();
+    expect(runtime.toSorted()).toEqual(names(manifest.dependencies));
+    expect(pinned.toSorted()).toEqual(names(manifest.optionalDependencies));
+    expect(development.toSorted()).toEqual(names(manifest.devDependencies));
+  });
+
+  it('run on the Node that is named', () => {
+    const versions = [...readme.matchAll(/\bNode (\d+\.\d+\.\d+)/g)].map(([, version]) => version);
+    expect(new Set(versions)).toEqual(new Set(Object.values(manifest.optionalDependencies)));
+  });
+
+  it('leave to the policy the OPA that is named', () => {
+    const pinned = /open-policy-agent\/opa v(\S+)/.exec(readFileSync(path.join(root, 'scripts/opa/go.mod'), 'utf8'));
+    expect(readme).toContain(`\`opa\` ${pinned?.[1]} on the PATH`);
+  });
+});
+
+describe('the npm scripts', () => {
+  const [development] = tables('Command').slice(-1);
+
+  it('are all in the table of development', () => {
+    const named = firstColumn(development ?? [])
+      .flatMap(coded)
+      .filter((command) => command.startsWith('npm '))
+      .map((command) => command.replace(/^npm (run )?/, ''));
+    expect(named.toSorted()).toEqual(Object.keys(manifest.scripts).sort());
+  });
+
+  it('exist wherever one is named', () => {
+    const named = [...readme.matchAll(/\bnpm run ([\w:]+)/g)].map(([, name]) => name ?? '');
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((name) => !(name in manifest.scripts))).toEqual([]);
+  });
+});
+
+describe('the command line', () => {
+  /** The commands of `portcullis <group>`, without aliases. */
+  function commandsOf(...group: string[]): string[] {
+    const launcher = path.join(root, 'scripts/portcullis.js');
+    const { stdout } = spawnSync(process.execPath, [launcher, ...group, '--help'], { encoding: 'utf8' });
+    const listed = stdout.slice(stdout.indexOf('\nCommands:')).matchAll(/^ {2}([a-z]+)(?:\|[a-z]+)?(?= |$)/gm);
+    return [...listed].flatMap(([, name]) => name ?? []).filter((name) => name !== 'help');
+  }
+
+  it('is every command that there is', () => {
+    const there = commandsOf().flatMap((name) => {
+      const below = name === 'serve' ? [] : commandsOf(name);
+      return below.length === 0 ? [`portcullis ${name}`] : below.map((each) => `portcullis ${name} ${each}`);
+    });
+    const named = (tables('Command')[0] ?? []).map(([command = '']) => /`([a-z ]*[a-z])/.exec(command)?.[1]);
+    expect(named).toEqual(there);
+  });
+});
+
+describe('the HTTP API', () => {
+  const named = [...tables('Gateway, `127.0.0.1:8080`'), ...tables('Management, `127.0.0.1:8081`')].map((rows) =>
+    firstColumn(rows).flatMap(coded),
+  );
+
+  /** Where a route's path is written. */
+  const ROUTE = /(?:router\.\w+\(|rulesOf\(master,)\s*'([^']+)'/g;
+
+  it('is there, on the listener that is named', async () => {
+    const gateway = await startGateway();
+    try {
+      const origins = [gateway.origin, gateway.management];
+      const missing: string[] = [];
+      for (const [index, origin] of origins.entries()) {
+        for (const endpoint of named[index] ?? []) {
+          const [method = '', pathname = ''] = endpoint.split(' ');
+          const { status } = await send(origin, { method, path: pathname.replaceAll(/[{}]/g, '') });
+          if (![200, 401].includes(status)) missing.push(`${endpoint}: ${status}`);
+        }
+      }
+      expect([named.length, missing]).toEqual([2, []]);
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  it('has no path that is not named', () => {
+    const folder = path.join(root, 'src/http');
+    const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+    const paths = sources.flatMap((name) =>
+      [...readFileSync(path.join(folder, name), 'utf8').matchAll(ROUTE)].map(([, each]) => each ?? ''),
+    );
+    expect(paths).toContain('/v1/master/keys/:id');
+    const known = new Set(named.flat().map((endpoint) => endpoint.split(' ')[1]));
+    expect(paths.filter((each) => !known.has(each.replaceAll(/:(\w+)/g, '{$1}')))).toEqual([]);
+  });
+});
+
+describe('the places', () => {
+  it('exist', () => {
+    const named = [...readme.matchAll(/(?<![\w./*<-])(?:src|test|policy|schemas|scripts|\.ci)\/[\w./-]*\w/g)]
+      .filter(({ 0: place, index }) => !'<*'.includes(readme[index + place.length + 1] ?? ' '))
+      .map(([place]) => place);
+    expect(named.length).toBeGreaterThan(50);
+    expect(named.filter((place) => !existsSync(path.join(root, place)))).toEqual([]);
+  });
+
+  it('under src are all there, each once', () => {
+    expect(firstColumn(table('Rank').map((row) => row.slice(1))).sort()).toEqual(
+      readdirSync(path.join(root, 'src'))
+        .map((name) => code(`src/${name}`))
+        .sort(),
+    );
+  });
+
+  it('within the page that links lead to exist', () => {
+    const anchors = [...readme.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+      title
+        .toLowerCase()
+        .replaceAll(/[^\w -]/g, '')
+        .replaceAll(' ', '-'),
+    );
+    const links = [...readme.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor]) => anchor ?? '');
+    expect(links.filter((anchor) => !anchors.includes(anchor))).toEqual([]);
+  });
+
+  it('are none of one machine or of a registry: every address is a private one', () => {
+    const hosts = [...readme.matchAll(/https?:\/\/([^\s/:'"`)]+)/g)].map(([, host]) => host ?? '');
+    expect(hosts.filter((host) => !/^(127\.0\.0\.1|10\.0\.0\.\d+)$/.test(host))).toEqual([]);
+    expect(readme).not.toMatch(/(?<![\w.])\/(?:work|home|root|tmp|var|usr|opt|Users)\//);
+  });
+});
