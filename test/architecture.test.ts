@@ -55,6 +55,7 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   ajv: ['src/generated'],
   pino: ['src/telemetry.ts'],
   commander: ['src/cli.ts', 'src/cli'],
+  yaml: ['src/workbench'],
 };
 
 interface Import {
