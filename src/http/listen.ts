@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type Koa from 'koa';
+import { answerMalformedRequests } from './malformed-request.ts';
 
 export interface ListenOptions {
   host: string;
@@ -45,6 +46,7 @@ export async function listen<State>(app: Koa<State>, options: ListenOptions): Pr
     },
     app.callback(),
   );
+  answerMalformedRequests(server);
   const address = await listening(server, options.host, options.port);
   return {
     origin: originOf(address),

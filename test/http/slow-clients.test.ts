@@ -34,7 +34,7 @@ function unfinished(bytes: string): Promise<string> {
 const head = (): string => `POST /v1/chat/completions HTTP/1.1\r\nHost: ${new URL(gateway.origin).host}\r\n`;
 
 it('headers that never end are 408', async () => {
-  expect(await unfinished(`${head()}X-Slow: `)).toMatch(/^HTTP\/1\.1 408 /);
+  expect(await unfinished(`${head()}X-Slow: `)).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"}}$/);
 });
 
 it('a body that never ends is ended, gives its place back, and leaves no call behind', async () => {
@@ -43,7 +43,7 @@ it('a body that never ends is ended, gives its place back, and leaves no call be
 
   const answers = await Promise.all([unfinished(request), unfinished(request)]);
 
-  expect(answers.every((answer) => /^HTTP\/1\.1 4\d\d /.test(answer))).toBe(true);
+  expect(answers.every((answer) => /^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"}}$/.test(answer))).toBe(true);
   expect(callRows(gateway)).toEqual([]);
   expect((await chat(gateway, hello())).status).toBe(200);
 });

@@ -126,6 +126,21 @@ describe('a client that leaves', () => {
     expect(await settled(gateway, id)).toMatchObject({ status_code: 499, cost_pico: 0n });
   });
 
+  it('by sending nonsense in the middle of a stream gets nothing written into it', async () => {
+    const { left } = endless((response) => writeEvents(response, chunk({ content: 'Hi' })));
+    const { outgoing, answer } = open(hello({ model: 'large', stream: true }));
+    const response = await answer;
+    let text = '';
+    response.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+      outgoing.socket?.write('nonsense\r\n\r\n');
+    });
+
+    await left;
+    expect(await settled(gateway, requestId(response))).toMatchObject({ status_code: 499, completion_tokens: 1 });
+    expect([streamedText(eventsOf(text).chunks), text.includes('HTTP/1.1')]).toEqual(['Hi', false]);
+  });
+
   it('is never followed by another attempt', async () => {
     const { arrived, left } = endless(() => {});
     const { outgoing } = open(hello({ model: 'large' }));

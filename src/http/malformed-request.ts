@@ -1,0 +1,43 @@
+import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { ApiError, invalidRequest } from '../domain/errors.ts';
+import { newId } from '../domain/id.ts';
+
+/** What Node's HTTP parser found wrong, by its code, as an answer of ours. */
+function faultOf(error: Error): ApiError {
+  switch ('code' in error ? error.code : undefined) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new ApiError(431, 'request_too_large', 'The headers of the request are too large.');
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new ApiError(413, 'request_too_large', 'The chunk extensions of the request are too large.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ApiError(408, 'request_timeout', 'The request did not arrive in time.');
+    default:
+      return invalidRequest('The request is not well-formed HTTP.');
+  }
+}
+
+function answerOf(fault: ApiError): string {
+  const body = JSON.stringify(fault.envelope());
+  return [
+    `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status]}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${newId('req')}`,
+    'connection: close',
+    '',
+    body,
+  ].join('\r\n');
+}
+
+/** Answers what never becomes a request in the envelope too, and ends its connection. */
+export function answerMalformedRequests(server: Server): void {
+  const latest = new WeakMap<Duplex, ServerResponse>();
+  server.on('request', (request, response) => latest.set(request.socket, response));
+  server.on('clientError', (error, socket) => {
+    const response = latest.get(socket);
+    const isAnswering = response?.headersSent === true && !response.writableFinished;
+    if (!socket.writable || isAnswering) socket.destroy();
+    else socket.end(answerOf(faultOf(error)), () => socket.destroy());
+  });
+}
