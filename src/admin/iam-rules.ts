@@ -1,3 +1,4 @@
+import { checkShape } from '../domain/check-shape.ts';
 import { permissionDenied } from '../domain/errors.ts';
 import { kindOf } from '../domain/iam-rule.ts';
 import { newId } from '../domain/id.ts';
@@ -9,7 +10,6 @@ import { decodeCursor, type PageRequest, toPage } from '../store/page.ts';
 import * as store from '../store/rules.ts';
 import { getOrganization } from '../store/tenants.ts';
 import type { Actor } from './actor.ts';
-import { checkShape } from './check-shape.ts';
 import { compileRules, storedRule } from './compile-rules.ts';
 import { checkBounds } from './rule-bounds.ts';
 import { type RuleContent, readRule } from './rule-content.ts';
@@ -67,7 +67,7 @@ export function changeRule(
   body: unknown,
   write: RuleWrite,
 ): RuleAnswer {
-  const patch = checkShape(validateRulePatch, body, []);
+  const patch = checkShape(validateRulePatch, body);
   return db.transaction(() => {
     const { organizationId } = actor;
     const subject = getRuleSubject(db, actor, owner);

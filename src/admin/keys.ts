@@ -8,6 +8,7 @@ import {
   remove,
   setLimits,
 } from '../domain/api-key.ts';
+import { checkShape } from '../domain/check-shape.ts';
 import { invalidRequest, permissionDenied } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
 import { generateSecret, hashSecret, maskSecret, type Pepper } from '../domain/secret.ts';
@@ -19,7 +20,6 @@ import { findMember, getMember } from '../store/members.ts';
 import type { PageRequest } from '../store/page.ts';
 import { getProject } from '../store/tenants.ts';
 import { type Actor, checkMakesKeysFor, checkSeesKeyOf, seesAllKeys } from './actor.ts';
-import { checkShape } from './check-shape.ts';
 import { NO_LIMITS, namesLimits, newLimits } from './key-limits.ts';
 import { viewKey } from './key-view.ts';
 

@@ -1,3 +1,4 @@
+import { checkShape } from '../domain/check-shape.ts';
 import { canonicalCidr, InvalidRangeError } from '../domain/client-ip.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import type { PolicyRule, StoredPricingValue } from '../domain/iam-rule.ts';
@@ -12,7 +13,6 @@ import type {
   RuleValue,
 } from '../generated/types.ts';
 import { validateRuleCreate } from '../generated/validators.js';
-import { checkShape } from './check-shape.ts';
 
 type Judged<Rule> = Rule extends PolicyRule ? Pick<Rule, 'ruleType' | 'ruleValue'> : never;
 

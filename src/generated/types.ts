@@ -120,7 +120,7 @@ export interface KeyCreate {
 }
 
 /**
- * Answer of `GET /v1/master/keys`, newest last.
+ * Answer of `GET /v1/master/keys`, newest first.
  */
 export interface KeyList {
   keys: KeyRecord[];

@@ -1,12 +1,15 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type Koa from 'koa';
+import { ConfigError } from '../domain/config-value.ts';
 import { answerMalformedRequests } from './malformed-request.ts';
 
 export interface ListenOptions {
   host: string;
   /** 0 takes any free port. */
   port: number;
+  /** The environment variable that named the port, for the message when the address cannot be had. */
+  variable: string;
   /** Milliseconds for a client to send its headers, and then its body. */
   headersTimeoutMs: number;
   bodyTimeoutMs: number;
@@ -22,11 +25,25 @@ export interface Listener {
 const originOf = ({ address, port, family }: AddressInfo): string =>
   `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 
-function listening(server: Server, host: string, port: number): Promise<AddressInfo> {
+const FAULTS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the address is in use',
+  EACCES: 'this account may not use the port',
+  EADDRNOTAVAIL: 'this machine does not have the address',
+  ENOTFOUND: 'the host is unknown',
+};
+
+/** What keeps a listener from its address, in one line that names the variable. */
+function explained(error: Error, { variable, host, port }: ListenOptions): Error {
+  const fault = FAULTS['code' in error ? String(error.code) : ''];
+  return fault === undefined ? error : new ConfigError(`${variable}: cannot listen on ${host}:${port}: ${fault}.`);
+}
+
+function listening(server: Server, options: ListenOptions): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
+    const refused = (error: Error): void => reject(explained(error, options));
+    server.once('error', refused);
+    server.listen(options.port, options.host, () => {
+      server.off('error', refused);
       const address = server.address();
       if (address === null || typeof address === 'string') reject(new Error('not a network listener'));
       else resolve(address);
@@ -34,7 +51,7 @@ function listening(server: Server, host: string, port: number): Promise<AddressI
   });
 }
 
-/** Serves an app. Rejects when the address cannot be had. */
+/** Serves an app. @throws ConfigError when the address cannot be had */
 export async function listen<State>(app: Koa<State>, options: ListenOptions): Promise<Listener> {
   const server = createServer(
     {
@@ -47,7 +64,7 @@ export async function listen<State>(app: Koa<State>, options: ListenOptions): Pr
     app.callback(),
   );
   answerMalformedRequests(server);
-  const address = await listening(server, options.host, options.port);
+  const address = await listening(server, options);
   return {
     origin: originOf(address),
     async close(graceMs) {

@@ -69,7 +69,7 @@ describe('a written rule', () => {
       refusal(400, '/ruleValue/providers is missing.', '/ruleValue/providers'),
     );
     expect(() => changeRule(db, owner, to, id, {}, write)).toThrow(
-      refusal(400, 'The request body must hold at least one field.'),
+      refusal(400, 'The request body must hold at least one field.', ''),
     );
     expect(() => changeRule(db, owner, to, id, { owner: 'me' }, write)).toThrow(
       refusal(400, '/owner ("me") is not a known field.', '/owner'),

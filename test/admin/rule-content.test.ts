@@ -110,7 +110,7 @@ describe('a rule as written', () => {
   });
 
   it.each([[null], ['deny'], [[]]])('is refused as a whole when it is %j', (body) => {
-    expect(refusal(body)).toEqual({ status: 400, message: 'The request body must be of type object.', param: null });
+    expect(refusal(body)).toEqual({ status: 400, message: 'The request body must be of type object.', param: '' });
   });
 
   it('is refused for an unknown or missing type', () => {

@@ -1,11 +1,11 @@
 import type { CompleteChat } from '../../core/complete-chat.ts';
+import { checkShape } from '../../domain/check-shape.ts';
 import { validateChatRequest } from '../../generated/validators.js';
 import type { Telemetry } from '../../telemetry.ts';
 import { callContext, principalOf } from '../call-context.ts';
 import { writeEventStream } from '../event-stream.ts';
 import { sendJson } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
-import { validate } from '../validate.ts';
 
 export interface ChatCompletionsDeps {
   completeChat: CompleteChat;
@@ -16,7 +16,7 @@ export interface ChatCompletionsDeps {
 /** `POST /v1/chat/completions`: OpenAI's request and answer, JSON or server-sent events. */
 export function chatCompletionsRoute({ completeChat, telemetry, keepAliveMs }: ChatCompletionsDeps): AppMiddleware {
   return async (ctx) => {
-    const request = validate(validateChatRequest, ctx.state.body);
+    const request = checkShape(validateChatRequest, ctx.state.body);
     const outcome = await completeChat(principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'completion') {
       sendJson(ctx, outcome.completion);

@@ -56,7 +56,7 @@ describe('POST /v1/master/keys is refused for', () => {
 
 describe('PATCH /v1/master/keys/{id} is refused for', () => {
   it.each([
-    [{}, null, 'The request body must hold at least one field.'],
+    [{}, '', 'The request body must hold at least one field.'],
     [{ projectId: ID.project }, '/projectId', `/projectId ("${ID.project}") is not a known field.`],
     [{ status: 'deleted' }, '/status', '/status ("deleted") must be one of active, inactive.'],
     [{ expiresAt: null }, '/expiresAt', `/expiresAt (null) ${TTL}`],

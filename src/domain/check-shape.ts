@@ -1,5 +1,5 @@
-import { invalidRequest } from '../domain/errors.ts';
 import type { ValidationError, Validator } from '../generated/validators.js';
+import { invalidRequest } from './errors.ts';
 
 /** What must stand at a place of the body, in words; `at` is matched against the JSON pointer of a fault. */
 export interface Explanation {
@@ -8,16 +8,16 @@ export interface Explanation {
 }
 
 /**
- * The body as what the validator says it is, or a 400 whose `param` is the JSON pointer of the first fault and whose message
- * names the place and, for a single value, its text.
+ * Unknown JSON becomes what the validator says it is, or a 400 whose `param` is the JSON pointer of the first fault (empty: the
+ * whole body) and whose message names the place and, for a single value, its text.
  */
-export function checkShape<T>(validator: Validator<T>, body: unknown, explanations: readonly Explanation[]): T {
+export function checkShape<T>(validator: Validator<T>, body: unknown, explanations: readonly Explanation[] = []): T {
   if (validator(body)) return body;
   const fault = validator.errors?.[0];
   const pointer = pointerOf(fault);
   const must = missing(fault) ?? explanations.find(({ at }) => at.test(pointer))?.must ?? generalFault(fault);
   const place = pointer === '' ? 'The request body' : `${pointer}${textAt(body, pointer)}`;
-  throw invalidRequest(`${place} ${must}.`, pointer === '' ? null : pointer);
+  throw invalidRequest(`${place} ${must}.`, pointer);
 }
 
 /** A missing or unknown property is itself the place of the fault, not the object around it. */
@@ -44,15 +44,16 @@ function generalFault(fault: ValidationError | undefined): string {
     case 'maxItems':
       return `must hold at most ${fault.params.limit} entries`;
     case 'type':
-      return `must be of type ${fault.params.type}`;
+      return `must be of type ${listOf(fault.params.type, ' or ')}`;
     case 'enum':
-      return `must be one of ${listOf(fault.params.allowedValues)}`;
+      return `must be one of ${listOf(fault.params.allowedValues, ', ')}`;
     default:
       return fault?.message ?? 'is not valid';
   }
 }
 
-const listOf = (values: unknown): string => (Array.isArray(values) ? values.join(', ') : '');
+const listOf = (values: unknown, separator: string): string =>
+  Array.isArray(values) ? values.join(separator) : String(values);
 
 /** ` ("text")` for a single value that stands at the pointer; shortened, since callers may send anything. */
 function textAt(body: unknown, pointer: string): string {

@@ -1,0 +1,48 @@
+import Router from '@koa/router';
+import Koa from 'koa';
+import type { TrustedProxies } from '../domain/client-ip.ts';
+import type { Telemetry } from '../telemetry.ts';
+import { accessLog } from './middleware/access-log.ts';
+import { clientAddress } from './middleware/client-address.ts';
+import { decodablePath } from './middleware/decodable-path.ts';
+import { errorEnvelope } from './middleware/error-envelope.ts';
+import { type HostCheckOptions, hostCheck } from './middleware/host-check.ts';
+import type { BodyLimits } from './middleware/json-body.ts';
+import { methodNotAllowed } from './middleware/method-not-allowed.ts';
+import { type Load, overload } from './middleware/overload.ts';
+import { requestId } from './middleware/request-id.ts';
+import { healthRoutes, type Readiness } from './routes/health.ts';
+import type { RequestState } from './state.ts';
+
+/** What both listeners work with. */
+export interface AppDeps {
+  telemetry: Telemetry;
+  load: Load;
+  readiness: Readiness;
+  hosts: HostCheckOptions;
+  /** Undefined: `TRUSTED_PROXIES` is unset. */
+  trustedProxies: TrustedProxies | undefined;
+  bodyLimits: BodyLimits;
+}
+
+/** A listener's transport half: the steps before every route in their order, health, then the routes that `addRoutes` puts. */
+export function createApp(deps: AppDeps, addRoutes: (router: Router<RequestState>) => void): Koa<RequestState> {
+  const { telemetry } = deps;
+  const router = new Router<RequestState>();
+  healthRoutes(router, deps.readiness);
+  addRoutes(router);
+
+  const app = new Koa<RequestState>();
+  app
+    .use(requestId)
+    .use(accessLog(telemetry))
+    .use(errorEnvelope(telemetry))
+    .use(overload(deps.load))
+    .use(hostCheck(deps.hosts))
+    .use(clientAddress(deps.trustedProxies))
+    .use(decodablePath)
+    .use(router.routes())
+    .use(methodNotAllowed(router));
+  app.on('error', (error) => telemetry.failure('', error));
+  return app;
+}
