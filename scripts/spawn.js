@@ -4,7 +4,11 @@ import { spawn } from 'node:child_process';
 /** Never returns before the child has ended; exits with the child's code, or 128 + signal as a shell does. */
 export function become(executable, args, options = {}) {
   const child = spawn(executable, args, { stdio: 'inherit', ...options });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  // A terminal's Ctrl-C reaches the child by itself: passed on as well, it would count as the second signal.
+  process.on('SIGINT', () => {
+    if (!process.stdin.isTTY) child.kill('SIGINT');
+  });
   child.on('error', (error) => {
     process.stderr.write(`portcullis: cannot start ${executable}: ${error.message}\n`);
     process.exit(1);

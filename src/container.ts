@@ -1,5 +1,4 @@
 import { type FirstRun, firstRun } from './admin/first-run.ts';
-import { givenSecrets } from './admin/given-secrets.ts';
 import { createCatalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import { createAuthenticate } from './core/authenticate.ts';
@@ -65,14 +64,13 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   createDataDir(config.dataDir);
   const lock = lockDataDir(config.dataDir);
   closers.add(() => lock.release());
-  const { peppers } = loadSecrets(config.dataDir, { create: true, given: givenSecrets(config) });
+  const { peppers } = loadSecrets(config.dataDir, { create: true, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
   const store = createStore({ path: databasePath(config.dataDir), clock, durability: config.durability, create: true });
   closers.add(() => store.close());
   const recovered = await store.recoverOpenCalls();
   if (recovered > 0) telemetry.warn('settled the calls that a crash left open', { calls: recovered });
-  const first = await store.write((db, now) => firstRun(db, peppers[0], now));
 
   const policy = await createActivePolicy();
   closers.add(() => policy.pdp().close());
@@ -139,10 +137,13 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     hosts: { ...hosts, boundHost: config.management.host },
     bodyLimits,
   });
-  const management = await listen(managementApp, { ...config.management, ...listenTimes });
+  const management = await listen(managementApp, { ...config.management, ...listenTimes, variable: 'MANAGEMENT_PORT' });
   closers.add(() => management.close(timeouts.shutdownGrace));
-  const gateway = await listen(gatewayApp, { ...config.gateway, ...listenTimes });
+  const gateway = await listen(gatewayApp, { ...config.gateway, ...listenTimes, variable: 'PORT' });
   closers.add(() => gateway.close(timeouts.shutdownGrace));
+
+  // Last of all: secrets that are made by a start that then fails would never be shown.
+  const first = await store.write((db, now) => firstRun(db, peppers[0], now));
 
   return {
     gateway,

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import manifest from '../../package.json' with { type: 'json' };
 import { ApiError } from '../domain/errors.ts';
+import { PolicyFailure } from '../policy/policy-failure.ts';
 import { keyCommands } from './key-commands.ts';
 import { warn } from './output.ts';
 import { ruleCommands } from './rule-commands.ts';
@@ -61,5 +62,7 @@ function explain(error: unknown): string {
   if (error instanceof ApiError && error.param !== null && !error.message.includes(error.param.slice(1))) {
     return `${error.param}: ${error.message}`;
   }
-  return error.message;
+  // What to do about an unusable policy stands in the cause.
+  const remedy = error instanceof PolicyFailure && error.cause instanceof Error ? ` ${error.cause.message}` : '';
+  return `${error.message}${remedy}`;
 }

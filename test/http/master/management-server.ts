@@ -55,7 +55,13 @@ export async function startManagementServer(
     hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
     bodyLimits: { maxBytes: 100_000, maxDepth: 64 },
   });
-  const listener = await listen(app, { host: '127.0.0.1', port: 0, headersTimeoutMs: 10_000, bodyTimeoutMs: 10_000 });
+  const listener = await listen(app, {
+    host: '127.0.0.1',
+    port: 0,
+    variable: 'MANAGEMENT_PORT',
+    headersTimeoutMs: 10_000,
+    bodyTimeoutMs: 10_000,
+  });
 
   return {
     tokens,
