@@ -2,6 +2,7 @@ import { ApiError } from '../domain/errors.ts';
 import { RecentMap } from '../domain/recent-map.ts';
 import { type DataDocument, dataDocument } from '../policy/data-document.ts';
 import { PolicyFailure } from '../policy/policy-failure.ts';
+import { assertSubjectRules } from '../policy/subject-rules.ts';
 import type { Store } from '../store/store.ts';
 import type { Principal } from './principal.ts';
 
@@ -24,12 +25,21 @@ export function createDocuments(store: Store): Documents {
   const remembered = new RecentMap<string, { ruleRevision: number; memberId: string; document: DataDocument }>(
     MAX_REMEMBERED,
   );
+  /** Texts that were found well formed: most calls share their organization's and member's. */
+  const wellFormed = new RecentMap<string, true>(MAX_REMEMBERED);
+  const check = (text: string): void => {
+    if (wellFormed.get(text) === true) return;
+    assertSubjectRules(text);
+    wellFormed.set(text, true);
+  };
+
   return async ({ organizationId, keyId, memberId, subjects, ruleRevision }) => {
     const known = remembered.get(keyId);
     if (known !== undefined && known.ruleRevision === ruleRevision && known.memberId === memberId)
       return known.document;
     const ids = subjects.map(({ id }) => id);
     const texts = await store.subjectRules(organizationId, ids).catch(rulesUnavailable);
+    for (const text of texts.values()) check(text);
     const document = dataDocument([...texts].map(([id, rules]) => ({ id, rules })));
     remembered.set(keyId, { ruleRevision, memberId, document });
     return document;

@@ -36,6 +36,8 @@ describe('a policy that cannot be evaluated', () => {
     ['are no JSON', 'UPDATE subject_rules SET compiled_json = ?', '{"enforce":'],
     ['are no rules', 'UPDATE subject_rules SET compiled_json = ?', '[]'],
     ['are empty', 'UPDATE subject_rules SET compiled_json = ?', '{}'],
+    ['enforce nothing that is a rule', 'UPDATE subject_rules SET compiled_json = ?', '{"enforce":7}'],
+    ['deny what is no list', 'UPDATE subject_rules SET compiled_json = ?', '{"enforce":{"deny_models":7}}'],
     ['are missing', 'DELETE FROM subject_rules WHERE subject_id <> ?', ''],
   ])(
     'because the stored rules %s is a 503, sent nowhere and recorded nowhere as a pass',
