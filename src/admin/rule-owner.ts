@@ -1,8 +1,9 @@
 import { checkTakesRules } from '../domain/api-key.ts';
-import { permissionDenied } from '../domain/errors.ts';
+import { notFound, permissionDenied } from '../domain/errors.ts';
 import type { Database } from '../store/database.ts';
 import { getKey, type KeyRecord } from '../store/keys.ts';
 import { getMember } from '../store/members.ts';
+import { findSubjectOfRule, listRuledSubjects, type RuledSubject } from '../store/rule-subjects.ts';
 import type { Role } from '../store/tables.ts';
 import { type Actor, checkChangesRulesOf, checkManagesOrganization, checkSeesKeyOf } from './actor.ts';
 
@@ -45,3 +46,25 @@ export function checkRulesChangeable(actor: Actor, subject: RuleSubject): void {
   checkTakesRules(subject.key);
   if (subject.key.kind === 'platform_secret') throw permissionDenied('A platform key cannot be given rules.');
 }
+
+function toOwner({ id, scope }: RuledSubject): RuleOwner {
+  switch (scope) {
+    case 'key':
+      return { kind: 'key', key: id };
+    case 'member':
+      return { kind: 'member', member: id };
+    case 'organization':
+      return { kind: 'organization' };
+  }
+}
+
+/** Whose rule this is, for who knows its id alone; 404 when the organization has none of that id. */
+export function getRuleOwner(db: Database, { organizationId }: Actor, ruleId: string): RuleOwner {
+  const subject = findSubjectOfRule(db, organizationId, ruleId);
+  if (subject === undefined) throw notFound('There is no such rule.');
+  return toOwner(subject);
+}
+
+/** Everybody in the organization who has rules: itself, present members, keys that are not deleted. */
+export const listRuleOwners = (db: Database, { organizationId }: Actor): RuleOwner[] =>
+  listRuledSubjects(db, organizationId).map(toOwner);

@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { changeRule, createRule, deleteRule, getRule, listRules } from '../admin/iam-rules.ts';
-import { findRuleOwner, listRuleOwners } from '../admin/rule-lookup.ts';
-import type { RuleOwner } from '../admin/rule-owner.ts';
+import { getRuleOwner, listRuleOwners, type RuleOwner } from '../admin/rule-owner.ts';
 import { kindOf } from '../domain/iam-rule.ts';
 import type { IamRule, RuleType } from '../generated/types.ts';
 import { keyId } from './references.ts';
@@ -156,7 +155,7 @@ function changeCommands(rules: Command, env: Environment): void {
         const changed = await inWorkspace(env, 'write', options.org, (workspace) => {
           const { db, actor } = workspace;
           const world = worldOf(workspace);
-          const owner = findRuleOwner(db, actor, id);
+          const owner = getRuleOwner(db, actor, id);
           const ruleType = options.ruleType ?? getRule(db, actor, owner, id, world).rule.ruleType;
           const value = ruleValue(ruleType, entries, options);
           const body = {
@@ -174,7 +173,7 @@ function changeCommands(rules: Command, env: Environment): void {
     .description('Remove a rule; it binds nothing from the next call on.')
     .action(async (id: string, options: CommonOptions) => {
       const removed = await inWorkspace(env, 'write', options.org, ({ db, actor }) =>
-        deleteRule(db, actor, findRuleOwner(db, actor, id), id),
+        deleteRule(db, actor, getRuleOwner(db, actor, id), id),
       );
       showRemovedRule(removed, options);
     });

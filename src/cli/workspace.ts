@@ -1,5 +1,4 @@
 import type { Actor } from '../admin/actor.ts';
-import { givenSecrets } from '../admin/given-secrets.ts';
 import { type Catalog, createCatalog } from '../catalog/catalog.ts';
 import { type Config, readConfig } from '../config.ts';
 import type { Pepper } from '../domain/secret.ts';
@@ -49,7 +48,7 @@ export async function inWorkspace<T>(
       now: systemClock.now(),
       actor: { kind: 'cli', organizationId: chooseOrganization(db, organizationId) },
       config,
-      pepper: () => loadSecrets(config.dataDir, { create: false, given: givenSecrets(config) }).peppers[0],
+      pepper: () => loadSecrets(config.dataDir, { create: false, given: config.secrets }).peppers[0],
       catalog: () => createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock }),
     });
   try {

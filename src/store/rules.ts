@@ -1,8 +1,7 @@
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { notFound } from '../domain/errors.ts';
 import type { Database } from './database.ts';
-import { type Freshness, FreshReads } from './freshness.ts';
-import { bind, build, prepare } from './sql.ts';
+import { build } from './sql.ts';
 import type { RulesTable, Scope } from './tables.ts';
 
 /** A rule as it is stored. `ruleValue` is what was written, `canonicalValue` what is compiled. */
@@ -187,56 +186,4 @@ export function deleteRule(
     if (deleted !== 1) throw notFound('There is no such rule.');
     recompile(db, organizationId, subjectId, compile);
   });
-}
-
-/** Reads the compiled texts of the subjects of a request, in one statement; prepared once for the hot path. */
-export function prepareSubjectRules(
-  db: Database,
-): (organizationId: string, subjectIds: readonly string[]) => Map<string, string> {
-  const statements = [1, 2, 3].map((count) =>
-    prepare(
-      db.connection,
-      build
-        .selectFrom('subject_rules')
-        .select(['subject_id', 'compiled_json'])
-        .where(
-          'subject_id',
-          'in',
-          Array.from({ length: count }, (_, index) => bind<string>(`subject${index}`)),
-        )
-        .where('organization_id', '=', bind<string>('organizationId'))
-        .compile(),
-    ),
-  );
-  return (organizationId, subjectIds) => {
-    const statement = statements[subjectIds.length - 1];
-    if (statement === undefined) throw new Error(`A request has 1 to 3 subjects, not ${subjectIds.length}.`);
-    const values: Record<string, string> = { organizationId };
-    for (const [index, id] of subjectIds.entries()) values[`subject${index}`] = id;
-    const texts = new Map(statement.all(values).map((row) => [row.subject_id, row.compiled_json]));
-    const missing = subjectIds.find((id) => !texts.has(id));
-    if (missing !== undefined) throw new Error(`The organization has no subject ${missing}.`);
-    return texts;
-  };
-}
-
-/** Reads the organization's rule revision, which grows with every write of a rule; for the hot path. */
-export function createRuleRevision(db: Database, freshness: Freshness): (organizationId: string) => number {
-  const known = new FreshReads<number>(freshness, 1000);
-  const statement = prepare(
-    db.connection,
-    build
-      .selectFrom('organizations')
-      .select('rule_revision')
-      .where('id', '=', bind<string>('organizationId'))
-      .compile(),
-  );
-  return (organizationId) => {
-    const remembered = known.get(organizationId);
-    if (remembered !== undefined) return remembered;
-    const row = statement.get({ organizationId });
-    if (row === undefined) throw new Error(`There is no organization ${organizationId}.`);
-    known.set(organizationId, row.rule_revision);
-    return row.rule_revision;
-  };
 }

@@ -18,11 +18,10 @@ export interface ServerSecrets {
   readonly signingKey: ServerKey;
 }
 
-/** Secrets given by the environment, in base64url; what is given here is not taken from the file. */
+/** Secrets given by the environment, each of 32 bytes; what is given is not taken from the file. */
 export interface GivenSecrets {
-  readonly peppers?: readonly string[] | undefined;
-  readonly encryptionKey?: string | undefined;
-  readonly signingKey?: string | undefined;
+  readonly pepper: Buffer | undefined;
+  readonly encryptionKey: Buffer | undefined;
 }
 
 interface SecretsFile {
@@ -33,11 +32,12 @@ interface SecretsFile {
 
 const KEY_BYTES = 32;
 
-function toServerKey(text: string, name: string): ServerKey {
-  const key = Buffer.from(text, 'base64url');
+function serverKey(key: Buffer, name: string): ServerKey {
   if (key.length !== KEY_BYTES) throw new Error(`The ${name} must be ${KEY_BYTES} bytes in base64url.`);
   return { id: createHash('sha256').update(key).digest('hex').slice(0, 8), key };
 }
+
+const decoded = (text: string): Buffer => Buffer.from(text, 'base64url');
 
 function isSecretsFile(value: unknown): value is SecretsFile {
   if (typeof value !== 'object' || value === null) return false;
@@ -77,24 +77,22 @@ function readFile(path: string): SecretsFile {
 }
 
 /**
- * The server's secrets from `DATA_DIR/secrets.json` (mode 0600), each replaced by the given one if there is one.
- * A missing file is made when `create` is set (only `serve` sets it), else an error. With all three given, no file is used.
+ * The server's secrets from `DATA_DIR/secrets.json` (mode 0600), each replaced by the given one if there is one. A missing file
+ * is made when `create` is set (only `serve` sets it), else an error.
  */
 export function loadSecrets(dataDir: string, options: { create: boolean; given?: GivenSecrets }): ServerSecrets {
   const path = join(dataDir, 'secrets.json');
-  const { create, given = {} } = options;
-  const fromFile = (): SecretsFile => {
-    if (existsSync(path)) return readFile(path);
-    if (!create) throw new Error(`There are no secrets at ${path}: start the server once to create them.`);
-    return createFile(path);
-  };
-  const complete = given.peppers !== undefined && given.encryptionKey !== undefined && given.signingKey !== undefined;
-  const file = complete ? undefined : fromFile();
-  const [pepper, ...olderPeppers] = (given.peppers ?? file?.peppers ?? []).map((text) => toServerKey(text, 'pepper'));
+  if (!options.create && !existsSync(path)) {
+    throw new Error(`There are no secrets at ${path}: start the server once to create them.`);
+  }
+  const file = existsSync(path) ? readFile(path) : createFile(path);
+  const { pepper: givenPepper, encryptionKey = decoded(file.encryptionKey) } = options.given ?? {};
+  const peppers = givenPepper === undefined ? file.peppers.map(decoded) : [givenPepper];
+  const [pepper, ...olderPeppers] = peppers.map((key) => serverKey(key, 'pepper'));
   if (pepper === undefined) throw new Error('At least one pepper is needed.');
   return {
     peppers: [pepper, ...olderPeppers],
-    encryptionKey: toServerKey(given.encryptionKey ?? file?.encryptionKey ?? '', 'encryption key'),
-    signingKey: toServerKey(given.signingKey ?? file?.signingKey ?? '', 'signing key'),
+    encryptionKey: serverKey(encryptionKey, 'encryption key'),
+    signingKey: serverKey(decoded(file.signingKey), 'signing key'),
   };
 }

@@ -6,7 +6,7 @@ import { Freshness } from './freshness.ts';
 import { createKeyReads, type KeyCredential } from './key-credential.ts';
 import { createLedger, type FinishedCall, type NewCall, type OpenCall, type Settlement } from './ledger.ts';
 import { recoverOpenCalls } from './recovery.ts';
-import { createRuleRevision, prepareSubjectRules } from './rules.ts';
+import { createRuleRevision, prepareSubjectRules } from './rule-reads.ts';
 import { classify } from './unavailable.ts';
 import { GroupWriter } from './writer.ts';
 

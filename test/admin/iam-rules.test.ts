@@ -1,10 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/admin/actor.ts';
 import { changeRule, createRule, deleteRule, getRule, listRules } from '../../src/admin/iam-rules.ts';
-import { findRuleOwner, listRuleOwners } from '../../src/admin/rule-lookup.ts';
-import type { RuleOwner } from '../../src/admin/rule-owner.ts';
+import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../src/admin/rule-owner.ts';
 import type { Database } from '../../src/store/database.ts';
-import { prepareSubjectRules } from '../../src/store/rules.ts';
+import { prepareSubjectRules } from '../../src/store/rule-reads.ts';
 import { getOrganization, updateOrganization } from '../../src/store/tenants.ts';
 import { admin, catalog, cli, developer, ID, masked, owner, START, seededDatabase, startMs } from './tenants.ts';
 
@@ -168,10 +167,10 @@ describe('looking a rule up without its owner', () => {
     const owners = [ORGANIZATION, memberOf(ID.developer), keyOf(ID.ownerKey)];
     const ids = owners.map((to) => add(owner, to).rule.id);
     add(owner, ORGANIZATION);
-    expect(ids.map((id) => findRuleOwner(db, cli, id))).toEqual(owners);
+    expect(ids.map((id) => getRuleOwner(db, cli, id))).toEqual(owners);
     expect(listRuleOwners(db, cli)).toEqual(owners);
     const elsewhere: Actor = { kind: 'cli', organizationId: ID.otherOrganization };
-    expect(() => findRuleOwner(db, elsewhere, ids[0] ?? '')).toThrow(refusal(404, 'There is no such rule.'));
+    expect(() => getRuleOwner(db, elsewhere, ids[0] ?? '')).toThrow(refusal(404, 'There is no such rule.'));
     expect(listRuleOwners(db, elsewhere)).toEqual([]);
   });
 });

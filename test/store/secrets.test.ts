@@ -1,10 +1,13 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSecrets } from '../../src/store/secrets.ts';
 import { temporaryDirectory } from './fixture.ts';
 
-const given = {
+const given = { pepper: Buffer.alloc(32, 1), encryptionKey: Buffer.alloc(32, 3) };
+
+/** A file as the first run makes it, but for the keys. */
+const file = {
   peppers: [Buffer.alloc(32, 1).toString('base64url'), Buffer.alloc(32, 2).toString('base64url')],
   encryptionKey: Buffer.alloc(32, 3).toString('base64url'),
   signingKey: Buffer.alloc(32, 4).toString('base64url'),
@@ -33,19 +36,27 @@ test('missing secrets are an error where none may be made', () => {
   expect(readdirSync(dataDir)).toEqual([]);
 });
 
-test('with all three given by the environment there is no file, and older peppers are kept', () => {
+test('the first pepper of the file hashes new secrets, and older ones are still accepted', () => {
   const dataDir = temporaryDirectory();
-  const secrets = loadSecrets(dataDir, { create: true, given });
-  expect(existsSync(join(dataDir, 'secrets.json'))).toBe(false);
+  writeFileSync(join(dataDir, 'secrets.json'), JSON.stringify(file), { mode: 0o600 });
+  const secrets = loadSecrets(dataDir, { create: false });
   expect(secrets.peppers.map(({ key }) => key[0])).toEqual([1, 2]);
   expect([secrets.encryptionKey.key[0], secrets.signingKey.key[0]]).toEqual([3, 4]);
 });
 
-test('a given secret takes the place of the one in the file', () => {
+test('a given secret takes the place of the one in the file, which stays as it is', () => {
   const dataDir = temporaryDirectory();
   const first = loadSecrets(dataDir, { create: true });
-  const mixed = loadSecrets(dataDir, { create: true, given: { signingKey: given.signingKey } });
-  expect(mixed).toEqual({ ...first, signingKey: { id: mixed.signingKey.id, key: Buffer.alloc(32, 4) } });
+  const mixed = loadSecrets(dataDir, { create: true, given });
+  expect(mixed).toEqual({
+    peppers: [{ id: mixed.peppers[0].id, key: given.pepper }],
+    encryptionKey: { id: mixed.encryptionKey.id, key: given.encryptionKey },
+    signingKey: first.signingKey,
+  });
+  expect(loadSecrets(dataDir, { create: false, given: { ...given, pepper: undefined } }).peppers).toEqual(
+    first.peppers,
+  );
+  expect(loadSecrets(dataDir, { create: false })).toEqual(first);
 });
 
 test('a file that others can read is refused', () => {
@@ -58,12 +69,8 @@ test('a file that others can read is refused', () => {
 test.each([
   ['text', 'pepper', 'is not JSON.'],
   ['something else', '{"peppers":"x","encryptionKey":"y","signingKey":"z"}', "does not hold the server's secrets."],
-  [
-    'a short key',
-    JSON.stringify({ ...given, signingKey: 'c2hvcnQ' }),
-    'The signing key must be 32 bytes in base64url.',
-  ],
-  ['no pepper', JSON.stringify({ ...given, peppers: [] }), 'At least one pepper is needed.'],
+  ['a short key', JSON.stringify({ ...file, signingKey: 'c2hvcnQ' }), 'The signing key must be 32 bytes in base64url.'],
+  ['no pepper', JSON.stringify({ ...file, peppers: [] }), 'At least one pepper is needed.'],
 ])('a file that holds %s is refused, left as it is, and not quoted', (_, text, message) => {
   const dataDir = temporaryDirectory();
   const path = join(dataDir, 'secrets.json');
