@@ -1235,7 +1235,7 @@ export interface Environment {
    */
   IDLE_TIMEOUT_MS: string;
   /**
-   * Time for a call as a whole, failover included.
+   * Time for one attempt as a whole.
    */
   TOTAL_TIMEOUT_MS: string;
   /**
