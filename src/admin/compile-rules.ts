@@ -1,15 +1,7 @@
 import type { PolicyRule } from '../domain/iam-rule.ts';
-import { validateRuleCreate } from '../generated/validators.js';
+import { storedRule } from '../domain/rule-content.ts';
 import { compileSubjectRules } from '../policy/data-document.ts';
 import type { RuleRecord } from '../store/rules.ts';
-import { type CanonicalRule, canonicalRule } from './rule-content.ts';
-
-/** Type and canonical value of a stored rule. Throws for one that we would not have stored, so that nothing judges by it. */
-export function storedRule({ id, ruleType, canonicalValue }: RuleRecord): CanonicalRule {
-  const rule: unknown = { ruleType, ruleValue: canonicalValue };
-  if (!validateRuleCreate(rule)) throw new Error(`The stored rule ${id} is not valid.`);
-  return canonicalRule(rule);
-}
 
 const policyRule = (record: RuleRecord): PolicyRule => ({
   ...storedRule(record),

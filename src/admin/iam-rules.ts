@@ -2,6 +2,7 @@ import { checkShape } from '../domain/check-shape.ts';
 import { permissionDenied } from '../domain/errors.ts';
 import { kindOf } from '../domain/iam-rule.ts';
 import { newId } from '../domain/id.ts';
+import { type RuleContent, readRule, storedRule } from '../domain/rule-content.ts';
 import { formatTime } from '../domain/time.ts';
 import type { Deletion, IamRule, RuleAnswer, RuleList, RulePatch, RuleType } from '../generated/types.ts';
 import { validateRulePatch } from '../generated/validators.js';
@@ -10,9 +11,8 @@ import { decodeCursor, type PageRequest, toPage } from '../store/page.ts';
 import * as store from '../store/rules.ts';
 import { getOrganization } from '../store/tenants.ts';
 import type { Actor } from './actor.ts';
-import { compileRules, storedRule } from './compile-rules.ts';
+import { compileRules } from './compile-rules.ts';
 import { checkBounds } from './rule-bounds.ts';
-import { type RuleContent, readRule } from './rule-content.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleOwner } from './rule-owner.ts';
 import { type RuleWorld, ruleWarnings } from './rule-warnings.ts';
 

@@ -1,6 +1,6 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { coversMappedBlock, parseRange, type TrustedProxies } from '../domain/client-ip.ts';
-import type { CanonicalRule } from './rule-content.ts';
+import type { CanonicalRule } from '../domain/rule-content.ts';
 
 /** What is known of the world in which a rule will be judged. */
 export interface RuleWorld {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkBounds } from '../../src/admin/rule-bounds.ts';
-import { type CanonicalRule, canonicalRule } from '../../src/admin/rule-content.ts';
 import { ApiError } from '../../src/domain/errors.ts';
+import { type CanonicalRule, canonicalRule } from '../../src/domain/rule-content.ts';
 
 const models = (count: number, suffix = ''): CanonicalRule =>
   canonicalRule({

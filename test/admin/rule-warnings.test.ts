@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalRule } from '../../src/admin/rule-content.ts';
 import { ruleWarnings } from '../../src/admin/rule-warnings.ts';
+import { canonicalRule } from '../../src/domain/rule-content.ts';
 import type { RuleCreate } from '../../src/generated/types.ts';
 import { catalog } from './tenants.ts';
 

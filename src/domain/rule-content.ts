@@ -1,8 +1,3 @@
-import { checkShape } from '../domain/check-shape.ts';
-import { canonicalCidr, InvalidRangeError } from '../domain/client-ip.ts';
-import { invalidRequest } from '../domain/errors.ts';
-import type { PolicyRule, StoredPricingValue } from '../domain/iam-rule.ts';
-import { formatUsdPerMillion, parseUsdPerMillion } from '../domain/money.ts';
 import type {
   PriceCap,
   PricingValue,
@@ -13,6 +8,11 @@ import type {
   RuleValue,
 } from '../generated/types.ts';
 import { validateRuleCreate } from '../generated/validators.js';
+import { checkShape } from './check-shape.ts';
+import { canonicalCidr, InvalidRangeError } from './client-ip.ts';
+import { invalidRequest } from './errors.ts';
+import type { PolicyRule, StoredPricingValue } from './iam-rule.ts';
+import { formatUsdPerMillion, parseUsdPerMillion } from './money.ts';
 
 type Judged<Rule> = Rule extends PolicyRule ? Pick<Rule, 'ruleType' | 'ruleValue'> : never;
 
@@ -68,6 +68,20 @@ export function canonicalRule({ ruleType, ruleValue }: Pick<RuleCreate, 'ruleTyp
     return { ruleType, ruleValue: canonicalPricing(ruleValue) };
   }
   throw new TypeError(`A value of another type stands in a rule of type ${ruleType}.`);
+}
+
+/** A rule as it is stored; its values are what the database holds. */
+interface StoredRule {
+  readonly id: string;
+  readonly ruleType: string;
+  readonly canonicalValue: unknown;
+}
+
+/** Type and canonical value of a stored rule. Throws for one that we would not have stored, so that nothing judges by it. */
+export function storedRule({ id, ruleType, canonicalValue }: StoredRule): CanonicalRule {
+  const rule: unknown = { ruleType, ruleValue: canonicalValue };
+  if (!validateRuleCreate(rule)) throw new Error(`The stored rule ${id} is not valid.`);
+  return canonicalRule(rule);
 }
 
 /** The entries of a list, or none for a price. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readRule } from '../../src/admin/rule-content.ts';
 import { ApiError } from '../../src/domain/errors.ts';
+import { readRule } from '../../src/domain/rule-content.ts';
 
 /** Message and place of the 400 with which a body is refused. */
 function refusal(body: unknown): { status: number; message: string; param: string | null } | string {
