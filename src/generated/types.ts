@@ -1502,3 +1502,269 @@ export interface PolicyCandidate {
    */
   output_price?: number;
 }
+
+/**
+ * A policy fixture: what is given, the requests, and what must become of each. One YAML document; a file may hold several, separated by `---`.
+ */
+export interface Fixture {
+  /**
+   * What the policy does here, as a sentence; unique in a run.
+   */
+  name: string;
+  description?: string;
+  /**
+   * Do not run it, for this reason.
+   */
+  skip?: string;
+  given: FixtureGiven;
+  requests: FixtureRequests;
+  /**
+   * By request. A request that no entry means must not be permitted; two entries may not mean the same one.
+   */
+  expect: FixtureExpectation[];
+}
+
+/**
+ * Models and subjects with their rules. An included file holds the same, but includes nothing itself.
+ */
+export interface FixtureGiven {
+  /**
+   * Files, relative to this one.
+   */
+  include?: string | string[];
+  catalog?: FixtureCatalog;
+  organization?: FixtureSubject;
+  /**
+   * By name or e-mail address.
+   */
+  members?: {
+    [k: string]: FixtureSubject;
+  };
+  /**
+   * By name. Without any there is the key `key`, which has no rules.
+   */
+  keys?: {
+    [k: string]: FixtureKey;
+  };
+  /**
+   * Client addresses by name, each as it reaches the gateway.
+   */
+  addresses?: {
+    [k: string]: FixtureConnection;
+  };
+}
+
+export interface FixtureSubject {
+  /**
+   * By id.
+   */
+  rules?: {
+    [k: string]: FixtureRule;
+  };
+  /**
+   * A file with the rules of one subject, as `portcullis rules list --json` prints it.
+   */
+  rulesFrom?: string;
+  /**
+   * Its rules cannot be had.
+   */
+  unavailable?: true;
+}
+
+export interface FixtureKey {
+  /**
+   * The member who owns it. Without one it belongs to somebody without rules.
+   */
+  owner?: string;
+  /**
+   * By id.
+   */
+  rules?: {
+    [k: string]: FixtureRule;
+  };
+  /**
+   * A file with the rules of one subject, as `portcullis rules list --json` prints it.
+   */
+  rulesFrom?: string;
+  /**
+   * Its rules cannot be had.
+   */
+  unavailable?: true;
+}
+
+/**
+ * Exactly one rule type with its value.
+ */
+export interface FixtureRule {
+  allow_models?: string[];
+  deny_models?: string[];
+  allow_providers?: string[];
+  deny_providers?: string[];
+  allow_pricing?: PricingValue;
+  deny_pricing?: PricingValue;
+  allow_ip_cidrs?: string[];
+  deny_ip_cidrs?: string[];
+  mode?: RuleMode;
+  status?: RuleStatus;
+  description?: string;
+}
+
+/**
+ * A slice of a catalogue, or `real`: the one of this installation.
+ */
+export type FixtureCatalog =
+  | string
+  | {
+      /**
+       * By canonical id.
+       */
+      models?: {
+        [k: string]: FixtureModel;
+      };
+      /**
+       * Custom models, by `<custom provider>/<model>`.
+       */
+      custom?: {
+        [k: string]: FixtureMapping;
+      };
+      /**
+       * Providers for which there is no usable credential.
+       */
+      withoutCredential?: string | string[];
+    };
+
+export interface FixtureModel {
+  aliases?: string | string[];
+  /**
+   * Who serves it, by provider id.
+   */
+  providers: {
+    [k: string]: FixtureMapping;
+  };
+}
+
+/**
+ * A model at a provider. A price that is not stated is unknown.
+ */
+export interface FixtureMapping {
+  /**
+   * USD per million tokens.
+   */
+  inputPrice?: string | number;
+  /**
+   * USD per million tokens.
+   */
+  outputPrice?: string | number;
+  /**
+   * USD per request.
+   */
+  requestPrice?: string | number;
+  /**
+   * USD per generated image.
+   */
+  imagePrice?: string | number;
+  /**
+   * Flagged free by the catalogue.
+   */
+  free?: boolean;
+  /**
+   * Its deactivation is past.
+   */
+  deactivated?: boolean;
+}
+
+/**
+ * Lists are crossed: every combination is a request.
+ */
+export interface FixtureRequests {
+  /**
+   * `chat` (default), `moderation` or `image`.
+   */
+  action?: string | string[];
+  /**
+   * May be missing where there is only one.
+   */
+  key?: string | string[];
+  /**
+   * As a caller writes it.
+   */
+  model: string | string[];
+  /**
+   * The provider that the caller pins; `any`: none. Default: `any`.
+   */
+  provider?: string | string[];
+  /**
+   * The client's address; `unknown` (default) when it cannot be determined; or a name under `given.addresses`.
+   */
+  address?: string | string[];
+}
+
+/**
+ * What the client address is determined from.
+ */
+export interface FixtureConnection {
+  /**
+   * The header `X-Forwarded-For`; without it there is none.
+   */
+  forwardedFor?: string;
+  /**
+   * The peer of the connection.
+   */
+  socket?: string;
+  /**
+   * Ranges, or `none`, as `TRUSTED_PROXIES` has them; without it the variable is unset.
+   */
+  trustedProxies?: string | string[];
+}
+
+/**
+ * For the requests that every stated selector (action, key, model, provider, address) means: exactly one of permit, deny and error.
+ */
+export interface FixtureExpectation {
+  action?: string | string[];
+  key?: string | string[];
+  model?: string | string[];
+  provider?: string | string[];
+  address?: string | string[];
+  /**
+   * The permitted candidates, as `provider/model`, all of them; `all`: every candidate of the request.
+   */
+  permit?: string | string[];
+  /**
+   * The reason that the caller is told: scope and rule type such as `member deny_models`, or the message, which begins with `Access denied: `; `any` leaves it open.
+   */
+  deny?: string;
+  /**
+   * `not_found`: no candidate (404). `unavailable`: cannot be judged (503).
+   */
+  error?: 'not_found' | 'unavailable';
+  /**
+   * With `deny`: the ids of the rules that the reason names, all of them.
+   */
+  rules?: string | string[];
+  /**
+   * By candidate that is not permitted: the ids of all rules that it violates, in every scope.
+   */
+  violations?: {
+    [k: string]: string | string[];
+  };
+  shadow?: FixtureShadow;
+}
+
+/**
+ * What the rules in mode `report` would change. Absent: nothing is said of it.
+ */
+export interface FixtureShadow {
+  /**
+   * The candidates that would be permitted; `all`, or `none`.
+   */
+  permit: string | string[];
+  /**
+   * Ids of report rules; absent: none.
+   */
+  wouldDeny?: string | string[];
+  /**
+   * Ids of report rules; absent: none.
+   */
+  wouldAllow?: string | string[];
+}

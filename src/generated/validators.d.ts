@@ -19,6 +19,18 @@ import type {
   Environment,
   ErrorEnvelope,
   FinishReason,
+  Fixture,
+  FixtureCatalog,
+  FixtureConnection,
+  FixtureExpectation,
+  FixtureGiven,
+  FixtureKey,
+  FixtureMapping,
+  FixtureModel,
+  FixtureRequests,
+  FixtureRule,
+  FixtureShadow,
+  FixtureSubject,
   FunctionDefinition,
   IamRule,
   IpCidrsValue,
@@ -106,6 +118,18 @@ export declare const validateDeletion: Validator<Deletion>;
 export declare const validateEnvironment: Validator<Environment>;
 export declare const validateErrorEnvelope: Validator<ErrorEnvelope>;
 export declare const validateFinishReason: Validator<FinishReason>;
+export declare const validateFixture: Validator<Fixture>;
+export declare const validateFixtureCatalog: Validator<FixtureCatalog>;
+export declare const validateFixtureConnection: Validator<FixtureConnection>;
+export declare const validateFixtureExpectation: Validator<FixtureExpectation>;
+export declare const validateFixtureGiven: Validator<FixtureGiven>;
+export declare const validateFixtureKey: Validator<FixtureKey>;
+export declare const validateFixtureMapping: Validator<FixtureMapping>;
+export declare const validateFixtureModel: Validator<FixtureModel>;
+export declare const validateFixtureRequests: Validator<FixtureRequests>;
+export declare const validateFixtureRule: Validator<FixtureRule>;
+export declare const validateFixtureShadow: Validator<FixtureShadow>;
+export declare const validateFixtureSubject: Validator<FixtureSubject>;
 export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
 export declare const validateIamRule: Validator<IamRule>;
 export declare const validateIpCidrsValue: Validator<IpCidrsValue>;
