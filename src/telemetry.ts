@@ -18,7 +18,9 @@ export interface AccessRecord {
   /** True when the client left before the answer was complete. */
   aborted: boolean;
   clientIp: string | null;
+  /** Of who called the gateway, or the management host. */
   keyId: string | undefined;
+  masterKeyId: string | undefined;
   callId: string | undefined;
   decisionId: string | undefined;
   code: string | undefined;

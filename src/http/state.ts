@@ -1,4 +1,5 @@
 import type { Context, Middleware } from 'koa';
+import type { Actor } from '../admin/actor.ts';
 import type { Principal } from '../core/principal.ts';
 
 /** What the steps of the pipeline learn about one request, each step's field named after it. */
@@ -13,6 +14,8 @@ export interface RequestState {
   signal: AbortSignal;
   /** Set by `authenticate`. */
   principal: Principal | undefined;
+  /** Set by `authenticateMaster`. */
+  actor: Actor | undefined;
   /** Set by `jsonBody`: parsed, of bounded size and depth, not yet validated. */
   body: unknown;
   /** Bytes of body held in memory, given back when the answer is done. */

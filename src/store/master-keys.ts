@@ -33,6 +33,12 @@ export interface MasterKeyCredential {
   readonly role: Role;
 }
 
+/** A master key found by its secret. */
+export interface FoundMasterKey extends MasterKeyCredential {
+  /** Epoch ms; null: never. */
+  readonly lastUsedAt: number | null;
+}
+
 const toMasterKey = (row: Selectable<MasterKeysTable>): MasterKeyRecord => ({
   id: row.id,
   organizationId: row.organization_id,
@@ -102,18 +108,29 @@ export function deleteMasterKey(db: Database, organizationId: string, id: string
 }
 
 /** The master key of this hash; undefined when unknown, deleted, or its maker has left. */
-export function findMasterKeyByHash(db: Database, secretHash: string): MasterKeyCredential | undefined {
+export function findMasterKeyByHash(db: Database, secretHash: string): FoundMasterKey | undefined {
   const row = db.get(
     build
       .selectFrom('master_keys')
-      .innerJoin('members', 'members.id', 'master_keys.member_id')
+      .innerJoin('members', (join) =>
+        join
+          .onRef('members.id', '=', 'master_keys.member_id')
+          .onRef('members.organization_id', '=', 'master_keys.organization_id'),
+      )
       .select(['master_keys.id', 'master_keys.organization_id', 'master_keys.member_id', 'members.role'])
+      .select('master_keys.last_used_at')
       .where('master_keys.secret_hash', '=', secretHash)
       .where('master_keys.deleted_at', 'is', null)
       .where('members.removed_at', 'is', null),
   );
   if (row === undefined) return undefined;
-  return { masterKeyId: row.id, organizationId: row.organization_id, memberId: row.member_id, role: row.role };
+  return {
+    masterKeyId: row.id,
+    organizationId: row.organization_id,
+    memberId: row.member_id,
+    role: row.role,
+    lastUsedAt: row.last_used_at,
+  };
 }
 
 /** Notes that the master key was used. */

@@ -97,7 +97,7 @@ describe('master keys', () => {
     const { store, tenant } = await storeWithTenant();
     const { organizationId, memberId, masterKeyId } = tenant;
     const find = () => store.read((db) => findMasterKeyByHash(db, `master-${tenant.secretHash}`));
-    const credential = { masterKeyId, organizationId, memberId };
+    const credential = { masterKeyId, organizationId, memberId, lastUsedAt: null };
     expect(await find()).toEqual({ ...credential, role: 'owner' });
     await store.write((db, now) => updateMember(db, organizationId, memberId, { role: 'developer' }, now));
     expect(await find()).toEqual({ ...credential, role: 'developer' });

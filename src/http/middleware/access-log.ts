@@ -23,6 +23,7 @@ export function accessLog(telemetry: Telemetry): AppMiddleware {
         aborted,
         clientIp: state.clientIp,
         keyId: state.principal?.keyId,
+        masterKeyId: state.actor?.kind === 'master_key' ? state.actor.masterKeyId : undefined,
         callId: state.callId,
         decisionId: state.decisionId,
         code: state.errorCode,

@@ -1,29 +1,31 @@
 import type { Actor } from '../../admin/actor.ts';
 import { unauthorized } from '../../domain/errors.ts';
 import { hashSecret, isWellFormedSecret, type Pepper } from '../../domain/secret.ts';
+import type { Clock } from '../../domain/time.ts';
 import type { Database } from '../../store/database.ts';
-import { findMasterKeyByHash } from '../../store/master-keys.ts';
+import { type FoundMasterKey, findMasterKeyByHash, touchMasterKey } from '../../store/master-keys.ts';
 import type { Store } from '../../store/store.ts';
 import { bearerToken } from '../credential.ts';
 import type { AppContext, AppMiddleware } from '../state.ts';
 
 export interface MasterAuthentication {
-  store: Pick<Store, 'read'>;
+  store: Pick<Store, 'read' | 'write'>;
+  clock: Clock;
   /** Accepted peppers, the current one first. */
   peppers: readonly Pepper[];
 }
 
-const actors = new WeakMap<AppContext, Actor>();
+/** The use of a key is noted at most so often, in milliseconds: a busy program must not turn every read into a write. */
+const NOTED_EVERY = 60_000;
 
 /** The actor that `authenticateMaster` found. */
 export function actorOf(ctx: AppContext): Actor {
-  const actor = actors.get(ctx);
-  if (actor === undefined) throw new Error('the route lacks its authenticate step');
-  return actor;
+  if (ctx.state.actor === undefined) throw new Error('the route lacks its authenticate step');
+  return ctx.state.actor;
 }
 
 /** The bearer master key becomes an actor with its maker's current role; anything else is 401 `invalid_api_key`. */
-export function authenticateMaster({ store, peppers }: MasterAuthentication): AppMiddleware {
+export function authenticateMaster({ store, clock, peppers }: MasterAuthentication): AppMiddleware {
   return async (ctx, next) => {
     const token = bearerToken(ctx.req);
     if (token === undefined) {
@@ -33,15 +35,19 @@ export function authenticateMaster({ store, peppers }: MasterAuthentication): Ap
       ? await store.read((db) => findByToken(db, token, peppers))
       : undefined;
     if (found === undefined) throw unauthorized('invalid_api_key', 'The master key is not valid.');
-    actors.set(ctx, found);
+    const { lastUsedAt, ...credential } = found;
+    ctx.state.actor = { kind: 'master_key', ...credential };
+    if (lastUsedAt === null || clock.now() - lastUsedAt >= NOTED_EVERY) {
+      await store.write((db, now) => touchMasterKey(db, credential.organizationId, credential.masterKeyId, now));
+    }
     return next();
   };
 }
 
-function findByToken(db: Database, token: string, peppers: readonly Pepper[]): Actor | undefined {
+function findByToken(db: Database, token: string, peppers: readonly Pepper[]): FoundMasterKey | undefined {
   for (const pepper of peppers) {
-    const credential = findMasterKeyByHash(db, hashSecret(token, pepper));
-    if (credential !== undefined) return { kind: 'master_key', ...credential };
+    const found = findMasterKeyByHash(db, hashSecret(token, pepper));
+    if (found !== undefined) return found;
   }
   return undefined;
 }
