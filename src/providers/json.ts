@@ -1,9 +1,16 @@
+import { depthExceeds } from '../domain/json-depth.ts';
+
+/** Deeper than any answer nests, and far from where writing it down again would overflow the stack. */
+const MAX_DEPTH = 1000;
+
 /** True for a JSON object. */
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The parsed text; undefined when it is no JSON. */
+/** The parsed text of an upstream; undefined when it is no JSON, or nested deeper than 1,000 levels. */
 export function parseJson(text: string): unknown {
+  // Each level takes two characters at least, so a text of usual length needs no look.
+  if (text.length > 2 * MAX_DEPTH && depthExceeds(Buffer.from(text), MAX_DEPTH)) return undefined;
   try {
     return JSON.parse(text);
   } catch {

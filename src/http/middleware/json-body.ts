@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
-import { depthExceeds } from '../json-depth.ts';
+import { depthExceeds } from '../../domain/json-depth.ts';
 import type { AppMiddleware, RequestState } from '../state.ts';
 import { type Load, overloaded } from './overload.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { depthExceeds } from '../../src/http/json-depth.ts';
+import { depthExceeds } from '../../src/domain/json-depth.ts';
 
 const deeperThan = (json: string, max: number): boolean => depthExceeds(Buffer.from(json), max);
 
