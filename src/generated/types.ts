@@ -1768,3 +1768,46 @@ export interface FixtureShadow {
    */
   wouldAllow?: string | string[];
 }
+
+/**
+ * Everybody whose rules decide calls, with their rules: what `portcullis policy export` writes and `portcullis policy diff` reads. Secrets are no part of it.
+ */
+export interface WorldDocument {
+  organizations: WorldDocumentOrganization[];
+}
+
+export interface WorldDocumentOrganization {
+  id: string;
+  name?: string;
+  rules?: WorldDocumentRule[];
+  members?: WorldDocumentMember[];
+  keys?: WorldDocumentKey[];
+}
+
+export interface WorldDocumentMember {
+  id: string;
+  email?: string;
+  rules?: WorldDocumentRule[];
+}
+
+export interface WorldDocumentKey {
+  id: string;
+  /**
+   * The member who owns the key.
+   */
+  memberId: string;
+  description?: string;
+  rules?: WorldDocumentRule[];
+}
+
+/**
+ * An IAM rule. An inactive one is read over.
+ */
+export interface WorldDocumentRule {
+  id: string;
+  ruleType: RuleType;
+  ruleValue: RuleValue;
+  status?: RuleStatus;
+  mode?: RuleMode;
+  description?: string | null;
+}

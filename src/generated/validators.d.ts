@@ -82,6 +82,11 @@ import type {
   ToolCall,
   ToolChoice,
   UsdAmount,
+  WorldDocument,
+  WorldDocumentKey,
+  WorldDocumentMember,
+  WorldDocumentOrganization,
+  WorldDocumentRule,
 } from './types.ts';
 
 export interface ValidationError {
@@ -181,3 +186,8 @@ export declare const validateSubjectRules: Validator<SubjectRules>;
 export declare const validateToolCall: Validator<ToolCall>;
 export declare const validateToolChoice: Validator<ToolChoice>;
 export declare const validateUsdAmount: Validator<UsdAmount>;
+export declare const validateWorldDocument: Validator<WorldDocument>;
+export declare const validateWorldDocumentKey: Validator<WorldDocumentKey>;
+export declare const validateWorldDocumentMember: Validator<WorldDocumentMember>;
+export declare const validateWorldDocumentOrganization: Validator<WorldDocumentOrganization>;
+export declare const validateWorldDocumentRule: Validator<WorldDocumentRule>;
