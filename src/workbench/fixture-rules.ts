@@ -1,0 +1,96 @@
+import path from 'node:path';
+import { kindOf, type PolicyRule } from '../domain/iam-rule.ts';
+import { type RuleContent, readRule } from '../domain/rule-content.ts';
+import type { FixtureSubject, IamRule, PolicySubject, RuleType } from '../generated/types.ts';
+import { validateRuleList } from '../generated/validators.js';
+import { checkedShape, locating } from './fixture-shape.ts';
+import { FixtureFault, type Path, type Place, readSource, type SourceDocument } from './fixture-source.ts';
+
+export type Scope = PolicySubject['scope'];
+
+/** An active rule, and where it was written. */
+export interface GivenRule {
+  readonly scope: Scope;
+  /** The name of its key or member; absent for the organization. */
+  readonly owner?: string;
+  readonly rule: PolicyRule;
+  /** Absent when it does not come from a file. */
+  readonly place?: Place;
+}
+
+type RuleEntry = NonNullable<FixtureSubject['rules']>[string];
+
+const RULE_TYPES = [
+  'allow_models',
+  'deny_models',
+  'allow_providers',
+  'deny_providers',
+  'allow_pricing',
+  'deny_pricing',
+  'allow_ip_cidrs',
+  'deny_ip_cidrs',
+] as const satisfies readonly RuleType[];
+
+const VALUE_FIELD = { models: 'models', providers: 'providers', ip_cidrs: 'ipCidrs', pricing: null } as const;
+
+/** What `below` leads to in the document, as active rules by id with their places. @throws FixtureFault */
+export function readRules(
+  document: SourceDocument,
+  below: Path,
+  { rules = {}, rulesFrom }: FixtureSubject,
+): { rule: PolicyRule; place: Place }[] {
+  const given = Object.entries(rules).flatMap(([id, entry]) => {
+    const at = [...below, 'rules', id];
+    return active(id, readEntry(document, at, entry), document.placeOf(at));
+  });
+  if (rulesFrom === undefined) return given;
+  const file = path.resolve(path.dirname(document.file), rulesFrom);
+  return [...given, ...readRuleFile(file, document.placeOf([...below, 'rulesFrom']))];
+}
+
+function readEntry(document: SourceDocument, at: Path, entry: RuleEntry): RuleContent {
+  const [ruleType, other] = RULE_TYPES.filter((type) => entry[type] !== undefined);
+  if (ruleType === undefined || other !== undefined) {
+    throw new FixtureFault(document.placeOf(at), `A rule has exactly one rule type: one of ${RULE_TYPES.join(', ')}.`);
+  }
+  const field = VALUE_FIELD[kindOf(ruleType)];
+  const { mode, status } = entry;
+  const body = {
+    ruleType,
+    ruleValue: field === null ? entry[ruleType] : { [field]: entry[ruleType] },
+    ...(mode === undefined ? {} : { mode }),
+    ...(status === undefined ? {} : { status }),
+  };
+  const written = field === null ? '/ruleValue' : `/ruleValue/${field}`;
+  return locating(
+    document,
+    at,
+    () => readRule(body),
+    (pointer) => pointer.replace(written, `/${ruleType}`),
+  );
+}
+
+/** The rules of one owner, as `portcullis rules list --json` prints them. */
+function readRuleFile(file: string, asked: Place): { rule: PolicyRule; place: Place }[] {
+  const [document] = readSource(file, asked);
+  if (document === undefined) throw new FixtureFault({ file, line: 1, column: 1 }, 'The file is empty.');
+  const { rules } = checkedShape(validateRuleList, document);
+  const [first] = rules;
+  return rules.flatMap((rule, index) => {
+    const at = ['rules', index];
+    if (first !== undefined && ownerOf(rule) !== ownerOf(first)) {
+      throw new FixtureFault(
+        document.placeOf(at),
+        'These rules belong to several owners: name one when you list them.',
+      );
+    }
+    const { id, ruleType, ruleValue, mode, status } = rule;
+    const content = locating(document, at, () => readRule({ ruleType, ruleValue, mode, status }));
+    return active(id, content, document.placeOf(at));
+  });
+}
+
+const ownerOf = ({ apiKeyId, memberId }: IamRule): string | null => apiKeyId ?? memberId ?? null;
+
+const active = (id: string, { canonical, status, mode }: RuleContent, place: Place) =>
+  status === 'active' ? [{ rule: { ...canonical, id, mode }, place }] : [];
