@@ -113,7 +113,7 @@ describe('the command line', () => {
   function commandsOf(...group: string[]): string[] {
     const launcher = path.join(root, 'scripts/portcullis.js');
     const { stdout } = spawnSync(process.execPath, [launcher, ...group, '--help'], { encoding: 'utf8' });
-    const listed = stdout.slice(stdout.indexOf('\nCommands:')).matchAll(/^ {2}([a-z]+)(?:\|[a-z]+)?(?= |$)/gm);
+    const listed = stdout.slice(stdout.indexOf('\nCommands:')).matchAll(/^ {2}([a-z-]+)(?:\|[a-z-]+)?(?= |$)/gm);
     return [...listed].flatMap(([, name]) => name ?? []).filter((name) => name !== 'help');
   }
 
@@ -122,7 +122,7 @@ describe('the command line', () => {
       const below = name === 'serve' ? [] : commandsOf(name);
       return below.length === 0 ? [`portcullis ${name}`] : below.map((each) => `portcullis ${name} ${each}`);
     });
-    const named = (tables('Command')[0] ?? []).map(([command = '']) => /`([a-z ]*[a-z])/.exec(command)?.[1]);
+    const named = (tables('Command')[0] ?? []).map(([command = '']) => /`([a-z -]*[a-z])/.exec(command)?.[1]);
     expect(named).toEqual(there);
   });
 });

@@ -3,6 +3,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { ApiError } from '../domain/errors.ts';
 import { PolicyFailure } from '../policy/policy-failure.ts';
 import { keyCommands } from './key-commands.ts';
+import { organizationCommands } from './organization-commands.ts';
 import { warn } from './output.ts';
 import { ruleCommands } from './rule-commands.ts';
 import { UsageError } from './usage-error.ts';
@@ -53,6 +54,7 @@ function createProgram(env: Environment): Command {
     });
   keyCommands(program, env);
   ruleCommands(program, env);
+  organizationCommands(program, env);
   return program;
 }
 

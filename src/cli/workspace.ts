@@ -29,11 +29,28 @@ const BUSY_TIMEOUT_MS = 5000;
  * Runs `work` on the database of `DATA_DIR`, beside a server that may be running; a write is one transaction.
  * @param organizationId may be absent where there is only one. @throws Error when there is no database
  */
-export async function inWorkspace<T>(
+export const inWorkspace = <T>(
   env: Environment,
   access: 'read' | 'write',
   organizationId: string | undefined,
   work: (workspace: Workspace) => T,
+): Promise<T> =>
+  inDatabase(env, access, (db, config) =>
+    work({
+      db,
+      now: systemClock.now(),
+      actor: { kind: 'cli', organizationId: chooseOrganization(db, organizationId) },
+      config,
+      pepper: () => loadSecrets(config.dataDir, { create: false, given: config.secrets }).peppers[0],
+      catalog: () => createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock }),
+    }),
+  );
+
+/** The same for what concerns no organization in particular. */
+export async function inDatabase<T>(
+  env: Environment,
+  access: 'read' | 'write',
+  work: (db: Database, config: Config) => T,
 ): Promise<T> {
   const config = readConfig(env);
   const store = createStore({
@@ -42,15 +59,7 @@ export async function inWorkspace<T>(
     durability: config.durability,
     busyTimeoutMs: BUSY_TIMEOUT_MS,
   });
-  const query = (db: Database): T =>
-    work({
-      db,
-      now: systemClock.now(),
-      actor: { kind: 'cli', organizationId: chooseOrganization(db, organizationId) },
-      config,
-      pepper: () => loadSecrets(config.dataDir, { create: false, given: config.secrets }).peppers[0],
-      catalog: () => createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock }),
-    });
+  const query = (db: Database): T => work(db, config);
   try {
     return await (access === 'write' ? store.write(query) : store.read(query));
   } finally {

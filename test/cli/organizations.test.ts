@@ -1,0 +1,108 @@
+import { rmSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { insertOrganization } from '../../src/store/tenants.ts';
+import { portcullis as command, serve } from '../process/running.ts';
+import { bearer, JSON_TYPE } from '../support/chat.ts';
+import { newDataDir } from '../support/gateway.ts';
+import { send } from '../support/request.ts';
+import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
+
+const IP_RULE = { ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['192.0.2.0/24'] } };
+const MODEL_RULE = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-slow'] } };
+
+describe('portcullis organizations set-plan', () => {
+  it('takes the writing of IP rules from a running server, and nothing else; those that stand stay in force', async () => {
+    const DATA_DIR = newDataDir();
+    try {
+      const server = await serve({ DATA_DIR });
+      const master = /master key {3}(pclm_\w+)/.exec(server.said())?.[1] ?? '';
+      const rules = (method: string, body?: object, id = '') =>
+        send(server.management, {
+          method,
+          path: `/v1/master/organization/iam${id}`,
+          headers: [bearer(master), JSON_TYPE],
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        });
+      const call = async (): Promise<number> => {
+        const body = JSON.stringify({ model: 'sandbox-free', messages: [{ role: 'user', content: 'Hello' }] });
+        const headers = [bearer(server.key ?? ''), JSON_TYPE, ['x-forwarded-for', '192.0.2.7']] as const;
+        return (await send(server.origin, { method: 'POST', path: '/v1/chat/completions', headers, body })).status;
+      };
+      const setPlan = async (plan: string): Promise<unknown> => {
+        const { organization } = Object(
+          jsonOf(await command(['organizations', 'set-plan', plan, '--json'], { DATA_DIR })),
+        );
+        return organization.plan;
+      };
+
+      const made = await rules('POST', IP_RULE);
+      const id = `/${Object(made.json).rule.id}`;
+      expect([made.status, await call()]).toEqual([201, 403]);
+
+      for (const plan of ['pro', 'free']) {
+        expect(await setPlan(plan)).toBe(plan);
+        const refused = [await rules('POST', IP_RULE), await rules('PATCH', { description: 'Office' }, id)];
+        expect(refused.map(({ status, json }) => [status, Object(json).error])).toEqual(
+          refused.map(() => [
+            403,
+            {
+              message: 'IP rules are part of the enterprise plan only.',
+              type: 'invalid_request_error',
+              param: null,
+              code: 'permission_denied',
+            },
+          ]),
+        );
+        expect([(await rules('POST', MODEL_RULE)).status, await call()]).toEqual([201, 403]);
+      }
+
+      expect([(await rules('DELETE', undefined, id)).status, await call()]).toEqual([200, 200]);
+      expect(await setPlan('enterprise')).toBe('enterprise');
+      expect([(await rules('POST', IP_RULE)).status, await call()]).toEqual([201, 403]);
+    } finally {
+      rmSync(DATA_DIR, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('portcullis organizations', () => {
+  let portcullis: CommandLine;
+  beforeAll(async () => {
+    portcullis = await createCommandLine();
+  });
+  afterAll(() => portcullis.close());
+
+  it('knows three plans', async () => {
+    const { code, stdout, stderr } = await portcullis.run('organizations', 'set-plan', 'gold');
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('Allowed choices are free, pro, enterprise.');
+  });
+
+  it('asks which one is meant where there are several, and lists them all', async () => {
+    const first = portcullis.first.organizationId;
+    const second = `org_${'f'.repeat(32)}`;
+    await portcullis.store.write((db, now) => insertOrganization(db, { id: second, name: 'Second' }, now));
+
+    expect((await portcullis.run('organizations', 'set-plan', 'pro')).stderr).toBe(
+      `portcullis: Name the organization with --org: ${first} (Default), ${second} (Second).\n`,
+    );
+    expect(await portcullis.run('organizations', 'set-plan', 'pro', '--org', second)).toMatchObject({ code: 0 });
+
+    const listed = jsonOf(await portcullis.run('organizations', 'list', '--json'));
+    const shown = { createdAt: expect.any(String), updatedAt: expect.any(String) };
+    expect(listed).toEqual({
+      organizations: [
+        { id: first, ...shown, name: 'Default', plan: 'enterprise' },
+        { id: second, ...shown, name: 'Second', plan: 'pro' },
+      ],
+      nextCursor: null,
+    });
+    const { stdout } = await portcullis.run('organizations', 'list');
+    expect(stdout.split('\n').map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
+      ['ID', 'NAME', 'PLAN'],
+      [first, 'Default', 'enterprise'],
+      [second, 'Second', 'pro'],
+      [''],
+    ]);
+  });
+});
