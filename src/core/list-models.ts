@@ -4,13 +4,12 @@ import { type ModelListOptions, modelList } from '../catalog/list.ts';
 import type { Mapping } from '../domain/model.ts';
 import { RecentMap } from '../domain/recent-map.ts';
 import type { Clock } from '../domain/time.ts';
-import type { ModelList, PolicyInput } from '../generated/types.ts';
-import type { DataDocument } from '../policy/data-document.ts';
-import { inputDocument } from '../policy/input-document.ts';
+import type { ModelList } from '../generated/types.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import type { Providers } from '../providers/providers.ts';
 import { policyRevision } from './authorize.ts';
 import type { Documents } from './documents.ts';
+import { permittedIds } from './permitted-ids.ts';
 import type { Principal } from './principal.ts';
 
 export interface ListModelsDeps {
@@ -36,32 +35,8 @@ export interface ListedModels {
 /** The model list; without a caller the whole catalogue. */
 export type ListModels = (caller: ListCaller | undefined, options: ModelListOptions) => Promise<ListedModels>;
 
-/** Candidates in one evaluation: its cost grows with their square (decisions.md, section 6, "lists"). */
-const BATCH = 64;
 /** Most answers of the policy that are remembered. */
 const MAX_REMEMBERED = 256;
-
-/** Each model is judged for the action that it serves. */
-function actionOf({ outputModalities }: Mapping): PolicyInput['action'] {
-  if (outputModalities.includes('moderation')) return 'moderation';
-  return outputModalities.includes('image') ? 'image' : 'chat';
-}
-
-function permittedIds(
-  pdp: Pdp,
-  data: DataDocument,
-  { principal, clientIp }: ListCaller,
-  mappings: readonly Mapping[],
-): Set<string> {
-  const permitted = new Set<string>();
-  for (const [action, ofAction] of Map.groupBy(mappings, actionOf)) {
-    for (let start = 0; start < ofAction.length; start += BATCH) {
-      const input = inputDocument(action, clientIp, principal.subjects, ofAction.slice(start, start + BATCH));
-      for (const id of pdp.permitted(input, data)) permitted.add(id);
-    }
-  }
-  return permitted;
-}
 
 const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
   models
@@ -79,7 +54,8 @@ export function createListModels({ catalog, providers, documents, pdp, clock }: 
     const known = remembered.get(key);
     if (known !== undefined) return known;
     const callable = catalog.mappings().filter(({ providerId }) => providers.hasCredential(providerId, projectId));
-    const ids = permittedIds(engine, data, caller, callable);
+    const { subjects } = caller.principal;
+    const ids = permittedIds(engine, data, { subjects, clientIp: caller.clientIp }, callable);
     remembered.set(key, ids);
     return ids;
   }

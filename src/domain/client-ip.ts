@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
 
-interface Address {
+export interface Address {
   readonly family: 4 | 6;
   readonly value: bigint;
 }
@@ -123,7 +123,8 @@ const groupsOf = (text: string): string[] => (text === '' ? [] : text.split(':')
 
 const ipv4Number = (text: string): number => text.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0);
 
-function formatAddress({ family, value }: Address): string {
+/** The canonical text of an address. */
+export function formatAddress({ family, value }: Address): string {
   if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 0xffn).join('.');
   const groups = (value.toString(16).padStart(32, '0').match(/.{4}/g) ?? []).map((group) =>
     group.replace(/^0{1,3}/, ''),
