@@ -190,7 +190,8 @@ describe('SIGTERM', () => {
 
     const { status, json: body } = await slow;
     expect([status, body]).toMatchObject([200, { choices: [{ message: { content: 'You said: A secret prompt' } }] }]);
-    expect(refused).toBe('ECONNREFUSED');
+    // Reset: it had reached the listener's queue when the listener closed.
+    expect(['ECONNREFUSED', 'ECONNRESET']).toContain(refused);
     expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     expect(states()).toEqual(['settled']);
   });
