@@ -29,7 +29,7 @@ export interface AccessRecord {
 /** Everything that is logged, one helper for each event, so that redaction and names live in one file. */
 export interface Telemetry {
   access(record: AccessRecord): void;
-  /** A fault of ours that a caller saw as a 500 or 503: its cause, for the operator alone. */
+  /** A fault of ours that a caller saw as a 500 or 503, or what ended a stream midway: its cause, for the operator alone. */
   failure(requestId: string, error: unknown): void;
   /** An upstream attempt that failed; `detail` has been scrubbed. */
   attemptFailed(callId: string, mapping: string, errorType: string, detail: string): void;

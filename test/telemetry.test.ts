@@ -9,7 +9,7 @@ import { addRule, newDataDir, startGateway, type TestGateway } from './support/g
 import { masked } from './support/masked.ts';
 import { send } from './support/request.ts';
 import { callRows } from './support/rows.ts';
-import { startUpstream, type TestUpstream, upstreamEnv } from './support/upstream.ts';
+import { chunk, cutAfter, startUpstream, type TestUpstream, upstreamEnv } from './support/upstream.ts';
 
 let folder: string;
 let file: string;
@@ -95,6 +95,13 @@ describe('the access log', () => {
     }
   });
 
+  it('names what ended a stream midway, though its status was 200', async () => {
+    upstream.begin(cutAfter(chunk({ content: 'Hi' })));
+    await chat(gateway, hello({ model: 'large', stream: true }));
+
+    expect(await logged()).toMatchObject([{ status: 200, aborted: false, code: 'upstream_error' }]);
+  });
+
   it('says of a client that it left', async () => {
     const { promise: arrived, resolve } = Promise.withResolvers<void>();
     const { promise: left, resolve: leave } = Promise.withResolvers<void>();
@@ -112,7 +119,9 @@ describe('the access log', () => {
     outgoing.destroy();
     await left;
 
-    expect(await logged()).toMatchObject([{ path: '/v1/chat/completions', aborted: true, keyId: gateway.keyId }]);
+    expect(await logged()).toMatchObject([
+      { path: '/v1/chat/completions', status: 499, aborted: true, keyId: gateway.keyId },
+    ]);
   });
 });
 

@@ -1,9 +1,9 @@
-import { ApiError } from '../domain/errors.ts';
 import { estimateUsage, type Usage } from '../domain/usage.ts';
 import type { ChatRequest, RoutingAttempt } from '../generated/types.ts';
 import type { OutboundResponse } from '../net/exchange.ts';
 import type { Transport } from '../net/transport.ts';
 import type { Store } from '../store/store.ts';
+import { toApiError } from './api-error.ts';
 import { type Call, failed, settleCall } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import { type RouteDeps, RouteFailure } from './route.ts';
@@ -44,13 +44,14 @@ export const estimatedUsage = (request: ChatRequest, answerBytes: number): Usage
 /** Status and code under which a failed call is booked; 499 when the caller left, who is told nothing. */
 export function failureCode(error: unknown, context: CallContext): [status: number, code: string] {
   if (context.signal.aborted) return [499, 'client_closed_request'];
-  return error instanceof ApiError ? [error.status, error.code] : [500, 'internal_error'];
+  const { status, code } = toApiError(error);
+  return [status, code];
 }
 
 /** Settles a call that failed, at no cost; returns the error for the caller. */
 export async function settleFailure(store: Store, call: Call, context: CallContext, error: unknown): Promise<unknown> {
-  const answer = error instanceof RouteFailure ? error.answer : error;
+  const reason = error instanceof RouteFailure ? error.cause : error;
   const attempts: readonly RoutingAttempt[] = error instanceof RouteFailure ? error.attempts : [];
-  await settleCall(store, call, failed(...failureCode(answer, context), attempts));
-  return answer;
+  await settleCall(store, call, failed(...failureCode(reason, context), attempts));
+  return reason;
 }

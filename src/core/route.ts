@@ -19,14 +19,12 @@ export interface Routed<T> {
   readonly attempts: readonly RoutingAttempt[];
 }
 
-/** A call that no attempt could serve: the error for the caller, and what was tried. */
+/** A call that no attempt served: why is the cause, and what was tried. */
 export class RouteFailure extends Error {
-  readonly answer: ApiError;
   readonly attempts: readonly RoutingAttempt[];
 
-  constructor(answer: ApiError, attempts: readonly RoutingAttempt[]) {
-    super(answer.message, { cause: answer });
-    this.answer = answer;
+  constructor(cause: unknown, attempts: readonly RoutingAttempt[]) {
+    super('No attempt served the call.', { cause });
     this.attempts = attempts;
   }
 }
@@ -76,7 +74,7 @@ function attemptRecord(target: Target, callId: string, error: UpstreamError | un
 /**
  * Tries the permitted candidates, cheapest first, until one attempt succeeds. Only what `Permitted` holds is ever called, and
  * each attempt asserts it anew.
- * @throws RouteFailure when none succeeded
+ * @throws RouteFailure, whatever happened
  */
 export async function route<T>(
   { providers, telemetry }: RouteDeps,
@@ -88,26 +86,27 @@ export async function route<T>(
   const order = permitted.candidates.length === 1 ? permitted.candidates : [...permitted.candidates].sort(comparePrice);
   const attempts: RoutingAttempt[] = [];
   let last: UpstreamError | undefined;
-  for (const mapping of order.slice(0, context.noFallback ? 1 : MAX_ATTEMPTS)) {
-    // The first attempt follows at once on the opening of the call, which read the revision.
-    await permitted.assertHolds(mapping, attempts.length === 0 ? opened.ruleRevision : undefined);
-    const provider = providers.find(mapping.providerId);
-    const credential = providers.credential(mapping.providerId, projectId);
-    if (provider === undefined || credential === undefined) continue; // withdrawn since the candidates were resolved
-    const target: Target = { mapping, provider, credential };
-    try {
-      const value = await attempt(target);
-      attempts.push(attemptRecord(target, callId, undefined));
-      return { value, target, attempts };
-    } catch (thrown) {
-      last = toUpstreamError(thrown);
-      attempts.push(attemptRecord(target, callId, last));
-      telemetry.attemptFailed(callId, mapping.id, last.errorType, last.message);
-      if (!last.retryable) break;
+  try {
+    for (const mapping of order.slice(0, context.noFallback ? 1 : MAX_ATTEMPTS)) {
+      // The first attempt follows at once on the opening of the call, which read the revision.
+      await permitted.assertHolds(mapping, attempts.length === 0 ? opened.ruleRevision : undefined);
+      const provider = providers.find(mapping.providerId);
+      const credential = providers.credential(mapping.providerId, projectId);
+      if (provider === undefined || credential === undefined) continue; // withdrawn since the candidates were resolved
+      const target: Target = { mapping, provider, credential };
+      try {
+        const value = await attempt(target);
+        attempts.push(attemptRecord(target, callId, undefined));
+        return { value, target, attempts };
+      } catch (thrown) {
+        last = toUpstreamError(thrown);
+        attempts.push(attemptRecord(target, callId, last));
+        if (!context.signal.aborted) telemetry.attemptFailed(callId, mapping.id, last.errorType, last.message);
+        if (!last.retryable) break;
+      }
     }
+    throw failureAnswer(last ?? new UpstreamError('connection', 'No provider is left to serve the call.'));
+  } catch (error) {
+    throw new RouteFailure(error, attempts);
   }
-  throw new RouteFailure(
-    failureAnswer(last ?? new UpstreamError('connection', 'No provider is left to serve the call.')),
-    attempts,
-  );
 }

@@ -12,7 +12,7 @@ import { methodNotAllowed } from './middleware/method-not-allowed.ts';
 import { type Load, overload } from './middleware/overload.ts';
 import { requestId } from './middleware/request-id.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
-import type { RequestState } from './state.ts';
+import type { AppContext, RequestState } from './state.ts';
 
 /** What both listeners work with. */
 export interface AppDeps {
@@ -43,6 +43,9 @@ export function createApp(deps: AppDeps, addRoutes: (router: Router<RequestState
     .use(decodablePath)
     .use(router.routes())
     .use(methodNotAllowed(router));
-  app.on('error', (error) => telemetry.failure('', error));
+  // What is thrown past the envelope; but that the client has reset its connection is no failure.
+  app.on('error', (error: unknown, ctx?: AppContext) => {
+    if (ctx?.req.socket.destroyed !== true) telemetry.failure(ctx?.state.requestId ?? '', error);
+  });
   return app;
 }

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { toApiError } from './middleware/error-envelope.ts';
+import { toApiError } from '../core/api-error.ts';
+import type { ApiError } from '../domain/errors.ts';
+import { isOurFault } from './middleware/error-envelope.ts';
 
 export interface EventStreamOptions {
   /** Aborted when the client has left. */
@@ -8,7 +10,7 @@ export interface EventStreamOptions {
   /** Milliseconds without a byte after which a comment line keeps proxies from closing the connection. */
   keepAliveMs: number;
   /** Told of a failure after the first byte, which the status can no longer tell. */
-  onFailure(error: unknown): void;
+  onFailure(failure: ApiError): void;
 }
 
 const HEADERS = {
@@ -53,7 +55,7 @@ export async function writeEventStream(
     if (!res.headersSent) throw error;
     const failure = toApiError(error);
     // That the client left is no failure, unless what it left behind could not be recorded.
-    if (!signal.aborted || failure.status === 500 || failure.status === 503) onFailure(error);
+    if (!signal.aborted || isOurFault(failure)) onFailure(failure);
     res.end(`data: ${JSON.stringify(failure.envelope())}\n\n`);
   } finally {
     clearInterval(quiet);

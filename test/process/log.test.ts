@@ -1,6 +1,8 @@
 // What the process says on its own account.
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { openDatabase } from '../../src/store/database.ts';
@@ -78,6 +80,47 @@ it('a client that leaves a stream is no failure', async () => {
   child.kill('SIGTERM');
 
   expect(lines((await ended).stdout)).toEqual([]);
+});
+
+it.each([
+  ['resets its connection before the answer', {}],
+  ['resets its connection in a stream', { stream: true }],
+])('a client that %s is no failure', async (_, more) => {
+  const { origin, key, child, ended } = await started();
+  const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
+  const { promise: left, resolve: leave } = Promise.withResolvers<void>();
+  upstream.begin((response) => {
+    response.on('close', leave);
+    if ('stream' in more) writeEvents(response, chunk({ content: 'Hi' }));
+    arrive();
+  });
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1');
+  const text = body(more);
+  const headers = ['Host: localhost', `Authorization: Bearer ${key}`, 'Content-Type: application/json'];
+  const length = `Content-Length: ${Buffer.byteLength(text)}`;
+  socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${[...headers, length].join('\r\n')}\r\n\r\n${text}`);
+  await arrived;
+  if ('stream' in more) await once(socket, 'data');
+
+  socket.resetAndDestroy();
+  await left;
+
+  child.kill('SIGTERM');
+  expect(lines((await ended).stdout)).toEqual([]);
+});
+
+it('a refusal for want of room is no failure', async () => {
+  const { origin, key, child, ended } = await serve({ DATA_DIR: dataDir, LOG_LEVEL: 'info', MAX_BUFFERED_BYTES: '10' });
+
+  const answer = await send(origin, {
+    method: 'POST',
+    path: '/v1/chat/completions',
+    headers: [bearer(key ?? ''), JSON_TYPE],
+    body: body(),
+  });
+
+  child.kill('SIGTERM');
+  expect([answer.status, lines((await ended).stdout)]).toEqual([503, []]);
 });
 
 it('an attempt that failed is logged without what looks like a credential', async () => {

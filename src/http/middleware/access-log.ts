@@ -1,6 +1,9 @@
 import type { Telemetry } from '../../telemetry.ts';
 import type { AppMiddleware } from '../state.ts';
 
+/** Who left before the answer began was told nothing; the call's row has the same status. */
+const CLIENT_LEFT = 499;
+
 /**
  * Logs each request once, when its connection is done with it: `close` comes for an aborted answer too, Koa's `finish`
  * does not. The same event tells the steps below that the client has left.
@@ -18,7 +21,7 @@ export function accessLog(telemetry: Telemetry): AppMiddleware {
         requestId: state.requestId,
         method: req.method ?? '',
         path: ctx.path,
-        status: res.statusCode,
+        status: res.headersSent ? res.statusCode : CLIENT_LEFT,
         durationMs: Math.round((performance.now() - startedAt) * 1000) / 1000,
         aborted,
         clientIp: state.clientIp,

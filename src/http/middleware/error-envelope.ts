@@ -1,18 +1,12 @@
-import { ApiError, notFound, policyUnavailable } from '../../domain/errors.ts';
-import { PolicyFailure } from '../../policy/policy-failure.ts';
+import { toApiError } from '../../core/api-error.ts';
+import { type ApiError, notFound } from '../../domain/errors.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import type { AppMiddleware } from '../state.ts';
 
 /**
- * The answer for anything thrown. What is not an `ApiError` is a fault of ours: its text stays inside.
+ * The only catch in HTTP: every failure becomes the error envelope with all four keys. What failed inside is logged here, once;
+ * a refusal for want of room has no cause, and the access log tells of it.
  */
-export function toApiError(error: unknown): ApiError {
-  if (error instanceof ApiError) return error;
-  if (error instanceof PolicyFailure) return policyUnavailable(error);
-  return new ApiError(500, 'internal_error', 'An internal error occurred.', { cause: error });
-}
-
-/** The only catch in HTTP: every failure becomes the error envelope with all four keys, and is logged here, once. */
 export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
   return async (ctx, next) => {
     try {
@@ -21,7 +15,7 @@ export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
         throw notFound(`There is nothing at ${ctx.path}.`);
     } catch (thrown) {
       const error = toApiError(thrown);
-      if (error.status === 500 || error.status === 503) telemetry.failure(ctx.state.requestId, error);
+      if (isOurFault(error)) telemetry.failure(ctx.state.requestId, error);
       ctx.state.errorCode = error.code;
       if (ctx.res.headersSent) {
         ctx.res.destroy();
@@ -34,3 +28,7 @@ export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
     }
   };
 }
+
+/** Something failed inside: the database, the policy, the code. */
+export const isOurFault = ({ status, cause }: ApiError): boolean =>
+  (status === 500 || status === 503) && cause !== undefined;

@@ -25,7 +25,10 @@ export function chatCompletionsRoute({ completeChat, telemetry, keepAliveMs }: C
     await writeEventStream(ctx.res, outcome.chunks, {
       signal: ctx.state.signal,
       keepAliveMs,
-      onFailure: (error) => telemetry.failure(ctx.state.requestId, error),
+      onFailure(failure) {
+        ctx.state.errorCode = failure.code;
+        telemetry.failure(ctx.state.requestId, failure);
+      },
     });
     ctx.respond = false;
   };

@@ -205,5 +205,24 @@ describe('only what the policy permitted', () => {
     expect(second.received).toEqual([]);
     const row = callRow(gateway, answer);
     expect([row.state, row.status_code, row.error_code]).toEqual(['settled', 403, 'permission_denied']);
+    expect(JSON.parse(row.attempts_json ?? '')).toMatchObject([{ provider: 'zeta', status_code: 500 }]);
+  });
+
+  it('is called on a later attempt only if the rules can be had then: else it is a 503, recorded as such', async () => {
+    first.begin((response, received) => {
+      deny('nobody');
+      gateway.db.connection
+        .prepare('UPDATE subject_rules SET compiled_json = ? WHERE subject_id = ?')
+        .run('{"enforce":', gateway.keyId);
+      return failure(500, 'x')(response, received);
+    });
+
+    const answer = await chat(gateway, shared());
+
+    expect([answer.status, errorOf(answer).code]).toEqual([503, 'policy_unavailable']);
+    expect(second.received).toEqual([]);
+    const row = callRow(gateway, answer);
+    expect([row.state, row.status_code, row.error_code]).toEqual(['settled', 503, 'policy_unavailable']);
+    expect(JSON.parse(row.attempts_json ?? '')).toMatchObject([{ provider: 'zeta', status_code: 500 }]);
   });
 });
