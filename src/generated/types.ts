@@ -1504,6 +1504,158 @@ export interface PolicyCandidate {
 }
 
 /**
+ * Exactly the cells (who, mapping, client address) whose outcome differs between two sets of rules.
+ */
+export interface AccessDiff {
+  /**
+   * Pairs of a holder and a mapping with an address that is newly permitted.
+   */
+  gained: number;
+  /**
+   * Pairs of a holder and a mapping with an address that is no longer permitted.
+   */
+  lost: number;
+  flips: AccessFlip[];
+}
+
+/**
+ * Cells that flip for one reason: every holder with every mapping from every address.
+ */
+export interface AccessFlip {
+  change: 'gained' | 'lost';
+  holders: AccessHolder[];
+  /**
+   * `provider/model`.
+   */
+  mappings: string[];
+  /**
+   * Ranges (`10.0.0.0/8`, or `first-last`) and `unknown`, the address that cannot be determined.
+   */
+  addresses: string[];
+  /**
+   * `rules`: those named. Otherwise the holder is only on one side.
+   */
+  reason: 'rules' | 'holder added' | 'holder removed';
+  rules: AccessFlipRule[];
+}
+
+export interface AccessFlipRule {
+  id: string;
+  scope: 'organization' | 'member' | 'key';
+  ruleType: RuleType;
+  change: 'added' | 'removed' | 'changed';
+}
+
+/**
+ * What every key and member reaches.
+ */
+export interface AccessOverview {
+  holders: AccessOverviewHolder[];
+}
+export interface AccessOverviewHolder {
+  scope: 'key' | 'member';
+  id: string;
+  name: string;
+  /**
+   * `provider/model`.
+   */
+  mappings: string[];
+  /**
+   * Ranges (`10.0.0.0/8`, or `first-last`) and `unknown`, the address that cannot be determined.
+   */
+  addresses: string[];
+}
+
+/**
+ * Everything that a key, or a member by a key without rules of its own, reaches: every mapping in `reached`, from every address of a permitted class. By enumeration of the whole catalogue, so exact.
+ */
+export interface AccessReport {
+  holder: AccessHolder;
+  /**
+   * By which policy and which rules.
+   */
+  policyRevision: string;
+  /**
+   * All client addresses, in classes that the rules treat alike.
+   */
+  addresses: AccessAddressClass[];
+  reached: AccessCell[];
+  /**
+   * From whatever address.
+   */
+  denied: AccessCell[];
+  /**
+   * Every rule that is named.
+   */
+  rules: AccessRule[];
+}
+
+export interface AccessHolder {
+  scope: 'key' | 'member';
+  id: string;
+  /**
+   * The key's description or the member's e-mail.
+   */
+  name: string;
+}
+
+export interface AccessAddressClass {
+  /**
+   * Ranges (`10.0.0.0/8`, or `first-last`) and `unknown`, the address that cannot be determined.
+   */
+  addresses: string[];
+  permitted: boolean;
+  /**
+   * Permitted: the allow rules that match. Denied: the rules that are violated.
+   */
+  ruleIds: string[];
+}
+
+export interface AccessCell {
+  model: string;
+  provider: string;
+  /**
+   * Reached: the allow rules that match; none where no rule has to. Denied: the rules that are violated.
+   */
+  ruleIds: string[];
+}
+
+export interface AccessRule {
+  id: string;
+  scope: 'organization' | 'member' | 'key';
+  ruleType: RuleType;
+}
+
+/**
+ * Changes of rules that are tried and not written.
+ */
+export interface DraftRules {
+  rules: DraftRule[];
+}
+
+/**
+ * With `id` a change of that active rule: `remove`, or the fields that become others. Without it a new rule, of exactly one of `key`, `member`, `organization`.
+ */
+export interface DraftRule {
+  id?: string;
+  remove?: true;
+  /**
+   * Id of a key, or its description where one key alone has it.
+   */
+  key?: string;
+  /**
+   * Membership id or e-mail.
+   */
+  member?: string;
+  organization?: true;
+  ruleType?: RuleType;
+  ruleValue?: RuleValue;
+  status?: RuleStatus;
+  mode?: RuleMode;
+  description?: string | null;
+}
+
+/**
  * A policy fixture: what is given, the requests, and what must become of each. One YAML document; a file may hold several, separated by `---`.
  */
 export interface Fixture {
