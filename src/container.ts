@@ -112,7 +112,11 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const hosts = { publicUrl: config.publicUrl, allowedHosts: config.allowedHosts };
   const trustedProxies = config.trustedProxies ?? undefined;
   const bodyLimits = { maxBytes: limits.bodyBytes, maxDepth: limits.depth };
-  const listenTimes = { headersTimeoutMs: timeouts.requestHeaders, bodyTimeoutMs: timeouts.requestBody };
+  const listenTimes = {
+    headersTimeoutMs: timeouts.requestHeaders,
+    bodyTimeoutMs: timeouts.requestBody,
+    stallTimeoutMs: timeouts.idle,
+  };
   const gatewayApp = createGatewayApp({
     authenticate,
     completeChat,

@@ -13,6 +13,8 @@ export interface ListenOptions {
   /** Milliseconds for a client to send its headers, and then its body. */
   headersTimeoutMs: number;
   bodyTimeoutMs: number;
+  /** Milliseconds for a client to take a piece of the answer that waits for it. */
+  stallTimeoutMs: number;
 }
 
 export interface Listener {
@@ -51,6 +53,17 @@ function listening(server: Server, options: ListenOptions): Promise<AddressInfo>
   });
 }
 
+/** A client that takes nothing of what waits for it has left in all but name: it may not hold a place for ever. */
+function cutStalledClients(server: Server, afterMs: number): void {
+  server.timeout = afterMs;
+  server.on('request', (_request, response) => {
+    response.on('timeout', (socket) => {
+      if (socket.writableLength > 0) socket.destroy();
+      else socket.setTimeout(afterMs); // it is we who have nothing to say yet
+    });
+  });
+}
+
 /** Serves an app. @throws ConfigError when the address cannot be had */
 export async function listen<State>(app: Koa<State>, options: ListenOptions): Promise<Listener> {
   const server = createServer(
@@ -64,6 +77,7 @@ export async function listen<State>(app: Koa<State>, options: ListenOptions): Pr
     app.callback(),
   );
   answerMalformedRequests(server);
+  cutStalledClients(server, options.stallTimeoutMs);
   const address = await listening(server, options);
   return {
     origin: originOf(address),

@@ -61,6 +61,7 @@ export async function startManagementServer(
     variable: 'MANAGEMENT_PORT',
     headersTimeoutMs: 10_000,
     bodyTimeoutMs: 10_000,
+    stallTimeoutMs: 10_000,
   });
 
   return {
