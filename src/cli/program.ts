@@ -5,6 +5,7 @@ import { PolicyFailure } from '../policy/policy-failure.ts';
 import { keyCommands } from './key-commands.ts';
 import { organizationCommands } from './organization-commands.ts';
 import { warn } from './output.ts';
+import { policyCommands } from './policy-commands.ts';
 import { ruleCommands } from './rule-commands.ts';
 import { UsageError } from './usage-error.ts';
 import type { Environment } from './workspace.ts';
@@ -55,6 +56,7 @@ function createProgram(env: Environment): Command {
   keyCommands(program, env);
   ruleCommands(program, env);
   organizationCommands(program, env);
+  policyCommands(program, env);
   return program;
 }
 

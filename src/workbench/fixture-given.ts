@@ -1,11 +1,10 @@
-import path from 'node:path';
 import type { Catalog } from '../catalog/catalog.ts';
 import { clientAddress, InvalidRangeError, parseRange, type TrustedProxies } from '../domain/client-ip.ts';
 import type { FixtureConnection, FixtureGiven } from '../generated/types.ts';
 import { validateFixtureGiven } from '../generated/validators.js';
 import { sliceCatalog, type WrittenSlice } from './fixture-catalog.ts';
 import { checkedShape } from './fixture-shape.ts';
-import { FixtureFault, type Path, type Place, readSource, type SourceDocument } from './fixture-source.ts';
+import { FixtureFault, type Path, type Place, type SourceDocument } from './fixture-source.ts';
 import { type GivenSubjects, type Part, readSubjects } from './fixture-subjects.ts';
 import { listOf } from './lists.ts';
 
@@ -31,7 +30,7 @@ export function readGiven(
 ): Given {
   const included = listOf(given.include).map((name, index) => {
     const at = [...below, 'include', ...(typeof given.include === 'string' ? [] : [index])];
-    return includedPart(path.resolve(path.dirname(document.file), name), document.placeOf(at));
+    return includedPart(document, at, name);
   });
   const parts = [...included, { document, below, given }];
   const without = new Set(parts.flatMap(({ given: { catalog } }) => listOf(sliceOf(catalog)?.withoutCredential)));
@@ -43,9 +42,9 @@ export function readGiven(
   };
 }
 
-function includedPart(file: string, asked: Place): Part {
-  const [document, second] = readSource(file, asked);
-  if (document === undefined) throw new FixtureFault(asked, `${file} is empty.`);
+function includedPart(from: SourceDocument, named: Path, name: string): Part {
+  const [document, second] = from.open(name, named);
+  if (document === undefined) throw new FixtureFault(from.placeOf(named), `${name} is empty.`);
   if (second !== undefined) throw new FixtureFault(second.placeOf([]), 'An included file holds one document.');
   const given = checkedShape(validateFixtureGiven, document);
   if (given.include !== undefined) {

@@ -1,10 +1,9 @@
-import path from 'node:path';
 import { kindOf, type PolicyRule } from '../domain/iam-rule.ts';
 import { type RuleContent, readRule } from '../domain/rule-content.ts';
 import type { FixtureSubject, IamRule, PolicySubject, RuleType } from '../generated/types.ts';
 import { validateRuleList } from '../generated/validators.js';
 import { checkedShape, locating } from './fixture-shape.ts';
-import { FixtureFault, type Path, type Place, readSource, type SourceDocument } from './fixture-source.ts';
+import { FixtureFault, type Path, type Place, type SourceDocument } from './fixture-source.ts';
 
 export type Scope = PolicySubject['scope'];
 
@@ -16,11 +15,13 @@ export interface GivenRule {
   readonly rule: PolicyRule;
   /** Absent when it does not come from a file. */
   readonly place?: Place;
+  /** The id under which a database has it, whatever the fixture calls it. */
+  readonly storedId?: string;
 }
 
 type RuleEntry = NonNullable<FixtureSubject['rules']>[string];
 
-const RULE_TYPES = [
+export const RULE_TYPES = [
   'allow_models',
   'deny_models',
   'allow_providers',
@@ -44,8 +45,7 @@ export function readRules(
     return active(id, readEntry(document, at, entry), document.placeOf(at));
   });
   if (rulesFrom === undefined) return given;
-  const file = path.resolve(path.dirname(document.file), rulesFrom);
-  return [...given, ...readRuleFile(file, document.placeOf([...below, 'rulesFrom']))];
+  return [...given, ...readRuleFile(document, [...below, 'rulesFrom'], rulesFrom)];
 }
 
 function readEntry(document: SourceDocument, at: Path, entry: RuleEntry): RuleContent {
@@ -71,9 +71,9 @@ function readEntry(document: SourceDocument, at: Path, entry: RuleEntry): RuleCo
 }
 
 /** The rules of one owner, as `portcullis rules list --json` prints them. */
-function readRuleFile(file: string, asked: Place): { rule: PolicyRule; place: Place }[] {
-  const [document] = readSource(file, asked);
-  if (document === undefined) throw new FixtureFault({ file, line: 1, column: 1 }, 'The file is empty.');
+function readRuleFile(from: SourceDocument, named: Path, name: string): { rule: PolicyRule; place: Place }[] {
+  const [document] = from.open(name, named);
+  if (document === undefined) throw new FixtureFault(from.placeOf(named), `${name} is empty.`);
   const { rules } = checkedShape(validateRuleList, document);
   const [first] = rules;
   return rules.flatMap((rule, index) => {

@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml';
 
 /** Where something stands; line and column count from 1. */
@@ -25,72 +26,86 @@ export type Path = readonly (string | number)[];
 
 /** One YAML document: its value, and where each part of it stands. */
 export interface SourceDocument {
-  readonly file: string;
   /** As `JSON.parse` would give it. */
   readonly value: unknown;
   /** The place of what the path leads to, of its name where it has one; of the nearest part above it if there is no such thing. */
   placeOf(path: Path): Place;
+  /** The documents of a file that is named, relative to this one, at `path`. @throws FixtureFault */
+  open(name: string, path: Path): readonly SourceDocument[];
 }
 
 const MAX_BYTES = 1_000_000;
 
-/**
- * The documents of a YAML (or JSON) file that are not empty.
- * @param asked where the file is named, if in another one
- * @throws FixtureFault naming the first place that cannot be read.
- */
-export function readSource(file: string, asked?: Place): SourceDocument[] {
-  const text = readText(file, asked ?? { file, line: 1, column: 1 });
-  const lines = new LineCounter();
-  const documents = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
-  if (!Array.isArray(documents)) return [];
-  return documents
-    .filter((document) => document.errors.length > 0 || document.contents !== null)
-    .map((document) => toSource(file, document, (offset) => placeAt(file, lines, offset)));
-}
+/** The YAML (or JSON) files of one run, each read once. */
+export class FixtureSources {
+  readonly #read = new Map<string, readonly SourceDocument[]>();
+  readonly #asked = new Set<string>();
 
-function readText(file: string, asked: Place): string {
-  const size = statSync(file, { throwIfNoEntry: false })?.size;
-  if (size === undefined) throw new FixtureFault(asked, `There is no file ${file}.`);
-  if (size > MAX_BYTES) throw new FixtureFault(asked, `${file} is larger than ${MAX_BYTES} bytes.`);
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new FixtureFault(asked, `${file} cannot be read: ${error instanceof Error ? error.message : error}.`);
+  /** Every file that was asked for, whether it could be read or not. Absolute paths. */
+  get files(): ReadonlySet<string> {
+    return this.#asked;
+  }
+
+  /**
+   * The documents of a file that are not empty.
+   * @param file absolute path @param named where the file is named, if in another one
+   * @throws FixtureFault naming the first place that cannot be read
+   */
+  read(file: string, named: Place = { file, line: 1, column: 1 }): readonly SourceDocument[] {
+    this.#asked.add(file);
+    const known = this.#read.get(file);
+    if (known !== undefined) return known;
+    const lines = new LineCounter();
+    const options = { lineCounter: lines, prettyErrors: false, stringKeys: true };
+    const parsed = parseAllDocuments(readText(file, named), options);
+    const documents = (Array.isArray(parsed) ? parsed : [])
+      .filter((document) => document.errors.length > 0 || document.contents !== null)
+      .map((document) => this.#toSource(file, document, lines));
+    this.#read.set(file, documents);
+    return documents;
+  }
+
+  #toSource(file: string, document: Document, lines: LineCounter): SourceDocument {
+    const placeAt = (offset: number): Place => {
+      const { line, col } = lines.linePos(offset);
+      return { file, line: Math.max(line, 1), column: Math.max(col, 1) };
+    };
+    const [wrong] = [...document.errors, ...document.warnings];
+    if (wrong !== undefined) throw new FixtureFault(placeAt(wrong.pos[0]), `YAML: ${sentence(wrong.message)}`);
+    const placeOf = (steps: Path): Place => placeAt(offsetOf(document, steps) ?? 0);
+    return {
+      value: valueIn(document, placeOf([])),
+      placeOf,
+      open: (name, steps) => this.read(path.resolve(path.dirname(file), name), placeOf(steps)),
+    };
   }
 }
 
-function placeAt(file: string, lines: LineCounter, offset: number): Place {
-  const { line, col } = lines.linePos(offset);
-  return { file, line: Math.max(line, 1), column: Math.max(col, 1) };
+function readText(file: string, named: Place): string {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined) throw new FixtureFault(named, `There is no file ${file}.`);
+  if (!found.isFile()) throw new FixtureFault(named, `${file} is not a file.`);
+  if (found.size > MAX_BYTES) throw new FixtureFault(named, `${file} is larger than ${MAX_BYTES} bytes.`);
+  return readFileSync(file, 'utf8');
 }
 
-function toSource(file: string, document: Document, placeOfOffset: (offset: number) => Place): SourceDocument {
-  const [wrong] = [...document.errors, ...document.warnings];
-  if (wrong !== undefined) throw new FixtureFault(placeOfOffset(wrong.pos[0]), `YAML: ${sentence(wrong.message)}`);
-  const startOf = (node: unknown): number | undefined => (isNode(node) ? node.range?.[0] : undefined);
-  const root = placeOfOffset(startOf(document.contents) ?? 0);
+/** @throws FixtureFault for aliases that multiply beyond what any fixture needs */
+function valueIn(document: Document, start: Place): unknown {
   try {
-    return {
-      file,
-      value: document.toJS(),
-      placeOf(path) {
-        const offset = offsetOf(document, path, startOf);
-        return offset === undefined ? root : placeOfOffset(offset);
-      },
-    };
+    return document.toJS();
   } catch (error) {
-    // Aliases that multiply beyond what any fixture needs.
-    throw new FixtureFault(root, `YAML: ${sentence(error instanceof Error ? error.message : String(error))}`);
+    throw new FixtureFault(start, `YAML: ${sentence(error instanceof Error ? error.message : String(error))}`);
   }
 }
 
 const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`);
 
-function offsetOf(document: Document, path: Path, startOf: (node: unknown) => number | undefined): number | undefined {
+const startOf = (node: unknown): number | undefined => (isNode(node) ? node.range?.[0] : undefined);
+
+function offsetOf(document: Document, steps: Path): number | undefined {
   let node: unknown = document.contents;
   let offset = startOf(node);
-  for (const step of path) {
+  for (const step of steps) {
     const holder = isAlias(node) ? node.resolve(document) : node;
     if (isMap(holder)) {
       const pair = holder.items.find(({ key }) => isScalar(key) && key.value === String(step));

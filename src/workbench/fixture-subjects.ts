@@ -29,7 +29,7 @@ export interface Part {
   readonly given: FixtureGiven;
 }
 
-const NOBODY: GivenSubject = { rules: [], available: true };
+export const NOBODY: GivenSubject = { rules: [], available: true };
 
 /** The subjects of all parts. @throws FixtureFault for a subject, or a rule id, that comes twice, and an owner who is not given. */
 export function readSubjects(parts: readonly Part[]): GivenSubjects {
@@ -56,12 +56,13 @@ export function readSubjects(parts: readonly Part[]): GivenSubjects {
     }
   }
   requireOwners(parts, members);
-  requireUniqueRules([...(organization?.rules ?? []), ...rulesOf(members), ...rulesOf(keys)]);
-  return {
+  const subjects = {
     organization: organization ?? NOBODY,
     members,
     keys: keys.size === 0 ? new Map([['key', NOBODY]]) : keys,
   };
+  requireUniqueRules(rulesOf(subjects));
+  return subjects;
 }
 
 function readSubject(
@@ -80,8 +81,9 @@ function readSubject(
   return { rules, available: written.unavailable !== true, place: document.placeOf(at) };
 }
 
-const rulesOf = (subjects: ReadonlyMap<string, GivenSubject>): GivenRule[] =>
-  [...subjects.values()].flatMap(({ rules }) => rules);
+/** The active rules of all subjects. */
+export const rulesOf = ({ organization, members, keys }: GivenSubjects): GivenRule[] =>
+  [organization, ...members.values(), ...keys.values()].flatMap(({ rules }) => rules);
 
 function requireOwners(parts: readonly Part[], members: ReadonlyMap<string, GivenSubject>): void {
   for (const { document, below, given } of parts) {

@@ -1,0 +1,9 @@
+import type { Command } from 'commander';
+import { policyTestCommand } from './policy-test-command.ts';
+import type { Environment } from './workspace.ts';
+
+/** `portcullis policy …`. */
+export function policyCommands(program: Command, env: Environment): void {
+  const policy = program.command('policy').description('Test and analyse what the rules permit.');
+  policyTestCommand(policy, env);
+}

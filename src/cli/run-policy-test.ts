@@ -1,0 +1,128 @@
+import path from 'node:path';
+import { styleText } from 'node:util';
+import { createCatalog } from '../catalog/catalog.ts';
+import { readConfig } from '../config.ts';
+import { systemClock } from '../domain/time.ts';
+import { createPdp, type Pdp } from '../policy/pdp.ts';
+import { percentage } from '../workbench/coverage.ts';
+import { readExportedWorld } from '../workbench/exported-world.ts';
+import { DEFAULT_FOLDERS, isThere } from '../workbench/find-fixtures.ts';
+import { FixtureFault, FixtureSources } from '../workbench/fixture-source.ts';
+import { jsonReport } from '../workbench/report-json.ts';
+import { junitReport } from '../workbench/report-junit.ts';
+import { placeText, type Report, textReport } from '../workbench/report-text.ts';
+import { testPolicy } from '../workbench/test-policy.ts';
+import { changeIn } from '../workbench/watch.ts';
+import { readWorld, type World } from '../workbench/world.ts';
+import { print, printJson, warn } from './output.ts';
+import type { PolicyTestOptions } from './policy-test-command.ts';
+import { UsageError } from './usage-error.ts';
+import { type Environment, inWorkspace } from './workspace.ts';
+
+interface Task {
+  readonly env: Environment;
+  readonly paths: readonly string[];
+  readonly cwd: string;
+  readonly options: PolicyTestOptions;
+  readonly pdp: Pdp;
+}
+
+/**
+ * Runs fixtures and prints what came of them; with `watch`, again and again until SIGINT or SIGTERM.
+ * @throws UsageError for fixtures that cannot be run, Error when a request failed or too little is covered
+ */
+export async function runPolicyTest(
+  env: Environment,
+  given: readonly string[],
+  options: PolicyTestOptions,
+): Promise<void> {
+  const cwd = process.cwd();
+  const paths = given.length > 0 ? given : DEFAULT_FOLDERS.filter((folder) => isThere(folder, cwd));
+  if (paths.length === 0) throw new UsageError(`There is neither ${DEFAULT_FOLDERS.join(' nor ')} here: name a path.`);
+  const missing = paths.find((each) => !isThere(each, cwd));
+  if (missing !== undefined) throw new UsageError(`There is no file or folder ${missing}.`);
+  if (!options.coverage && (options.threshold ?? options.kindsThreshold) !== undefined) {
+    throw new UsageError('A threshold goes with --coverage.');
+  }
+  const task = { env, paths, cwd, options, pdp: createPdp() };
+  if (options.watch) await watching(task);
+  else requireSuccess(await runOnce(task, new FixtureSources()), options);
+}
+
+/** Runs and prints. @throws UsageError, after a line for each fault, for fixtures that cannot be run */
+async function runOnce(task: Task, sources: FixtureSources): Promise<Report> {
+  const { options, paths, cwd, pdp } = task;
+  try {
+    const world = await worldOf(task, sources);
+    const result = testPolicy({
+      pdp,
+      sources,
+      realCatalog: () => catalogOf(task),
+      paths,
+      cwd,
+      coverage: options.coverage === true,
+      ...(options.filter === undefined ? {} : { filter: options.filter }),
+      ...(world === undefined ? {} : { world }),
+    });
+    if ('faults' in result) throw refusal(result.faults, cwd);
+    if (result.report.results.length === 0) throw new UsageError('There are no such fixtures.');
+    show(result.report, cwd, options);
+    return result.report;
+  } catch (error) {
+    throw error instanceof FixtureFault ? refusal([error], cwd) : error;
+  }
+}
+
+function refusal(faults: readonly FixtureFault[], cwd: string): UsageError {
+  for (const { place, message } of faults) process.stderr.write(`${placeText(place, cwd)}: ${message}\n`);
+  return new UsageError(`Nothing was run: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'} in fixtures.`);
+}
+
+function catalogOf({ env }: Task) {
+  const { sandbox, upstreams } = readConfig(env);
+  return createCatalog({ sandbox, upstreams, clock: systemClock });
+}
+
+/** Whose rules are tested, if not the fixtures' own. */
+async function worldOf(task: Task, sources: FixtureSources): Promise<World | undefined> {
+  const { env, cwd, options } = task;
+  if (options.rules !== undefined) return readExportedWorld(sources, path.resolve(cwd, options.rules), catalogOf(task));
+  if (options.database === undefined) return undefined;
+  const there = { ...env, DATA_DIR: path.resolve(cwd, options.database) };
+  return inWorkspace(there, 'read', options.org, ({ db, catalog, actor }) =>
+    readWorld(db, catalog(), actor.organizationId),
+  );
+}
+
+function show(report: Report, cwd: string, { json, junit }: PolicyTestOptions): void {
+  if (json) printJson(jsonReport(report, cwd));
+  else if (junit) print(junitReport(report, cwd));
+  else print(textReport(report, { cwd, paint: (colour, text) => styleText(colour, text, { stream: process.stdout }) }));
+}
+
+function requireSuccess(report: Report, { threshold = 100, kindsThreshold = threshold }: PolicyTestOptions): void {
+  const failed = report.results.filter(({ status }) => status === 'failed').length;
+  if (failed > 0) throw new Error(`${failed} of ${report.results.length} fixtures failed.`);
+  const { coverage } = report;
+  if (coverage === undefined) return;
+  if (percentage(coverage.rules) < threshold) throw new Error(`Fewer than ${threshold} % of the rules are covered.`);
+  if (percentage(coverage.kinds) < kindsThreshold) {
+    throw new Error(`Fewer than ${kindsThreshold} % of the rule types by scope are covered.`);
+  }
+}
+
+async function watching(task: Task): Promise<void> {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  while (!stop.signal.aborted) {
+    const sources = new FixtureSources();
+    try {
+      requireSuccess(await runOnce(task, sources), task.options);
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      warn(error.message);
+    }
+    print(`\nWatching ${task.paths.join(', ')}; Ctrl-C ends.\n`);
+    await changeIn([...task.paths.map((each) => path.resolve(task.cwd, each)), ...sources.files], stop.signal);
+  }
+}

@@ -1,0 +1,96 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Fixture } from '../generated/types.ts';
+import { validateFixture } from '../generated/validators.js';
+import { expectEach, type FixtureCase } from './fixture-expectations.ts';
+import { type Given, readGiven } from './fixture-given.ts';
+import { type Axis, crossRequests, placeOfEntry, readAxes } from './fixture-requests.ts';
+import { checkedShape } from './fixture-shape.ts';
+import { FixtureFault, type FixtureSources, type Place, type SourceDocument } from './fixture-source.ts';
+import { rulesOf } from './fixture-subjects.ts';
+import { listOf } from './lists.ts';
+
+/** A fixture that makes sense, ready to run. */
+export interface LoadedFixture {
+  readonly name: string;
+  readonly place: Place;
+  /** Why it is not run. */
+  readonly skip?: string;
+  readonly given: Given;
+  readonly axes: Readonly<Record<Axis, readonly string[]>>;
+  readonly cases: readonly FixtureCase[];
+}
+
+export interface FixtureWorld {
+  readonly sources: FixtureSources;
+  /** The catalogue of this installation, for `catalog: real`. */
+  readonly realCatalog: () => Catalog;
+  /** Whether a fixture of this name is asked for; the others are only checked for their shape. */
+  readonly wanted?: (name: string) => boolean;
+  /** What a fixture gives, or the same with rules from elsewhere. @throws FixtureFault */
+  readonly rulesFor?: (given: Given, place: Place) => Given;
+}
+
+/** The fixtures of one file, in their order; those that make no sense are `faults`. */
+export interface FixtureFile {
+  readonly fixtures: readonly LoadedFixture[];
+  readonly faults: readonly FixtureFault[];
+}
+
+/** Reads one file. Never throws for what is written in it. */
+export function readFixtureFile(file: string, world: FixtureWorld): FixtureFile {
+  const fixtures: LoadedFixture[] = [];
+  const faults: FixtureFault[] = [];
+  const guard = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof FixtureFault)) throw error;
+      faults.push(error);
+    }
+  };
+  guard(() => {
+    const documents = world.sources.read(file);
+    if (documents.length === 0) throw new FixtureFault({ file, line: 1, column: 1 }, 'The file holds no fixture.');
+    for (const document of documents) guard(() => fixtures.push(...loadFixture(document, world)));
+  });
+  return { fixtures, faults };
+}
+
+/** One, or none when it is not asked for. */
+function loadFixture(
+  document: SourceDocument,
+  { realCatalog, wanted = () => true, rulesFor = (given) => given }: FixtureWorld,
+): LoadedFixture[] {
+  const fixture = checkedShape(validateFixture, document);
+  if (!wanted(fixture.name)) return [];
+  const written = readGiven(document, ['given'], fixture.given, realCatalog);
+  const given = rulesFor(written, document.placeOf(['given']));
+  const axes = readAxes(document, fixture.requests, given);
+  const known = [...rulesOf(written), ...rulesOf(given)];
+  const cases = expectEach(document, fixture.expect, axes, crossRequests(axes, given), known);
+  requireKnownModels(document, fixture, cases);
+  const loaded = {
+    name: fixture.name,
+    place: document.placeOf(['name']),
+    ...(fixture.skip === undefined ? {} : { skip: fixture.skip }),
+    given,
+    axes,
+    cases,
+  };
+  return [loaded];
+}
+
+/** A name that nothing serves is a slip, unless the fixture says what comes of it. */
+function requireKnownModels(
+  document: SourceDocument,
+  { requests: { model } }: Fixture,
+  cases: readonly FixtureCase[],
+): void {
+  for (const [index, name] of listOf(model).entries()) {
+    const ofModel = cases.filter(({ request }) => request.labels.model === name);
+    if (ofModel.some(({ request, expected }) => request.candidates.length > 0 || expected.outcome !== 'refused'))
+      continue;
+    const place = placeOfEntry(document, ['requests', 'model'], model, index);
+    throw new FixtureFault(place, `Nothing serves the model "${name}"; expect \`error: not_found\` if that is meant.`);
+  }
+}

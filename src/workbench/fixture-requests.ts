@@ -1,0 +1,116 @@
+import { canonicalAddress } from '../domain/client-ip.ts';
+import type { Mapping } from '../domain/model.ts';
+import type { FixtureRequests, PolicyInput } from '../generated/types.ts';
+import type { Given } from './fixture-given.ts';
+import { FixtureFault, type Path, type SourceDocument } from './fixture-source.ts';
+import { listOf } from './lists.ts';
+
+export const AXES = ['action', 'key', 'model', 'provider', 'address'] as const;
+export type Axis = (typeof AXES)[number];
+
+/** One combination, each axis as it is written in the fixture. */
+export type RequestLabels = Readonly<Record<Axis, string>>;
+
+/** A request of a fixture, with what the gateway would make of it. */
+export interface FixtureRequest {
+  readonly labels: RequestLabels;
+  readonly action: PolicyInput['action'];
+  readonly clientIp: string | null;
+  /** Every active mapping that could serve it and for which there is a credential; none: 404. */
+  readonly candidates: readonly Mapping[];
+}
+
+const MAX_REQUESTS = 10_000;
+const ACTIONS: readonly PolicyInput['action'][] = ['chat', 'moderation', 'image'];
+
+/** What each axis of the matrix holds, defaults filled in. @throws FixtureFault for a value that means nothing. */
+export function readAxes(
+  document: SourceDocument,
+  requests: FixtureRequests,
+  given: Given,
+): Readonly<Record<Axis, readonly string[]>> {
+  const axes = {
+    action: orDefault(requests.action, 'chat'),
+    key: orDefault(requests.key, ...(given.keys.size === 1 ? given.keys.keys() : [])),
+    model: listOf(requests.model),
+    provider: orDefault(requests.provider, 'any'),
+    address: orDefault(requests.address, 'unknown'),
+  };
+  if (axes.key.length === 0) {
+    throw new FixtureFault(document.placeOf(['requests']), 'There are several keys: say which ones, by `key`.');
+  }
+  const providers = new Set(given.catalog.mappings().map(({ providerId }) => providerId));
+  requireEach(document, 'action', requests, (text) => (isAction(text) ? null : `it is one of ${ACTIONS.join(', ')}`));
+  requireEach(document, 'key', requests, (text) => (given.keys.has(text) ? null : 'no such key is given'));
+  requireEach(document, 'provider', requests, (text) =>
+    text === 'any' || providers.has(text) ? null : 'the catalogue has no such provider',
+  );
+  requireEach(document, 'address', requests, (text) =>
+    addressOf(given, text) === undefined ? 'it is an address, `unknown`, or a name under `given.addresses`' : null,
+  );
+  const size = AXES.reduce((product, axis) => product * axes[axis].length, 1);
+  if (size > MAX_REQUESTS) {
+    throw new FixtureFault(document.placeOf(['requests']), `These are ${size} requests; at most ${MAX_REQUESTS} fit.`);
+  }
+  return axes;
+}
+
+const orDefault = (written: string | readonly string[] | undefined, ...other: string[]): readonly string[] =>
+  written === undefined ? other : listOf(written);
+
+const isAction = (text: string): text is PolicyInput['action'] => ACTIONS.some((action) => action === text);
+
+function requireEach(
+  document: SourceDocument,
+  axis: Axis,
+  requests: FixtureRequests,
+  faultOf: (text: string) => string | null,
+): void {
+  const seen = new Set<string>();
+  for (const [index, text] of listOf(requests[axis]).entries()) {
+    const fault = seen.has(text) ? 'it comes twice' : faultOf(text);
+    seen.add(text);
+    if (fault === null) continue;
+    throw new FixtureFault(
+      placeOfEntry(document, ['requests', axis], requests[axis], index),
+      `${axis} "${text}": ${fault}.`,
+    );
+  }
+}
+
+/** Where an entry stands of what may be written alone or as a list. */
+export const placeOfEntry = (
+  document: SourceDocument,
+  at: Path,
+  written: string | readonly string[] | undefined,
+  index: number,
+) => document.placeOf(typeof written === 'string' ? at : [...at, index]);
+
+/** Every combination. */
+export function crossRequests(axes: Readonly<Record<Axis, readonly string[]>>, given: Given): FixtureRequest[] {
+  const requests: FixtureRequest[] = [];
+  for (const action of axes.action.filter(isAction)) {
+    for (const key of axes.key) {
+      for (const model of axes.model) {
+        for (const provider of axes.provider) {
+          const candidates = candidatesOf(given, provider === 'any' ? model : `${provider}/${model}`);
+          for (const address of axes.address) {
+            const labels = { action, key, model, provider, address };
+            requests.push({ labels, action, clientIp: addressOf(given, address) ?? null, candidates });
+          }
+        }
+      }
+    }
+  }
+  return requests;
+}
+
+/** The steps of `core/resolve`: the catalogue knows the names, then credentials count. */
+export const candidatesOf = ({ catalog, hasCredential }: Given, name: string): Mapping[] =>
+  (catalog.resolve(name) ?? []).filter(({ providerId }) => hasCredential(providerId));
+
+/** Null: unknown. Undefined: the text means no address. */
+function addressOf({ addresses }: Given, text: string): string | null | undefined {
+  if (text === 'unknown') return null;
+  return addresses.has(text) ? addresses.get(text) : (canonicalAddress(text) ?? undefined);
+}

@@ -1,0 +1,104 @@
+import type { PolicyRule } from '../domain/iam-rule.ts';
+import type { PolicyDecision, PolicyInput, PolicySubject, RuleType } from '../generated/types.ts';
+import { compileSubjectRules, type DataDocument, dataDocument } from '../policy/data-document.ts';
+import { denialMessage } from '../policy/denial-message.ts';
+import { denialReason } from '../policy/denial-reason.ts';
+import { inputDocument } from '../policy/input-document.ts';
+import type { Pdp } from '../policy/pdp.ts';
+import { PolicyFailure } from '../policy/policy-failure.ts';
+import type { Given } from './fixture-given.ts';
+import type { FixtureRequest } from './fixture-requests.ts';
+import type { GivenSubject } from './fixture-subjects.ts';
+
+/** What came of a request. Lists are sorted. */
+export interface Outcome {
+  readonly outcome: 'permit' | 'deny' | 'not_found' | 'unavailable';
+  /** Candidate ids. */
+  readonly permitted: readonly string[];
+  readonly reason?: OutcomeReason;
+  /** The ids of all rules that a candidate violates, by candidate. */
+  readonly violations: ReadonlyMap<string, readonly string[]>;
+  /** Present exactly when a subject has a report rule. */
+  readonly shadow?: NonNullable<PolicyDecision['shadow']>;
+}
+
+export interface OutcomeReason {
+  readonly scope: PolicySubject['scope'];
+  readonly ruleType: RuleType;
+  readonly ruleIds: readonly string[];
+  /** What the caller is told. */
+  readonly message: string;
+}
+
+type Subjects = readonly (PolicySubject & GivenSubject)[];
+
+/** Whose rules a key's calls meet, outermost first: always an organization, an owner and the key. */
+export function subjectsOf(given: Given, keyName: string): Subjects {
+  const key = given.keys.get(keyName);
+  if (key === undefined) throw new TypeError(`The fixture gives no key "${keyName}".`);
+  const owner = key.owner === undefined ? undefined : given.members.get(key.owner);
+  return [
+    { ...given.organization, scope: 'organization', id: 'organization' },
+    { rules: [], available: true, ...owner, scope: 'member', id: `member ${key.owner ?? `who owns ${keyName}`}` },
+    { ...key, scope: 'key', id: `key ${keyName}` },
+  ];
+}
+
+/** The documents that the policy decides by, exactly as the gateway makes them. @param without a rule to leave out */
+export function documentsOf(
+  given: Given,
+  request: FixtureRequest,
+  without?: PolicyRule,
+): { readonly input: PolicyInput; readonly data: DataDocument } {
+  const subjects = subjectsOf(given, request.labels.key);
+  const compiled = subjects
+    .filter(({ available }) => available)
+    .map(({ id, rules }) => ({
+      id,
+      rules: compileSubjectRules(rules.map(({ rule }) => rule).filter((rule) => rule !== without)),
+    }));
+  return {
+    input: inputDocument(
+      request.action,
+      request.clientIp,
+      subjects.map(({ scope, id }) => ({ scope, id })),
+      request.candidates,
+    ),
+    data: dataDocument(compiled),
+  };
+}
+
+/** Judges one request by the compiled policy. @param without a rule to leave out */
+export function judgeRequest(pdp: Pdp, given: Given, request: FixtureRequest, without?: PolicyRule): Outcome {
+  if (request.candidates.length === 0) return { outcome: 'not_found', permitted: [], violations: new Map() };
+  try {
+    const { input, data } = documentsOf(given, request, without);
+    return outcomeOf(input, pdp.decide(input, data));
+  } catch (error) {
+    if (!(error instanceof PolicyFailure)) throw error;
+    return { outcome: 'unavailable', permitted: [], violations: new Map() };
+  }
+}
+
+function outcomeOf(input: PolicyInput, decision: PolicyDecision): Outcome {
+  const { permitted, shadow } = decision;
+  const judged = { permitted, violations: violationsOf(input, decision), ...(shadow === undefined ? {} : { shadow }) };
+  if (permitted.length > 0) return { outcome: 'permit', ...judged };
+  const reason = denialReason(input, decision);
+  const { scope, effect, kind, ruleIds } = reason;
+  return {
+    outcome: 'deny',
+    ...judged,
+    reason: { scope, ruleType: `${effect}_${kind}`, ruleIds, message: denialMessage(reason) },
+  };
+}
+
+/** An IP violation names no candidate and counts for every one. */
+function violationsOf(input: PolicyInput, { violations }: PolicyDecision): Map<string, string[]> {
+  const byCandidate = new Map<string, string[]>();
+  for (const { id } of input.candidates) {
+    const ids = violations.flatMap(({ candidate = id, ruleIds }) => (candidate === id ? ruleIds : []));
+    if (ids.length > 0) byCandidate.set(id, [...new Set(ids)].sort());
+  }
+  return byCandidate;
+}
