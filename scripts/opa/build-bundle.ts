@@ -21,7 +21,7 @@ export const checkArguments = (directory: string): string[] => [
 export function buildBundle(opa: Opa): BundleFiles {
   checkFormat(opa);
   opa.run(...checkArguments('policy'));
-  const wasm = compile(opa);
+  const wasm = compilePolicy(opa, 'policy');
   const manifest: BundleManifest = {
     opaVersion: opa.version,
     entrypoints: ENTRYPOINTS,
@@ -43,16 +43,16 @@ export function writeBundle(files: BundleFiles): void {
 }
 
 /**
- * `-O 0`: higher levels make the module slower, and without stated roots they fold rules away that read data. Tests and the
- * bundle itself are left out, because every rule that refers to an entrypoint would become one.
+ * A policy folder as WASM. `-O 0`: higher levels make the module slower, and without stated roots they fold rules away that
+ * read data. Tests and the bundle itself are left out, because every rule that refers to an entrypoint would become one.
  */
-function compile(opa: Opa): Buffer {
+export function compilePolicy(opa: Opa, folder: string): Buffer {
   const directory = mkdtempSync(path.join(tmpdir(), 'policy-'));
   try {
     const archive = path.join(directory, 'bundle.tar.gz');
     const ignored = ['--ignore', '*_test.rego', '--ignore', 'bundle'];
     const builtins = ['--capabilities', 'policy/capabilities.json'];
-    opa.run('build', '-t', 'wasm', '-b', 'policy', '-O', '0', ...ignored, ...builtins, '-o', archive);
+    opa.run('build', '-t', 'wasm', '-b', folder, '-O', '0', ...ignored, ...builtins, '-o', archive);
     return fileInTar(gunzipSync(readFileSync(archive)), '/policy.wasm');
   } finally {
     rmSync(directory, { recursive: true });

@@ -1,0 +1,80 @@
+import fc from 'fast-check';
+import type { PolicyInput } from '../../src/generated/types.ts';
+import { readBundle } from '../../src/policy/bundle.ts';
+import type { DataDocument } from '../../src/policy/data-document.ts';
+import { createPdp, type Pdp } from '../../src/policy/pdp.ts';
+import { PolicyFailure } from '../../src/policy/policy-failure.ts';
+import { createWasmEngine } from '../../src/policy/wasm-engine.ts';
+import { runFixtures } from '../../src/workbench/run-fixtures.ts';
+import { policyCase } from '../../test/policy/arbitraries.ts';
+import { oracleDecision } from '../../test/policy/oracle.ts';
+import { dataOf, inputOf } from '../../test/policy/production.ts';
+import { canonicalText } from './canonical-decision.ts';
+import { wrongAnswer } from './hostile-calls.ts';
+import { loadFixtures } from './load-fixtures.ts';
+
+/** What caught a policy, and by which case. */
+export interface Catch {
+  readonly by: 'start' | 'fixtures' | 'oracle' | 'hostile calls';
+  readonly at: string;
+}
+
+/** The first thing that a compiled policy gets wrong, or null. */
+export type Judge = (wasm: Buffer) => Catch | null;
+
+interface Case {
+  readonly input: PolicyInput;
+  readonly data: DataDocument;
+  /** Of `decision` and of `permitted`, as the oracle has them. */
+  readonly answers: string;
+}
+
+/** Judges by the fixtures, by the oracle on as many random cases (the same for the same seed), then by hostile calls. */
+export function createJudge(seed: number, runs: number): Judge {
+  const fixtures = loadFixtures();
+  const cases = randomCases(seed, runs);
+  const { manifest } = readBundle();
+  return (wasm) => {
+    const pdp = unlessRefused(() => createPdp({ wasm, digest: 'of a mutant', manifest }));
+    if (pdp === null) return { by: 'start', at: 'loading' };
+    const failed = runFixtures(pdp, fixtures).find(({ status }) => status === 'failed');
+    if (failed !== undefined) return { by: 'fixtures', at: failed.fixture.name };
+    const disagreement = cases.findIndex((each) => answersOf(pdp, each) !== each.answers);
+    if (disagreement >= 0) return { by: 'oracle', at: `case ${disagreement}` };
+    const wrong = wrongAnswer(createWasmEngine(wasm));
+    return wrong === null ? null : { by: 'hostile calls', at: wrong };
+  };
+}
+
+/**
+ * Few of the random cases gain access by report rules, which is all that `would_allow` is about: of as many more cases only
+ * those are taken.
+ */
+function randomCases(seed: number, runs: number): Case[] {
+  const judged = fc
+    .sample(policyCase, { seed, numRuns: 6 * runs })
+    .map((request) => ({ request, decision: oracleDecision(request) }));
+  return judged
+    .filter(({ decision }, index) => index < runs || (decision.shadow?.would_allow.length ?? 0) > 0)
+    .map(({ request, decision }) => ({
+      input: inputOf(request),
+      data: dataOf(request.subjects),
+      answers: canonicalText({ decision, permitted: decision.permitted }),
+    }));
+}
+
+const answersOf = (pdp: Pdp, { input, data }: Case): string =>
+  canonicalText({
+    decision: unlessRefused(() => pdp.decide(input, data)),
+    permitted: unlessRefused(() => pdp.permitted(input, data)),
+  });
+
+/** Null for a failure to evaluate. */
+function unlessRefused<T>(evaluate: () => T): T | null {
+  try {
+    return evaluate();
+  } catch (failure) {
+    if (failure instanceof PolicyFailure) return null;
+    throw failure;
+  }
+}
