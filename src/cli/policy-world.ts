@@ -1,0 +1,110 @@
+import { readFileSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import { type Catalog, createCatalog } from '../catalog/catalog.ts';
+import { type Config, readConfig } from '../config.ts';
+import { systemClock } from '../domain/time.ts';
+import { readBundle } from '../policy/bundle.ts';
+import { databasePath } from '../store/data-dir.ts';
+import { openDatabase } from '../store/database.ts';
+import { withDrafts } from '../workbench/drafts.ts';
+import { locating } from '../workbench/fixture-shape.ts';
+import { FixtureFault, FixtureSources } from '../workbench/fixture-source.ts';
+import { createJudges, type Judges, type OnProgress } from '../workbench/judges.ts';
+import { activeMappings, readWorld, type World } from '../workbench/world.ts';
+import { readWorldDocument } from '../workbench/world-document.ts';
+import { progressBar } from './progress.ts';
+import type { Environment } from './workspace.ts';
+
+/** A statement waits this long for a server's transaction to end. */
+const BUSY_TIMEOUT_MS = 5000;
+/** Threads that judge beside the one that composes. */
+const THREADS = Math.min(2, availableParallelism());
+
+/** What analyses work with: the configuration's catalogue, and worlds of several sources judged by it. */
+export interface Sources {
+  readonly config: Config;
+  readonly catalog: Catalog;
+  /** The world of the database in `DATA_DIR`. */
+  current(): World;
+  /** The world of another database, by its `DATA_DIR`, or of a document that `policy export` wrote. */
+  at(source: string): World;
+}
+
+/** @param organizationId absent: all organizations */
+export function worldSources(env: Environment, organizationId?: string): Sources {
+  const config = readConfig(env);
+  const catalog = createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock });
+  const ofDatabase = (folder: string): World => {
+    const db = openDatabase(databasePath(folder), { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
+    try {
+      return readWorld(db, catalog, organizationId);
+    } finally {
+      db.close();
+    }
+  };
+  const known = (world: World): World => {
+    if (organizationId === undefined || world.organizations.has(organizationId)) return world;
+    throw new Error(`There is no organization ${organizationId}.`);
+  };
+  return {
+    config,
+    catalog,
+    current: () => known(ofDatabase(config.dataDir)),
+    at(source) {
+      const stats = statSync(source, { throwIfNoEntry: false });
+      if (stats === undefined) throw new Error(`There is neither a folder nor a file ${source}.`);
+      if (stats.isDirectory()) return known(ofDatabase(source));
+      return known(onlyOrganization(readExport(source, catalog), organizationId));
+    },
+  };
+}
+
+function readExport(file: string, catalog: Catalog): World {
+  try {
+    return readWorldDocument(JSON.parse(readFileSync(file, 'utf8')), catalog);
+  } catch (error) {
+    throw new Error(`${file}: ${error instanceof Error ? error.message : error}`, { cause: error });
+  }
+}
+
+function onlyOrganization(world: World, organizationId: string | undefined): World {
+  if (organizationId === undefined) return world;
+  const keep = <T extends { organizationId: string }>(all: ReadonlyMap<string, T>) =>
+    new Map([...all].filter(([, each]) => each.organizationId === organizationId));
+  return {
+    ...world,
+    organizations: new Map([...world.organizations].filter(([id]) => id === organizationId)),
+    members: keep(world.members),
+    keys: keep(world.keys),
+  };
+}
+
+/** The world with the changed rules of a file, YAML or JSON. @throws Error that names file, line and fault */
+export function withDraftFile(world: World, file: string): World {
+  try {
+    const [document, ...others] = new FixtureSources().read(path.resolve(file));
+    if (document === undefined || others.length > 0) throw new Error(`${file}: one document is expected.`);
+    return locating(document, [], () => withDrafts(world, document.value));
+  } catch (error) {
+    if (!(error instanceof FixtureFault)) throw error;
+    const { line, column } = error.place;
+    throw new Error(`${file}:${line}:${column}: ${error.message}`, { cause: error });
+  }
+}
+
+/** Lends judges of the policy of this installation, with a progress bar on a terminal. */
+export async function withJudges<T>(
+  world: World,
+  what: string,
+  work: (judges: Judges, onProgress: OnProgress) => Promise<T>,
+): Promise<T> {
+  const judges = createJudges(readBundle(), activeMappings(world), THREADS);
+  const bar = progressBar(what);
+  try {
+    return await work(judges, bar.show);
+  } finally {
+    bar.end();
+    await judges.close();
+  }
+}

@@ -1,0 +1,154 @@
+import { actionOf, listInputs } from '../core/permitted-ids.ts';
+import { effectOf, kindOf, type PolicyRule } from '../domain/iam-rule.ts';
+import type { Mapping } from '../domain/model.ts';
+import type {
+  AccessAddressClass,
+  AccessCell,
+  AccessOverview,
+  AccessReport,
+  AccessRule,
+  PolicyViolation,
+} from '../generated/types.ts';
+import { compileSubjectRules, type DataDocument, dataDocument } from '../policy/data-document.ts';
+import { inputDocument } from '../policy/input-document.ts';
+import type { Pdp } from '../policy/pdp.ts';
+import { type AddressSet, addressClasses, formatAddresses, intersect, isEmpty, union } from './address-classes.ts';
+import { type Holder, reachOf, SubjectTasks } from './holders.ts';
+import type { Judges, OnProgress } from './judges.ts';
+import { createSubjectJudge, isIpRule, rangesOf, type SubjectJudge } from './subject-judge.ts';
+import type { WorldSubject } from './world.ts';
+
+/**
+ * Everything that a holder reaches, with the rules that decide it: by enumeration, so exact. Mappings and addresses are judged
+ * apart, because no rule looks at both. @throws PolicyFailure
+ */
+export function accessReport(
+  pdp: Pdp,
+  mappings: readonly Mapping[],
+  holder: Holder,
+  policyRevision: string,
+): AccessReport {
+  const judge = createSubjectJudge(pdp, mappings);
+  const cells = mappingCells(pdp, judge, holder.subjects);
+  const addresses = addressRows(pdp, judge, holder.subjects);
+  const isCallable = addresses.some(({ permitted }) => permitted);
+  const named = new Set([...cells, ...addresses].flatMap(({ ruleIds }) => ruleIds));
+  const denying = [...new Set(addresses.flatMap(({ ruleIds }) => ruleIds))].sort();
+  const plain = ({ model, provider, ruleIds }: Cell): AccessCell => ({ model, provider, ruleIds });
+  return {
+    holder: { scope: holder.scope, id: holder.id, name: holder.name },
+    policyRevision,
+    addresses,
+    reached: isCallable ? cells.filter(({ permitted }) => permitted).map(plain) : [],
+    denied: cells
+      .filter(({ permitted }) => !permitted || !isCallable)
+      .map((cell) => plain(cell.permitted ? { ...cell, ruleIds: denying } : cell)),
+    rules: holder.subjects.flatMap(({ scope, rules }) =>
+      rules.filter(({ id }) => named.has(id)).map(({ id, ruleType }): AccessRule => ({ id, scope, ruleType })),
+    ),
+  };
+}
+
+/** What each holder reaches. @throws PolicyFailure */
+export async function accessOverview(
+  judges: Judges,
+  holders: readonly Holder[],
+  onProgress?: OnProgress,
+): Promise<AccessOverview> {
+  const tasks = new SubjectTasks();
+  for (const { subjects } of holders) for (const { rules } of subjects) tasks.add(rules);
+  await tasks.judge(judges, onProgress);
+  const { mappings } = judges;
+  return {
+    holders: holders.map(({ scope, id, name, subjects }) => {
+      const reach = reachOf(
+        subjects.map(({ rules }) => tasks.of(rules).before),
+        mappings.length,
+      );
+      return {
+        scope,
+        id,
+        name,
+        mappings: mappings.filter((_, position) => reach.mappings[position] === 1).map((mapping) => mapping.id),
+        addresses: formatAddresses(reach.addresses),
+      };
+    }),
+  };
+}
+
+/** The data document of a call, of the enforced rules that `keep` names. */
+const documentOf = (subjects: readonly WorldSubject[], keep: (rule: PolicyRule) => boolean): DataDocument =>
+  dataDocument(
+    subjects.map(({ id, rules }) => ({
+      id,
+      rules: compileSubjectRules(rules.filter((rule) => rule.mode === 'enforce' && keep(rule))),
+    })),
+  );
+
+interface Cell extends AccessCell {
+  readonly permitted: boolean;
+}
+
+function mappingCells(pdp: Pdp, judge: SubjectJudge, subjects: readonly WorldSubject[]): Cell[] {
+  const { mappings } = judge;
+  const data = documentOf(subjects, (rule) => !isIpRule(rule));
+  const violations = new Map<string, PolicyViolation[]>();
+  const permitted = new Set<string>();
+  for (const input of listInputs({ subjects: bare(subjects), clientIp: null }, mappings)) {
+    const decision = pdp.decide(input, data);
+    for (const id of decision.permitted) permitted.add(id);
+    for (const violation of decision.violations) {
+      const id = violation.candidate ?? '';
+      violations.set(id, [...(violations.get(id) ?? []), violation]);
+    }
+  }
+  const allowing = subjects.flatMap(({ rules }) => rules.filter((rule) => isEnforcedAllow(rule) && !isIpRule(rule)));
+  const matches = allowing.map((rule) => ({ rule, matched: judge.access([rule]).mappings }));
+  return mappings.map((mapping, position) => ({
+    model: mapping.modelId,
+    provider: mapping.providerId,
+    permitted: permitted.has(mapping.id),
+    ruleIds: permitted.has(mapping.id)
+      ? matches
+          .filter(({ rule, matched }) => judgesMapping(rule, mapping) && matched[position] === 1)
+          .map(({ rule }) => rule.id)
+          .sort()
+      : ruleIdsOf(violations.get(mapping.id) ?? []),
+  }));
+}
+
+const bare = (subjects: readonly WorldSubject[]) => subjects.map(({ scope, id }) => ({ scope, id }));
+
+const isEnforcedAllow = ({ mode, ruleType }: PolicyRule): boolean =>
+  mode === 'enforce' && effectOf(ruleType) === 'allow';
+
+/** The policy skips the model and pricing kinds for moderations: such a rule lets everything pass and decides nothing. */
+const judgesMapping = ({ ruleType }: PolicyRule, mapping: Mapping): boolean =>
+  actionOf(mapping) !== 'moderation' || kindOf(ruleType) === 'providers';
+
+const ruleIdsOf = (violations: readonly PolicyViolation[]): string[] =>
+  [...new Set(violations.flatMap(({ ruleIds }) => ruleIds))].sort();
+
+/** The classes of addresses, those alike put together. */
+function addressRows(pdp: Pdp, judge: SubjectJudge, subjects: readonly WorldSubject[]): AccessAddressClass[] {
+  const data = documentOf(subjects, isIpRule);
+  const enforced = subjects.flatMap(({ rules }) => rules.filter((rule) => rule.mode === 'enforce' && isIpRule(rule)));
+  const allowing = enforced
+    .filter(isEnforcedAllow)
+    .map(({ id, ...rule }) => ({ id, matched: judge.access([{ ...rule, id }]).addresses }));
+  const rows = new Map<string, { permitted: boolean; ruleIds: string[]; addresses: AddressSet[] }>();
+  for (const { representative, addresses } of addressClasses(rangesOf(enforced))) {
+    const input = inputDocument('chat', representative, bare(subjects), judge.mappings.slice(0, 1));
+    const decision = pdp.decide(input, data);
+    const permitted = decision.permitted.length > 0;
+    const ruleIds = permitted
+      ? allowing.filter(({ matched }) => !isEmpty(intersect(matched, addresses))).map(({ id }) => id)
+      : ruleIdsOf(decision.violations);
+    const key = JSON.stringify([permitted, ruleIds]);
+    const row = rows.get(key) ?? { permitted, ruleIds, addresses: [] };
+    rows.set(key, row);
+    row.addresses.push(addresses);
+  }
+  const sorted = [...rows.values()].sort((a, b) => Number(b.permitted) - Number(a.permitted));
+  return sorted.map((row) => ({ ...row, addresses: formatAddresses(union(row.addresses)) }));
+}

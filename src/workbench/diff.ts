@@ -1,0 +1,227 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { AccessDiff, AccessFlip, AccessFlipRule, AccessHolder, PolicySubject } from '../generated/types.ts';
+import { type AddressSet, formatAddresses, intersect, isEmpty, subtract } from './address-classes.ts';
+import { type Holder, holdersOf, type Reach, reachOf, SubjectTasks } from './holders.ts';
+import type { Judges, OnProgress } from './judges.ts';
+import { ruleContents } from './rule-contents.ts';
+import { type Cause, differing, type SubjectChange } from './subject-change.ts';
+import type { World, WorldRule, WorldSubject } from './world.ts';
+
+/** One subject of a holder on both sides. */
+interface SubjectPair {
+  readonly subject: PolicySubject;
+  readonly before: readonly WorldRule[];
+  readonly after: readonly WorldRule[];
+}
+
+/** A holder on both sides; only on one: the other has no subjects. */
+interface HolderPair {
+  readonly holder: AccessHolder;
+  readonly before: readonly WorldSubject[] | undefined;
+  readonly after: readonly WorldSubject[] | undefined;
+}
+
+/** Cells of one holder that flip for one reason. */
+interface Block {
+  readonly change: 'gained' | 'lost';
+  readonly mappings: readonly number[];
+  readonly addresses: AddressSet;
+  readonly rules: readonly AccessFlipRule[];
+}
+
+/**
+ * Exactly the cells that flip from one world to the other, over the judges' mappings, and the rules responsible. Holders none of
+ * whose subjects say anything else than before are not judged. @throws PolicyFailure
+ */
+export async function accessDiff(
+  judges: Judges,
+  before: World,
+  after: World,
+  onProgress?: OnProgress,
+): Promise<AccessDiff> {
+  const pairs = pairHolders(before, after).filter(mayDiffer);
+  const tasks = new SubjectTasks();
+  for (const pair of pairs) for (const each of subjectPairs(pair)) tasks.add(each.before, each.after);
+  await tasks.judge(judges, onProgress);
+  const groups = new FlipGroups(judges);
+  for (const pair of pairs) {
+    for (const block of blocksOf(pair, tasks, judges.mappings.length)) groups.add(pair, block);
+  }
+  return groups.diff();
+}
+
+function pairHolders(before: World, after: World): HolderPair[] {
+  const [was, is] = [holdersOf(before), holdersOf(after)];
+  const afterById = new Map(is.map((holder) => [holder.id, holder]));
+  const beforeIds = new Set(was.map(({ id }) => id));
+  return [
+    ...was.map((holder) =>
+      pair(afterById.get(holder.id) ?? holder, holder.subjects, afterById.get(holder.id)?.subjects),
+    ),
+    ...is.filter(({ id }) => !beforeIds.has(id)).map((holder) => pair(holder, undefined, holder.subjects)),
+  ];
+}
+
+const pair = ({ scope, id, name }: Holder, before: HolderPair['before'], after: HolderPair['after']): HolderPair => ({
+  holder: { scope, id, name },
+  before,
+  after,
+});
+
+/** The subjects by scope: a key of another member has other member rules. */
+function subjectPairs({ before, after }: HolderPair): SubjectPair[] {
+  const present = after ?? before ?? [];
+  return present.map(({ scope, id }, index) => {
+    const rules = after?.[index]?.rules ?? before?.[index]?.rules ?? [];
+    return { subject: { scope, id }, before: before?.[index]?.rules ?? rules, after: after?.[index]?.rules ?? rules };
+  });
+}
+
+const mayDiffer = (holder: HolderPair): boolean =>
+  holder.before === undefined ||
+  holder.after === undefined ||
+  subjectPairs(holder).some(({ before, after }) => ruleContents(before).key !== ruleContents(after).key);
+
+function blocksOf(holder: HolderPair, tasks: SubjectTasks, mappingCount: number): Block[] {
+  const pairs = subjectPairs(holder);
+  const changes = pairs.map(({ before, after }) => tasks.of(before, after));
+  const reach = (side: 'before' | 'after'): Reach =>
+    reachOf(
+      changes.map((change) => change[side]),
+      mappingCount,
+    );
+  if (holder.before === undefined) return wholeReach('gained', reach('after'));
+  if (holder.after === undefined) return wholeReach('lost', reach('before'));
+  const scopes = pairs.map((each, index) => ({ ...each, change: changes[index] }));
+  const [was, is] = [reach('before'), reach('after')];
+  return [...flipped('gained', was, is, scopes), ...flipped('lost', is, was, scopes)];
+}
+
+const wholeReach = (change: 'gained' | 'lost', { mappings, addresses }: Reach): Block[] =>
+  isEmpty(addresses)
+    ? []
+    : [{ change, mappings: differing(new Uint8Array(mappings.length), mappings), addresses, rules: [] }];
+
+type ScopeChange = SubjectPair & { readonly change: SubjectChange | undefined };
+
+/** The cells of the reach `having` that are not in `without`: two blocks, never a product of mappings and addresses. */
+function flipped(change: 'gained' | 'lost', without: Reach, having: Reach, scopes: readonly ScopeChange[]): Block[] {
+  const newMappings = differing(without.mappings, having.mappings);
+  const sameMappings = differing(new Uint8Array(having.mappings.length), having.mappings).filter(
+    (position) => without.mappings[position] === 1,
+  );
+  const sameAddresses = intersect(having.addresses, without.addresses);
+  const newAddresses = addressParts(change, subtract(having.addresses, without.addresses), scopes);
+  const mappingParts = mappingPartsOf(change, newMappings, scopes);
+  const blocks = mappingParts.map(({ cells, rules }) => ({ mappings: cells, addresses: sameAddresses, rules }));
+  for (const part of newAddresses) {
+    blocks.push({ mappings: sameMappings, addresses: part.cells, rules: part.rules });
+    for (const { cells, rules } of mappingParts) {
+      blocks.push({ mappings: cells, addresses: part.cells, rules: unique([...rules, ...part.rules]) });
+    }
+  }
+  return blocks
+    .filter(({ mappings, addresses }) => mappings.length > 0 && !isEmpty(addresses))
+    .map((block) => ({ change, ...block }));
+}
+
+interface Part<Cells> {
+  readonly cells: Cells;
+  readonly rules: AccessFlipRule[];
+}
+
+/** Mappings by the rules that are responsible, in every scope that let them pass on one side only. */
+function mappingPartsOf(
+  change: 'gained' | 'lost',
+  positions: readonly number[],
+  scopes: readonly ScopeChange[],
+): Part<number[]>[] {
+  const rulesAt = new Map<number, AccessFlipRule[]>(positions.map((position) => [position, []]));
+  for (const scope of scopes) {
+    for (const cause of scope.change?.mappingCauses ?? []) {
+      if (cause.change !== change) continue;
+      const rules = flipRules(scope, cause);
+      for (const position of cause.cells) rulesAt.get(position)?.push(...rules);
+    }
+  }
+  const parts = Map.groupBy(rulesAt, ([, rules]) => JSON.stringify(rules));
+  return [...parts.values()].map((cells) => ({
+    cells: cells.map(([position]) => position),
+    rules: cells[0]?.[1] ?? [],
+  }));
+}
+
+function addressParts(
+  change: 'gained' | 'lost',
+  addresses: AddressSet,
+  scopes: readonly ScopeChange[],
+): Part<AddressSet>[] {
+  let parts: Part<AddressSet>[] = [{ cells: addresses, rules: [] }];
+  for (const scope of scopes) {
+    for (const cause of scope.change?.addressCauses ?? []) {
+      if (cause.change !== change) continue;
+      const rules = flipRules(scope, cause);
+      parts = parts.flatMap((part) => [
+        { cells: subtract(part.cells, cause.cells), rules: part.rules },
+        { cells: intersect(part.cells, cause.cells), rules: [...part.rules, ...rules] },
+      ]);
+      parts = parts.filter(({ cells }) => !isEmpty(cells));
+    }
+  }
+  return parts.filter(({ cells }) => !isEmpty(cells));
+}
+
+/** The rules of a cause by their own ids, sorted. */
+function flipRules({ subject, before, after }: ScopeChange, cause: Cause<unknown>): AccessFlipRule[] {
+  const [was, is] = [ruleContents(before), ruleContents(after)];
+  const ids = new Set([...cause.before.flatMap(was.idsAt), ...cause.after.flatMap(is.idsAt)]);
+  return [...ids].sort().flatMap((id) => {
+    const [old, now] = [before, after].map((rules) => rules.find((rule) => rule.id === id));
+    const rule = now ?? old;
+    if (rule === undefined) return [];
+    const change = old === undefined ? 'added' : now === undefined ? 'removed' : 'changed';
+    return [{ id, scope: subject.scope, ruleType: rule.ruleType, change }];
+  });
+}
+
+function unique(rules: readonly AccessFlipRule[]): AccessFlipRule[] {
+  return rules.filter((rule, index) => rules.findIndex((other) => isDeepStrictEqual(rule, other)) === index);
+}
+
+/** Puts together what flips alike, for whomever. */
+class FlipGroups {
+  readonly #judges: Judges;
+  readonly #flips = new Map<string, AccessFlip>();
+
+  constructor(judges: Judges) {
+    this.#judges = judges;
+  }
+
+  add({ holder, before, after }: HolderPair, { change, mappings, addresses, rules }: Block): void {
+    const reason = before === undefined ? 'holder added' : after === undefined ? 'holder removed' : 'rules';
+    const texts = formatAddresses(addresses);
+    const key = JSON.stringify([change, reason, rules, texts, mappings]);
+    const known = this.#flips.get(key);
+    if (known !== undefined) {
+      known.holders.push(holder);
+      return;
+    }
+    const ids = mappings.flatMap((position) => this.#judges.mappings[position]?.id ?? []);
+    this.#flips.set(key, { change, holders: [holder], mappings: ids, addresses: texts, reason, rules: [...rules] });
+  }
+
+  diff(): AccessDiff {
+    const flips = [...this.#flips.values()];
+    return { gained: pairsOf(flips, 'gained'), lost: pairsOf(flips, 'lost'), flips };
+  }
+}
+
+/** Pairs of a holder and a mapping; one that flips at several addresses for several reasons counts once. */
+function pairsOf(flips: readonly AccessFlip[], change: 'gained' | 'lost'): number {
+  const pairs = new Set<string>();
+  for (const flip of flips) {
+    if (flip.change !== change) continue;
+    for (const { id } of flip.holders) for (const mapping of flip.mappings) pairs.add(`${id} ${mapping}`);
+  }
+  return pairs.size;
+}

@@ -1,0 +1,98 @@
+import { checkShape } from '../domain/check-shape.ts';
+import { invalidRequest } from '../domain/errors.ts';
+import { readRule } from '../domain/rule-content.ts';
+import type { DraftRule } from '../generated/types.ts';
+import { validateDraftRules } from '../generated/validators.js';
+import type { World, WorldRule } from './world.ts';
+import { placed } from './world-document.ts';
+
+type Owners = 'organizations' | 'members' | 'keys';
+
+/** Where a rule stands in a world. */
+interface Owner {
+  readonly group: Owners;
+  readonly id: string;
+}
+
+/**
+ * The world as it would be with changed rules; what is not touched stays the same object.
+ * @param content as `DraftRules`, unchecked. @throws ApiError 400 whose `param` is the JSON pointer of the first fault
+ */
+export function withDrafts(world: World, content: unknown): World {
+  const { rules } = checkShape(validateDraftRules, content);
+  return rules.reduce((current, draft, index) => applyDraft(current, draft, index), world);
+}
+
+function applyDraft(world: World, draft: DraftRule, index: number): World {
+  const place = `/rules/${index}`;
+  const { id, remove, key, member, organization, ...fields } = draft;
+  const owners = [key, member, organization].filter((owner) => owner !== undefined).length;
+  if (id === undefined) {
+    if (remove) throw invalidRequest(`${place}/id is missing: say which rule is removed.`, `${place}/id`);
+    if (owners !== 1) {
+      throw invalidRequest(`${place} must name one of key, member and organization: whose rule it is.`, place);
+    }
+    const owner = newOwner(world, draft, place);
+    return changed(world, owner, (rules) => [...rules, ...readDraft(fields, `draft_${index + 1}`, place)]);
+  }
+  if (owners > 0) throw invalidRequest(`${place} names a rule, so it must not name an owner.`, place);
+  const found = findRule(world, id);
+  if (found === undefined) throw invalidRequest(`${place}/id ("${id}") is not an active rule.`, `${place}/id`);
+  if (remove && Object.keys(fields).length > 0) {
+    throw invalidRequest(`${place} removes the rule, so it must not change it.`, place);
+  }
+  const { ruleType, ruleValue, mode, description } = found.rule;
+  const replaced = remove ? [] : readDraft({ ruleType, ruleValue, mode, description, ...fields }, id, place);
+  return changed(world, found.owner, (rules) => rules.flatMap((rule) => (rule.id === id ? replaced : [rule])));
+}
+
+/** The rule, or nothing when it is inactive. */
+function readDraft(fields: Omit<DraftRule, 'id'>, id: string, place: string): WorldRule[] {
+  const { canonical, mode, description, status } = placed(place, () => readRule(fields));
+  return status === 'active' ? [{ ...canonical, id, mode, description }] : [];
+}
+
+function newOwner(world: World, { key, member }: DraftRule, place: string): Owner {
+  if (key !== undefined) {
+    const meant = [...world.keys.values()].filter(({ id, description }) => id === key || description === key);
+    return only(meant, 'keys', `${place}/key`, key);
+  }
+  if (member !== undefined) {
+    const meant = [...world.members.values()].filter(
+      ({ id, email }) => id === member || email === member.toLowerCase(),
+    );
+    return only(meant, 'members', `${place}/member`, member);
+  }
+  return only([...world.organizations.values()], 'organizations', `${place}/organization`, 'true');
+}
+
+function only(meant: readonly { readonly id: string }[], group: Owners, place: string, reference: string): Owner {
+  const [first] = meant;
+  if (first !== undefined && meant.length === 1) return { group, id: first.id };
+  throw invalidRequest(`${place} ("${reference}") means ${meant.length === 0 ? 'nobody' : 'several'}.`, place);
+}
+
+function findRule(world: World, id: string): { owner: Owner; rule: WorldRule } | undefined {
+  for (const group of ['organizations', 'members', 'keys'] as const) {
+    for (const owner of world[group].values()) {
+      const rule = owner.rules.find((each) => each.id === id);
+      if (rule !== undefined) return { owner: { group, id: owner.id }, rule };
+    }
+  }
+  return undefined;
+}
+
+function changed(world: World, { group, id }: Owner, change: (rules: readonly WorldRule[]) => WorldRule[]): World {
+  const replace = <T extends { readonly rules: readonly WorldRule[] }>(all: ReadonlyMap<string, T>) => {
+    const owner = all.get(id);
+    return owner === undefined ? all : new Map([...all, [id, { ...owner, rules: change(owner.rules) }]]);
+  };
+  switch (group) {
+    case 'organizations':
+      return { ...world, organizations: replace(world.organizations) };
+    case 'members':
+      return { ...world, members: replace(world.members) };
+    case 'keys':
+      return { ...world, keys: replace(world.keys) };
+  }
+}
