@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { analysisCommands } from './analysis-commands.ts';
 import { policyTestCommand } from './policy-test-command.ts';
 import type { Environment } from './workspace.ts';
 
@@ -6,4 +7,5 @@ import type { Environment } from './workspace.ts';
 export function policyCommands(program: Command, env: Environment): void {
   const policy = program.command('policy').description('Test and analyse what the rules permit.');
   policyTestCommand(policy, env);
+  analysisCommands(program, policy, env);
 }
