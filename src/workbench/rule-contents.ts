@@ -35,7 +35,8 @@ function contentsOf(rules: readonly PolicyRule[]): RuleContents {
   };
 }
 
-function contentOf({ ruleType, ruleValue }: PolicyRule): string {
+/** Equal for rules that do the same. */
+export function contentOf({ ruleType, ruleValue }: PolicyRule): string {
   if ('models' in ruleValue) return JSON.stringify([ruleType, ruleValue.models.toSorted()]);
   if ('providers' in ruleValue) return JSON.stringify([ruleType, ruleValue.providers.toSorted()]);
   if ('ipCidrs' in ruleValue) return JSON.stringify([ruleType, ruleValue.ipCidrs.toSorted()]);

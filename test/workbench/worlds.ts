@@ -1,0 +1,130 @@
+/** Small random worlds: one organization, two members, three keys, over a catalogue of a few mappings that collide. */
+import fc from 'fast-check';
+import { type Catalog, catalogOf } from '../../src/catalog/catalog.ts';
+import { actionOf } from '../../src/core/permitted-ids.ts';
+import { type Mapping, mappingNames } from '../../src/domain/model.ts';
+import { canonicalRule } from '../../src/domain/rule-content.ts';
+import { ManualClock } from '../../src/domain/time.ts';
+import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
+import { compileSubjectRules, dataDocument } from '../../src/policy/data-document.ts';
+import { inputDocument } from '../../src/policy/input-document.ts';
+import { createPdp } from '../../src/policy/pdp.ts';
+import type { World, WorldRule, WorldSubject } from '../../src/workbench/world.ts';
+import { allowContent, denyContent } from '../policy/arbitraries.ts';
+
+const PRICES: Mapping['prices'][] = [
+  {},
+  { prompt: 0n, completion: 0n },
+  { prompt: 150_000n, completion: 2_500_000n },
+  { prompt: 2_500_001n, completion: 2_500_001n },
+];
+
+function mapping(providerId: string, modelId: string, aliases: string[], price: number, modality: string): Mapping {
+  return {
+    id: `${providerId}/${modelId}`,
+    providerId,
+    modelId,
+    externalId: modelId,
+    custom: false,
+    names: mappingNames(providerId, modelId, aliases),
+    providerNames: [providerId],
+    prices: PRICES[price] ?? {},
+    freeFlag: false,
+    inputModalities: ['text'],
+    outputModalities: [modality],
+    streaming: true,
+    vision: false,
+    tools: false,
+    parallelToolCalls: false,
+    reasoning: false,
+    jsonOutput: false,
+    structuredOutputs: false,
+    stability: 'stable',
+  };
+}
+
+const MODELS = [
+  { id: 'gpt-5', aliases: ['gpt-5-latest', 'gpt'], family: 'gpt', modality: 'text' },
+  { id: 'gpt-5-mini', aliases: [], family: 'gpt', modality: 'text' },
+  { id: 'claude-opus', aliases: ['opus'], family: 'claude', modality: 'text' },
+  { id: '42', aliases: ['llama:3.1_8b'], family: 'llama', modality: 'image' },
+  { id: 'watch', aliases: [], family: 'watch', modality: 'moderation' },
+];
+
+export const catalog: Catalog = catalogOf(
+  [
+    {
+      date: '2026-01-01',
+      providers: [
+        { id: 'openai', name: 'OpenAI' },
+        { id: 'azure', name: 'Azure' },
+      ],
+      models: MODELS.map(({ id, aliases, family, modality }, index) => ({
+        id,
+        name: id,
+        aliases,
+        description: '',
+        family,
+        created: 0,
+        mappings: [
+          mapping('openai', id, aliases, index % 4, modality),
+          ...(index % 2 === 0 ? [mapping('azure', id, aliases, (index + 1) % 4, modality)] : []),
+        ],
+      })),
+    },
+  ],
+  new ManualClock('2026-01-31T12:00:00.000Z'),
+);
+
+const mode = fc.constantFrom('enforce' as const, 'enforce' as const, 'enforce' as const, 'report' as const);
+const rules = fc.array(fc.record({ content: fc.oneof(allowContent, denyContent), mode, id: fc.nat(99) }), {
+  maxLength: 3,
+});
+
+type Draft = { content: Parameters<typeof canonicalRule>[0]; mode: WorldRule['mode']; id: number };
+
+const worldRules = (prefix: string, drafts: readonly Draft[]): WorldRule[] => {
+  const byId = new Map(drafts.map(({ id, content, mode }) => [`rule_${prefix}${id}`, { content, mode }]));
+  return [...byId].map(([id, { content, mode }]) => ({ ...canonicalRule(content), id, mode, description: null }));
+};
+
+const byId = <T extends { id: string }>(items: readonly T[]): Map<string, T> =>
+  new Map(items.map((item) => [item.id, item]));
+
+/** Rule ids are unique in a world; the same ids come in others, with other contents. */
+export const worlds: fc.Arbitrary<World> = fc.tuple(rules, rules, rules, rules, rules, rules).map((lists) => {
+  const [organization = [], ...others] = lists.map((list, index) => worldRules(`${index}_`, list));
+  const [first = [], second = [], one = [], two = [], three = []] = others;
+  const of = { organizationId: 'org_1' };
+  return {
+    catalog,
+    organizations: byId([{ id: 'org_1', name: 'Example', ruleRevision: 1, rules: organization }]),
+    members: byId([
+      { ...of, id: 'mem_1', email: 'a@example.com', rules: first },
+      { ...of, id: 'mem_2', email: 'b@example.com', rules: second },
+    ]),
+    keys: byId([
+      { ...of, id: 'key_1', memberId: 'mem_1', description: 'one', rules: one },
+      { ...of, id: 'key_2', memberId: 'mem_1', description: 'two', rules: two },
+      { ...of, id: 'key_3', memberId: 'mem_2', description: 'three', rules: three },
+    ]),
+  };
+});
+
+const pdp = createPdp();
+
+/** One whole call, as the gateway makes it: all scopes, rules of both modes, one candidate or more. */
+export function decide(
+  subjects: readonly WorldSubject[],
+  candidates: readonly Mapping[],
+  address: string | null,
+  action: PolicyInput['action'],
+): PolicyDecision {
+  const data = dataDocument(subjects.map(({ id, rules }) => ({ id, rules: compileSubjectRules(rules) })));
+  const bare = subjects.map(({ scope, id }) => ({ scope, id }));
+  return pdp.decide(inputDocument(action, address, bare, candidates), data);
+}
+
+/** Whether the call to this mapping alone is permitted. */
+export const permits = (subjects: readonly WorldSubject[], candidate: Mapping, address: string | null): boolean =>
+  decide(subjects, [candidate], address, actionOf(candidate)).permitted.length === 1;
