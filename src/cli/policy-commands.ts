@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { analysisCommands } from './analysis-commands.ts';
+import { generateCommand } from './generate-command.ts';
 import { policyTestCommand } from './policy-test-command.ts';
 import type { Environment } from './workspace.ts';
 
@@ -8,4 +9,5 @@ export function policyCommands(program: Command, env: Environment): void {
   const policy = program.command('policy').description('Test and analyse what the rules permit.');
   policyTestCommand(policy, env);
   analysisCommands(program, policy, env);
+  generateCommand(policy, env);
 }

@@ -34,7 +34,8 @@ export interface SourceDocument {
   open(name: string, path: Path): readonly SourceDocument[];
 }
 
-const MAX_BYTES = 1_000_000;
+/** The largest file that is read. */
+export const MAX_BYTES = 1_000_000;
 
 /** The YAML (or JSON) files of one run, each read once. */
 export class FixtureSources {

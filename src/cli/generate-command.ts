@@ -1,0 +1,49 @@
+import { type Command, Option } from 'commander';
+import type { Environment } from './workspace.ts';
+
+export interface GenerateOptions {
+  readonly key?: string;
+  readonly database?: string | true;
+  readonly rules?: string;
+  readonly output: string;
+  readonly org?: string;
+  readonly json?: true;
+}
+
+const EXAMPLES = `
+Examples:
+  $ portcullis policy generate --database -o rules.yaml
+  $ portcullis policy generate --key CI -o ci.yaml && portcullis policy test ci.yaml
+
+What the fixtures expect is what the policy decides today: commit them, and a change of rules or policy that moves a border
+shows. Addresses at the ends of ranges and beside them, models by every name and those with neighbouring names, prices at a
+cap and just above it.`;
+
+/** `portcullis policy generate`. */
+export function generateCommand(policy: Command, env: Environment): void {
+  policy
+    .command('generate')
+    .description('Write fixtures at the borders that existing rules draw.')
+    .addOption(
+      new Option(
+        '--key <key>',
+        'rules of a key, its owner and the organization: its id, masked token or description',
+      ).conflicts(['database', 'rules']),
+    )
+    .addOption(
+      new Option(
+        '--database [folder]',
+        'all rules of the database in this DATA_DIR (default: the configured one)',
+      ).conflicts('rules'),
+    )
+    .option('--rules <file>', 'all rules of this exported document')
+    .requiredOption('-o, --output <file>', 'where to write them; a file that is there is replaced')
+    .option('--org <id>', 'the organization, where there are several')
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: GenerateOptions) => {
+      // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
+      const { runGenerate } = await import('./run-generate.ts');
+      await runGenerate(env, options);
+    });
+}
