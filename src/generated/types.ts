@@ -1656,6 +1656,92 @@ export interface DraftRule {
 }
 
 /**
+ * A request that is judged and not made: by a stored key, with changed rules or as they are, or, without `key`, by a new key of the organization that has the draft rules and belongs to nobody.
+ */
+export interface EvaluateRequest {
+  /**
+   * Id of a stored key.
+   */
+  key?: string;
+  rules?: DraftRule[];
+  request: EvaluateCall;
+}
+export interface EvaluateCall {
+  /**
+   * Default: what the model serves.
+   */
+  action?: 'chat' | 'moderation' | 'image';
+  model: string;
+  /**
+   * The same as `provider/model`.
+   */
+  provider?: string;
+  /**
+   * Client address; absent or null when unknown.
+   */
+  address?: string | null;
+}
+
+/**
+ * What becomes of one request, and why.
+ */
+export interface Explanation {
+  outcome: 'permit' | 'deny';
+  /**
+   * What the caller of a denied request is told.
+   */
+  reason: string | null;
+  request: ExplainedRequest;
+  /**
+   * `provider/model`.
+   */
+  candidates: string[];
+  permitted: string[];
+  /**
+   * Every violation of every candidate in every scope.
+   */
+  violations: PolicyViolation[];
+  /**
+   * What the rules in mode `report` would change; present where a subject has one.
+   */
+  shadow?: PolicyShadow;
+  /**
+   * Every rule that is named.
+   */
+  rules: AccessRule[];
+  flips: ExplainedFlips;
+  /**
+   * The nearest permitted mapping of a denied request, cheapest first; null where there is none.
+   */
+  alternative: ExplainedAlternative | null;
+  policyRevision: string;
+}
+export interface ExplainedRequest {
+  action: 'chat' | 'moderation' | 'image';
+  model: string;
+  /**
+   * Canonical; null when unknown.
+   */
+  address: string | null;
+}
+/**
+ * The smallest sets of rules without which the outcome would be the other one.
+ */
+export interface ExplainedFlips {
+  sets: string[][];
+  /**
+   * False: not every set was tried, and there may be others.
+   */
+  exhaustive: boolean;
+}
+
+export interface ExplainedAlternative {
+  model: string;
+  provider: string;
+  nearness: 'same model' | 'same family' | 'same modalities';
+}
+
+/**
  * A policy fixture: what is given, the requests, and what must become of each. One YAML document; a file may hold several, separated by `---`.
  */
 export interface Fixture {
@@ -1919,6 +2005,32 @@ export interface FixtureShadow {
    * Ids of report rules; absent: none.
    */
   wouldAllow?: string | string[];
+}
+
+/**
+ * Rules that may not mean what was meant.
+ */
+export interface LintReport {
+  findings: LintFinding[];
+}
+
+export interface LintFinding {
+  code:
+    | 'dead-rule'
+    | 'shadowed-rule'
+    | 'allow-matches-nothing'
+    | 'unknown-model'
+    | 'deactivated-model'
+    | 'unknown-provider'
+    | 'overlapping-ranges'
+    | 'open-to-future-models';
+  scope: 'organization' | 'member' | 'key';
+  /**
+   * Whose rules they are.
+   */
+  subjectId: string;
+  ruleIds: string[];
+  message: string;
 }
 
 /**

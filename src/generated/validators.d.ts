@@ -29,6 +29,9 @@ import type {
   DraftRules,
   Environment,
   ErrorEnvelope,
+  EvaluateRequest,
+  ExplainedAlternative,
+  Explanation,
   FinishReason,
   Fixture,
   FixtureCatalog,
@@ -54,6 +57,8 @@ import type {
   KeyRecord,
   KeyState,
   KeyStatus,
+  LintFinding,
+  LintReport,
   MessageToolCall,
   Model,
   ModelList,
@@ -144,6 +149,9 @@ export declare const validateDraftRule: Validator<DraftRule>;
 export declare const validateDraftRules: Validator<DraftRules>;
 export declare const validateEnvironment: Validator<Environment>;
 export declare const validateErrorEnvelope: Validator<ErrorEnvelope>;
+export declare const validateEvaluateRequest: Validator<EvaluateRequest>;
+export declare const validateExplainedAlternative: Validator<ExplainedAlternative>;
+export declare const validateExplanation: Validator<Explanation>;
 export declare const validateFinishReason: Validator<FinishReason>;
 export declare const validateFixture: Validator<Fixture>;
 export declare const validateFixtureCatalog: Validator<FixtureCatalog>;
@@ -169,6 +177,8 @@ export declare const validateKeyPatch: Validator<KeyPatch>;
 export declare const validateKeyRecord: Validator<KeyRecord>;
 export declare const validateKeyState: Validator<KeyState>;
 export declare const validateKeyStatus: Validator<KeyStatus>;
+export declare const validateLintFinding: Validator<LintFinding>;
+export declare const validateLintReport: Validator<LintReport>;
 export declare const validateMessageToolCall: Validator<MessageToolCall>;
 export declare const validateModel: Validator<Model>;
 export declare const validateModelList: Validator<ModelList>;
