@@ -1,5 +1,5 @@
-import { actionOf, listInputs } from '../core/permitted-ids.ts';
-import { effectOf, kindOf, type PolicyRule } from '../domain/iam-rule.ts';
+import { listInputs } from '../core/permitted-ids.ts';
+import { effectOf, type PolicyRule } from '../domain/iam-rule.ts';
 import type { Mapping } from '../domain/model.ts';
 import type {
   AccessAddressClass,
@@ -15,6 +15,7 @@ import type { Pdp } from '../policy/pdp.ts';
 import { type AddressSet, addressClasses, formatAddresses, intersect, isEmpty, union } from './address-classes.ts';
 import { type Holder, reachOf, SubjectTasks } from './holders.ts';
 import type { Judges, OnProgress } from './judges.ts';
+import { judgesMapping } from './rule-matches.ts';
 import { createSubjectJudge, isIpRule, rangesOf, type SubjectJudge } from './subject-judge.ts';
 import type { WorldSubject } from './world.ts';
 
@@ -121,10 +122,6 @@ const bare = (subjects: readonly WorldSubject[]) => subjects.map(({ scope, id })
 
 const isEnforcedAllow = ({ mode, ruleType }: PolicyRule): boolean =>
   mode === 'enforce' && effectOf(ruleType) === 'allow';
-
-/** The policy skips the model and pricing kinds for moderations: such a rule lets everything pass and decides nothing. */
-const judgesMapping = ({ ruleType }: PolicyRule, mapping: Mapping): boolean =>
-  actionOf(mapping) !== 'moderation' || kindOf(ruleType) === 'providers';
 
 const ruleIdsOf = (violations: readonly PolicyViolation[]): string[] =>
   [...new Set(violations.flatMap(({ ruleIds }) => ruleIds))].sort();

@@ -18,9 +18,20 @@ interface Owner {
  * The world as it would be with changed rules; what is not touched stays the same object.
  * @param content as `DraftRules`, unchecked. @throws ApiError 400 whose `param` is the JSON pointer of the first fault
  */
-export function withDrafts(world: World, content: unknown): World {
-  const { rules } = checkShape(validateDraftRules, content);
-  return rules.reduce((current, draft, index) => applyDraft(current, draft, index), world);
+export const withDrafts = (world: World, content: unknown): World =>
+  applyDrafts(world, checkShape(validateDraftRules, content).rules);
+
+/**
+ * The same with drafts of the right shape.
+ * @param keyId whose a new rule is that names nobody. @throws ApiError 400
+ */
+export const applyDrafts = (world: World, drafts: readonly DraftRule[], keyId?: string): World =>
+  drafts.reduce((current, draft, index) => applyDraft(current, withOwner(draft, keyId), index), world);
+
+function withOwner(draft: DraftRule, keyId: string | undefined): DraftRule {
+  const { id, key, member, organization } = draft;
+  const isNobodys = [id, key, member, organization].every((owner) => owner === undefined);
+  return isNobodys && keyId !== undefined ? { ...draft, key: keyId } : draft;
 }
 
 function applyDraft(world: World, draft: DraftRule, index: number): World {

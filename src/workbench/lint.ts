@@ -1,0 +1,138 @@
+import type { LintFinding, LintReport } from '../generated/types.ts';
+import { isEmpty, subtract } from './address-classes.ts';
+import { type Holder, holdersOf, reachOf, SubjectTasks } from './holders.ts';
+import type { Judges, OnProgress } from './judges.ts';
+import { entryFindings, rangeFindings } from './lint-entries.ts';
+import { finding } from './lint-finding.ts';
+import { contentOf } from './rule-contents.ts';
+import { type MatchedCells, matchedBy, overlap } from './rule-matches.ts';
+import { differing } from './subject-change.ts';
+import type { SubjectAccess } from './subject-judge.ts';
+import type { World, WorldRule, WorldSubject } from './world.ts';
+
+type Rules = readonly WorldRule[];
+
+/** A subject whose rules are looked at, and those outside it. */
+interface Linted {
+  readonly subject: WorldSubject;
+  readonly outer: readonly WorldSubject[];
+}
+
+/**
+ * Rules that may not mean what was meant, of everybody: exact, by enumeration over the judges' mappings and all addresses.
+ * `futures` judge the models that do not exist yet. @throws PolicyFailure
+ */
+export async function lintWorld(
+  world: World,
+  judges: Judges,
+  futures: Judges,
+  onProgress?: OnProgress,
+): Promise<LintReport> {
+  const linted = subjectsOf(world);
+  const tasks = new SubjectTasks();
+  for (const { rules } of linted.map(({ subject }) => subject)) for (const each of variantsOf(rules)) tasks.add(each);
+  await tasks.judge(judges, onProgress);
+  const findings = linted.flatMap((each) => [
+    ...entryFindings(world.catalog, each.subject),
+    ...rangeFindings(each.subject),
+    ...emptyKinds(each.subject, judges, tasks),
+    ...idleRules(each, judges, tasks),
+  ]);
+  return { findings: [...findings, ...(await openKeys(world, futures))] };
+}
+
+/** Every subject once: organizations, then members, then keys, each in the order of the ids. */
+function subjectsOf(world: World): Linted[] {
+  const holders = holdersOf(world);
+  const innermost = ({ subjects }: Holder): Linted[] =>
+    subjects.slice(-1).map((subject) => ({ subject, outer: subjects.slice(0, -1) }));
+  return [
+    ...[...world.organizations.values()].map(
+      ({ id, rules }): Linted => ({ subject: { scope: 'organization', id, rules }, outer: [] }),
+    ),
+    ...holders.filter(({ scope }) => scope === 'member').flatMap(innermost),
+    ...holders.filter(({ scope }) => scope === 'key').flatMap(innermost),
+  ];
+}
+
+const enforcedOf = (rules: Rules): WorldRule[] => rules.filter(({ mode }) => mode === 'enforce');
+
+const without = (rules: Rules, rule: WorldRule): WorldRule[] => rules.filter(({ id }) => id !== rule.id);
+
+const ofType = (rules: Rules, type: WorldRule['ruleType']): WorldRule[] =>
+  rules.filter(({ ruleType }) => ruleType === type);
+
+/** The sets of rules that are judged: all of them, all but one, and each alone. */
+const variantsOf = (rules: Rules): Rules[] => [
+  rules,
+  ...enforcedOf(rules).flatMap((rule) => [without(rules, rule), [rule]]),
+];
+
+/** Allow kinds that let nothing pass, so that the subject can call nothing. */
+function emptyKinds(subject: WorldSubject, judges: Judges, tasks: SubjectTasks): LintFinding[] {
+  const enforced = enforcedOf(subject.rules);
+  return (['allow_models', 'allow_providers', 'allow_pricing'] as const).flatMap((type) => {
+    const rules = ofType(enforced, type);
+    const isEmptyKind = rules.length > 0 && rules.every((rule) => isIdle(matchesOf(rule, judges, tasks)));
+    if (!isEmptyKind) return [];
+    const message = `${type} matches nothing that there is, so that nothing can be called.`;
+    return [finding('allow-matches-nothing', subject, rules, message)];
+  });
+}
+
+const matchesOf = (rule: WorldRule, { mappings }: Judges, tasks: SubjectTasks): MatchedCells =>
+  matchedBy(rule, tasks.of([rule]).before, mappings);
+
+const isIdle = ({ positions, addresses }: MatchedCells): boolean => positions.length === 0 && isEmpty(addresses);
+
+/** Rules without which everything stays as it is: dead when they match nothing, else shadowed. */
+function idleRules({ subject, outer }: Linted, judges: Judges, tasks: SubjectTasks): LintFinding[] {
+  const reach = (rules: Rules) =>
+    reachOf(
+      [...outer.map((each) => each.rules), rules].map((each) => tasks.of(each).before),
+      judges.mappings.length,
+    );
+  const whole = reach(subject.rules);
+  const enforced = enforcedOf(subject.rules);
+  return enforced.flatMap((rule): LintFinding[] => {
+    if (!isSame(whole, reach(without(subject.rules, rule)))) return [];
+    const matched = matchesOf(rule, judges, tasks);
+    if (isIdle(matched)) return [finding('dead-rule', subject, [rule], 'matches nothing that there is.')];
+    const peers = without(ofType(enforced, rule.ruleType), rule);
+    const like = peers.filter((peer) => overlap(matched, matchesOf(peer, judges, tasks)));
+    return [finding('shadowed-rule', subject, [rule], `decides nothing, ${shadow(rule, like)}.`)];
+  });
+}
+
+function shadow(rule: WorldRule, like: Rules): string {
+  const same = like.filter((each) => contentOf(each) === contentOf(rule));
+  if (same.length > 0) return `because ${idsOf(same)} says the same`;
+  return like.length > 0 ? `because of ${idsOf(like)}` : 'because other rules already deny what it could';
+}
+
+const idsOf = (rules: Rules): string => rules.map(({ id }) => id).join(', ');
+
+const isSame = (a: SubjectAccess, b: SubjectAccess): boolean =>
+  differing(a.mappings, b.mappings).length === 0 &&
+  differing(b.mappings, a.mappings).length === 0 &&
+  isEmpty(subtract(a.addresses, b.addresses)) &&
+  isEmpty(subtract(b.addresses, a.addresses));
+
+/** Keys that may call whatever model of whatever provider at whatever price: with the catalogue their access grows. */
+async function openKeys(world: World, futures: Judges): Promise<LintFinding[]> {
+  const keys = holdersOf(world).filter(({ scope }) => scope === 'key');
+  const tasks = new SubjectTasks();
+  for (const { subjects } of keys) for (const { rules } of subjects) tasks.add(rules);
+  await tasks.judge(futures);
+  const passes = ({ mappings }: SubjectAccess): boolean => mappings.every((value) => value === 1);
+  return keys
+    .filter(({ subjects }) => subjects.every(({ rules }) => passes(tasks.of(rules).before)))
+    .map(({ id }) =>
+      finding(
+        'open-to-future-models',
+        { scope: 'key', id },
+        [],
+        'is open to every model that the catalogue will have.',
+      ),
+    );
+}
