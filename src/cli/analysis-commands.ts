@@ -1,12 +1,15 @@
 import { type Command, Option } from 'commander';
 import { policyRevision } from '../core/authorize.ts';
-import type { AccessDiff } from '../generated/types.ts';
-import { createPdp } from '../policy/pdp.ts';
+import type { AccessDiff, AccessReport, EvaluateCall } from '../generated/types.ts';
+import { createPdp, type Pdp } from '../policy/pdp.ts';
 import { accessOverview, accessReport } from '../workbench/access.ts';
 import { accessDiff } from '../workbench/diff.ts';
+import { explain, readCall } from '../workbench/explain.ts';
 import { type Holder, holdersOf } from '../workbench/holders.ts';
+import { lintedMappings, lintWorld } from '../workbench/lint.ts';
 import { activeMappings, readWorld, type World } from '../workbench/world.ts';
 import { showAccess, showDiff, showOverview } from './access-output.ts';
+import { showExplanation, showLint } from './explain-output.ts';
 import { withDraftFile, withJudges, worldSources } from './policy-world.ts';
 import { keyId } from './references.ts';
 import { UsageError } from './usage-error.ts';
@@ -31,6 +34,8 @@ const common = (command: Command): Command =>
 export function analysisCommands(program: Command, policy: Command, env: Environment): void {
   accessCommand(program, env);
   diffCommand(policy, env);
+  lintCommand(policy, env);
+  explainCommand(policy, env);
 }
 
 function accessCommand(program: Command, env: Environment): void {
@@ -51,30 +56,38 @@ function accessCommand(program: Command, env: Environment): void {
       }
       const world = worldSources(env, options.org).current();
       showOverview(
-        await withJudges(world, 'judging', (judges, progress) => accessOverview(judges, holdersOf(world), progress)),
+        await withJudges(activeMappings(world), (judges, progress) =>
+          accessOverview(judges, holdersOf(world), progress),
+        ),
         options,
       );
     });
 }
 
-function find(workspace: Workspace, reference: string): { world: World; holder: Holder } {
+function find(workspace: Workspace, reference: string, scope?: 'key'): { world: World; holder: Holder } {
   const world = readWorld(workspace.db, workspace.catalog(), workspace.actor.organizationId);
-  const isMember = reference.includes('@') || reference.startsWith('mem_');
+  const isMember = scope === undefined && (reference.includes('@') || reference.startsWith('mem_'));
   const id = isMember ? reference : keyId(workspace, reference);
   const holder = holdersOf(world).find((each) => each.id === id || (isMember && each.name === id.toLowerCase()));
   if (holder === undefined) throw new Error(`There is no ${isMember ? 'member' : 'key'} ${reference}.`);
   return { world, holder };
 }
 
-function reportOn(world: World, holder: Holder) {
+const reportOn = (world: World, holder: Holder): AccessReport =>
+  withPdp((pdp) => accessReport(pdp, activeMappings(world), holder, revisionOf(world, pdp)));
+
+function withPdp<T>(work: (pdp: Pdp) => T): T {
   const pdp = createPdp();
   try {
-    const [organization] = world.organizations.values();
-    const revision = policyRevision(pdp.bundleDigest, organization?.ruleRevision ?? 0);
-    return accessReport(pdp, activeMappings(world), holder, revision);
+    return work(pdp);
   } finally {
     pdp.close();
   }
+}
+
+function revisionOf({ organizations }: World, { bundleDigest }: Pdp): string {
+  const [organization] = organizations.values();
+  return policyRevision(bundleDigest, organization?.ruleRevision ?? 0);
 }
 
 const DIFF_HELP = `
@@ -103,7 +116,7 @@ function diffCommand(policy: Command, env: Environment): void {
           : after === undefined
             ? sources.current()
             : sources.at(after);
-      const diff = await withJudges(was, 'judging', (judges, progress) => accessDiff(judges, was, is, progress));
+      const diff = await withJudges(activeMappings(was), (judges, progress) => accessDiff(judges, was, is, progress));
       showDiff(diff, options);
       checkNothingNew(diff, options);
     });
@@ -111,4 +124,37 @@ function diffCommand(policy: Command, env: Environment): void {
 
 function checkNothingNew({ gained }: AccessDiff, { failOn }: DiffOptions): void {
   if (failOn === 'new-access' && gained > 0) throw new Error(`${gained} newly permitted.`);
+}
+
+function lintCommand(policy: Command, env: Environment): void {
+  common(policy.command('lint').argument('[source]', 'a source as for diff; default: the current database'))
+    .description('Name rules that are dead, shadowed or match nothing, and keys open to every future model.')
+    .option('--strict', 'exit with 1 when anything is found')
+    .action(async (source: string | undefined, options: CommonOptions & { readonly strict?: true }) => {
+      const sources = worldSources(env, options.org);
+      const world = source === undefined ? sources.current() : sources.at(source);
+      const report = await withJudges(lintedMappings(world), (judges, progress) => lintWorld(world, judges, progress));
+      showLint(report, options);
+      if (options.strict && report.findings.length > 0) throw new Error(`${report.findings.length} findings.`);
+    });
+}
+
+type ExplainOptions = CommonOptions & EvaluateCall & { readonly key: string };
+
+function explainCommand(policy: Command, env: Environment): void {
+  common(policy.command('explain'))
+    .description('Say what becomes of one request, by which rules, and what would change it.')
+    .requiredOption('--key <key>', 'its id, masked token or description')
+    .requiredOption('--model <model>', 'as a request names it')
+    .option('--provider <provider>', 'at this provider only')
+    .option('--address <address>', 'client address; default: unknown')
+    .addOption(
+      new Option('--action <action>', 'default: what the model serves').choices(['chat', 'moderation', 'image']),
+    )
+    .action(async ({ key, org, json, ...call }: ExplainOptions) => {
+      const { world, holder } = await inWorkspace(env, 'read', org, (workspace) => find(workspace, key, 'key'));
+      const asked = readCall(world, call);
+      const explanation = withPdp((pdp) => explain(pdp, world, holder.subjects, asked, revisionOf(world, pdp)));
+      showExplanation(explanation, json ? { json } : {});
+    });
 }

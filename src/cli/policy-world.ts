@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { type Catalog, createCatalog } from '../catalog/catalog.ts';
 import { type Config, readConfig } from '../config.ts';
+import type { Mapping } from '../domain/model.ts';
 import { systemClock } from '../domain/time.ts';
 import { readBundle } from '../policy/bundle.ts';
 import { databasePath } from '../store/data-dir.ts';
@@ -11,7 +12,7 @@ import { withDrafts } from '../workbench/drafts.ts';
 import { locating } from '../workbench/fixture-shape.ts';
 import { FixtureFault, FixtureSources } from '../workbench/fixture-source.ts';
 import { createJudges, type Judges, type OnProgress } from '../workbench/judges.ts';
-import { activeMappings, readWorld, type World } from '../workbench/world.ts';
+import { readWorld, type World } from '../workbench/world.ts';
 import { readWorldDocument } from '../workbench/world-document.ts';
 import { progressBar } from './progress.ts';
 import type { Environment } from './workspace.ts';
@@ -95,12 +96,11 @@ export function withDraftFile(world: World, file: string): World {
 
 /** Lends judges of the policy of this installation, with a progress bar on a terminal. */
 export async function withJudges<T>(
-  world: World,
-  what: string,
+  mappings: readonly Mapping[],
   work: (judges: Judges, onProgress: OnProgress) => Promise<T>,
 ): Promise<T> {
-  const judges = createJudges(readBundle(), activeMappings(world), THREADS);
-  const bar = progressBar(what);
+  const judges = createJudges(readBundle(), mappings, THREADS);
+  const bar = progressBar('judging');
   try {
     return await work(judges, bar.show);
   } finally {

@@ -1,5 +1,7 @@
+import type { Mapping } from '../domain/model.ts';
 import type { LintFinding, LintReport } from '../generated/types.ts';
 import { isEmpty, subtract } from './address-classes.ts';
+import { FUTURE_MAPPINGS } from './future-models.ts';
 import { type Holder, holdersOf, reachOf, SubjectTasks } from './holders.ts';
 import type { Judges, OnProgress } from './judges.ts';
 import { entryFindings, rangeFindings } from './lint-entries.ts';
@@ -8,7 +10,7 @@ import { contentOf } from './rule-contents.ts';
 import { type MatchedCells, matchedBy, overlap } from './rule-matches.ts';
 import { differing } from './subject-change.ts';
 import type { SubjectAccess } from './subject-judge.ts';
-import type { World, WorldRule, WorldSubject } from './world.ts';
+import { activeMappings, type World, type WorldRule, type WorldSubject } from './world.ts';
 
 type Rules = readonly WorldRule[];
 
@@ -18,16 +20,14 @@ interface Linted {
   readonly outer: readonly WorldSubject[];
 }
 
+/** What lint has judged: what there is, and what there may be one day, so that a rule that guards against that is not idle. */
+export const lintedMappings = (world: World): Mapping[] => [...activeMappings(world), ...FUTURE_MAPPINGS];
+
 /**
- * Rules that may not mean what was meant, of everybody: exact, by enumeration over the judges' mappings and all addresses.
- * `futures` judge the models that do not exist yet. @throws PolicyFailure
+ * Rules that may not mean what was meant, of everybody: exact, by enumeration over all mappings and all addresses.
+ * @param judges of `lintedMappings`. @throws PolicyFailure
  */
-export async function lintWorld(
-  world: World,
-  judges: Judges,
-  futures: Judges,
-  onProgress?: OnProgress,
-): Promise<LintReport> {
+export async function lintWorld(world: World, judges: Judges, onProgress?: OnProgress): Promise<LintReport> {
   const linted = subjectsOf(world);
   const tasks = new SubjectTasks();
   for (const { rules } of linted.map(({ subject }) => subject)) for (const each of variantsOf(rules)) tasks.add(each);
@@ -38,7 +38,7 @@ export async function lintWorld(
     ...emptyKinds(each.subject, judges, tasks),
     ...idleRules(each, judges, tasks),
   ]);
-  return { findings: [...findings, ...(await openKeys(world, futures))] };
+  return { findings: [...findings, ...openKeys(world, tasks)] };
 }
 
 /** Every subject once: organizations, then members, then keys, each in the order of the ids. */
@@ -81,7 +81,7 @@ function emptyKinds(subject: WorldSubject, judges: Judges, tasks: SubjectTasks):
 }
 
 const matchesOf = (rule: WorldRule, { mappings }: Judges, tasks: SubjectTasks): MatchedCells =>
-  matchedBy(rule, tasks.of([rule]).before, mappings);
+  matchedBy(rule, tasks.of([rule]).before, mappings.slice(0, -FUTURE_MAPPINGS.length));
 
 const isIdle = ({ positions, addresses }: MatchedCells): boolean => positions.length === 0 && isEmpty(addresses);
 
@@ -119,14 +119,14 @@ const isSame = (a: SubjectAccess, b: SubjectAccess): boolean =>
   isEmpty(subtract(b.addresses, a.addresses));
 
 /** Keys that may call whatever model of whatever provider at whatever price: with the catalogue their access grows. */
-async function openKeys(world: World, futures: Judges): Promise<LintFinding[]> {
-  const keys = holdersOf(world).filter(({ scope }) => scope === 'key');
-  const tasks = new SubjectTasks();
-  for (const { subjects } of keys) for (const { rules } of subjects) tasks.add(rules);
-  await tasks.judge(futures);
-  const passes = ({ mappings }: SubjectAccess): boolean => mappings.every((value) => value === 1);
-  return keys
-    .filter(({ subjects }) => subjects.every(({ rules }) => passes(tasks.of(rules).before)))
+function openKeys(world: World, tasks: SubjectTasks): LintFinding[] {
+  const passesFuture = (rules: Rules): boolean =>
+    tasks
+      .of(rules)
+      .before.mappings.slice(-FUTURE_MAPPINGS.length)
+      .every((value) => value === 1);
+  return holdersOf(world)
+    .filter(({ scope, subjects }) => scope === 'key' && subjects.every(({ rules }) => passesFuture(rules)))
     .map(({ id }) =>
       finding(
         'open-to-future-models',

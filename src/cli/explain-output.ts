@@ -1,0 +1,69 @@
+import type { AccessRule, Explanation, LintReport, PolicyViolation } from '../generated/types.ts';
+import { type Cell, print, printJson, printTable } from './output.ts';
+
+interface Format {
+  readonly json?: true;
+}
+
+const SHOWN_VALUES = 4;
+
+function shortly(values: readonly string[]): string {
+  const more = values.length - SHOWN_VALUES;
+  return more > 0 ? `${values.slice(0, SHOWN_VALUES).join(', ')} and ${more} more` : values.join(', ');
+}
+
+const violationRow = ({ scope, effect, kind, candidate, ruleIds, values }: PolicyViolation): Cell[] => [
+  { text: candidate ?? 'all' },
+  { text: scope },
+  { text: `${effect}_${kind}`, colour: effect === 'deny' ? 'red' : 'yellow' },
+  { text: shortly(values) },
+  { text: ruleIds.join(', ') },
+];
+
+const ruleText = (rules: readonly AccessRule[], id: string): string => {
+  const rule = rules.find((each) => each.id === id);
+  return rule === undefined ? id : `${id} (${rule.scope} ${rule.ruleType})`;
+};
+
+/** What becomes of one request, and why. */
+export function showExplanation(explanation: Explanation, { json }: Format): void {
+  if (json) {
+    printJson(explanation);
+    return;
+  }
+  const { outcome, reason, request, candidates, permitted, violations } = explanation;
+  const from = request.address ?? 'an unknown address';
+  print(`${request.action} with ${request.model} from ${from}: ${outcome} (policy ${explanation.policyRevision})`);
+  if (reason !== null) print(reason);
+  print(`\n${permitted.length} of ${candidates.length} candidates are permitted${listed(permitted)}.\n`);
+  printTable(['CANDIDATE', 'SCOPE', 'VIOLATES', 'BY', 'RULES'], violations.map(violationRow), 'Nothing is violated.');
+  print('');
+  showFlips(explanation);
+  showAlternative(explanation);
+}
+
+const listed = (ids: readonly string[]): string => (ids.length === 0 ? '' : `: ${ids.join(', ')}`);
+
+function showFlips({ outcome, flips, rules }: Explanation): void {
+  const other = outcome === 'deny' ? 'permitted' : 'denied';
+  if (flips.sets.length === 0) {
+    print(flips.exhaustive ? `No rule can be removed so that it is ${other}.` : 'Too many rules to try them all.');
+  }
+  for (const set of flips.sets)
+    print(`It would be ${other} without ${set.map((id) => ruleText(rules, id)).join(' and ')}.`);
+}
+
+function showAlternative({ outcome, alternative }: Explanation): void {
+  if (outcome === 'permit') return;
+  if (alternative === null) print('Nothing near is permitted.');
+  else print(`Permitted instead: ${alternative.provider}/${alternative.model} (${alternative.nearness}).`);
+}
+
+export function showLint({ findings }: LintReport, { json }: Format): void {
+  if (json) {
+    printJson({ findings });
+    return;
+  }
+  const rows = findings.map(({ code, message }): Cell[] => [{ text: code, colour: 'yellow' }, { text: message }]);
+  printTable(['FINDING', ''], rows, 'Nothing was found.');
+}
