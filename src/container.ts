@@ -21,6 +21,7 @@ import { lockDataDir } from './store/lock.ts';
 import { loadSecrets } from './store/secrets.ts';
 import { createStore } from './store/store.ts';
 import { createTelemetry } from './telemetry.ts';
+import { createAnalyst } from './workbench/analyst.ts';
 
 export interface Overrides {
   readonly clock?: Clock;
@@ -129,10 +130,13 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     bodyLimits,
     keepAliveMs: timeouts.keepAliveComment,
   });
+  const analyst = createAnalyst({ databasePath: databasePath(config.dataDir), catalog, clock });
+  closers.add(() => analyst.close());
   const managementApp = createManagementApp({
     store,
     catalog,
     clock,
+    analyst,
     peppers,
     trustedProxies,
     telemetry,
@@ -141,10 +145,13 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     hosts: { ...hosts, boundHost: config.management.host },
     bodyLimits,
   });
+  const listeners: Listener[] = [];
+  // Both at once: while one finishes what runs, the other must not accept more.
+  closers.add(async () => void (await Promise.all(listeners.map((each) => each.close(timeouts.shutdownGrace)))));
   const management = await listen(managementApp, { ...config.management, ...listenTimes, variable: 'MANAGEMENT_PORT' });
-  closers.add(() => management.close(timeouts.shutdownGrace));
+  listeners.push(management);
   const gateway = await listen(gatewayApp, { ...config.gateway, ...listenTimes, variable: 'PORT' });
-  closers.add(() => gateway.close(timeouts.shutdownGrace));
+  listeners.push(gateway);
 
   // Last of all: secrets that are made by a start that then fails would never be shown.
   const first = await store.write((db, now) => firstRun(db, peppers[0], now));

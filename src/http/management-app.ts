@@ -6,6 +6,7 @@ import { directoryRoutes } from './routes/master/directory.ts';
 import { ruleRoutes } from './routes/master/iam-rules.ts';
 import { keyRoutes } from './routes/master/keys.ts';
 import type { MasterDeps } from './routes/master/master-route.ts';
+import { policyRoutes } from './routes/master/policy.ts';
 import type { RequestState } from './state.ts';
 
 export interface ManagementDeps extends AppDeps, MasterDeps {}
@@ -22,4 +23,5 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
     keyRoutes(master);
     ruleRoutes(master);
     directoryRoutes(master);
+    policyRoutes(master);
   });

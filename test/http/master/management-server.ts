@@ -8,6 +8,7 @@ import { createLoad } from '../../../src/http/middleware/overload.ts';
 import { databasePath } from '../../../src/store/data-dir.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { createTelemetry } from '../../../src/telemetry.ts';
+import { createAnalyst } from '../../../src/workbench/analyst.ts';
 import { catalog, type MasterTokens, masked, pepper, START, seedTenants } from '../../admin/tenants.ts';
 
 export interface Answer {
@@ -43,10 +44,12 @@ export async function startManagementServer(
   const clock = new ManualClock(START);
   const store = createStore({ path: databasePath(folder), clock, create: true });
   const tokens = await store.write(seedTenants);
+  const analyst = createAnalyst({ databasePath: databasePath(folder), catalog, clock });
   const app = createManagementApp({
     store,
     catalog,
     clock,
+    analyst,
     peppers: [pepper],
     trustedProxies: [],
     telemetry: createTelemetry({ level: 'silent', accessLog: 'off' }),
@@ -90,6 +93,7 @@ export async function startManagementServer(
     },
     async close() {
       await listener.close(0);
+      await analyst.close();
       store.close();
       rmSync(folder, { recursive: true });
     },

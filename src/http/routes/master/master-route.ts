@@ -4,6 +4,7 @@ import type { TrustedProxies } from '../../../domain/client-ip.ts';
 import type { Pepper } from '../../../domain/secret.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { Store } from '../../../store/store.ts';
+import type { Analyst } from '../../../workbench/analyst.ts';
 import type { AppContext, AppMiddleware, RequestState } from '../../state.ts';
 
 /** What the routes of the master API work with. */
@@ -15,6 +16,7 @@ export interface MasterDeps {
   peppers: readonly [Pepper, ...Pepper[]];
   /** Undefined: `TRUSTED_PROXIES` is unset. */
   trustedProxies: TrustedProxies | undefined;
+  analyst: Pick<Analyst, 'analyse'>;
 }
 
 /** Where the master API's routes are put, with the steps before them. */

@@ -1,0 +1,49 @@
+import { checkManagesOrganization } from '../../../admin/actor.ts';
+import { getKey } from '../../../admin/keys.ts';
+import { checkShape } from '../../../domain/check-shape.ts';
+import type { DraftRule } from '../../../generated/types.ts';
+import { validateDraftRules, validateEvaluateRequest } from '../../../generated/validators.js';
+import type { Analysis } from '../../../workbench/analyst.ts';
+import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { AppContext } from '../../state.ts';
+import { type MasterRouter, pathParameter } from './master-route.ts';
+
+/** `…/keys/{id}/access`, `…/policy/evaluate` and `…/policy/diff`: what the rules, stored or drafted, mean. */
+export function policyRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {
+  const { store, clock, analyst } = deps;
+  const checkSees = (ctx: AppContext, keyId: string) =>
+    store.read((db) => getKey(db, actorOf(ctx), keyId, clock.now()));
+
+  router.get('/v1/master/keys/:id/access', authenticated, async (ctx) => {
+    const { organizationId } = actorOf(ctx);
+    const keyId = pathParameter(ctx, 'id');
+    await checkSees(ctx, keyId);
+    send(ctx, await analyst.analyse({ kind: 'access', organizationId, keyId }));
+  });
+
+  router.post('/v1/master/policy/evaluate', authenticated, jsonBody, async (ctx) => {
+    const { organizationId } = actorOf(ctx);
+    const body = checkShape(validateEvaluateRequest, ctx.state.body);
+    if (body.key === undefined || (body.rules ?? []).some(concernsOthers)) checkManagesOrganization(actorOf(ctx));
+    if (body.key !== undefined) await checkSees(ctx, body.key);
+    send(ctx, await analyst.analyse({ kind: 'evaluate', organizationId, body }));
+  });
+
+  router.post('/v1/master/policy/diff', authenticated, jsonBody, async (ctx) => {
+    const { organizationId } = actorOf(ctx);
+    const { rules } = checkShape(validateDraftRules, ctx.state.body);
+    checkManagesOrganization(actorOf(ctx));
+    send(ctx, await analyst.analyse({ kind: 'diff', organizationId, rules }));
+  });
+}
+
+/** A draft that is not a new rule of the key that is asked about: developers have no business with it. */
+const concernsOthers = ({ id, key, member, organization }: DraftRule): boolean =>
+  [id, key, member, organization].some((owner) => owner !== undefined);
+
+function send(ctx: AppContext, { json, policyRevision }: Analysis): void {
+  ctx.set('cache-control', 'no-store');
+  ctx.set('x-policy-revision', policyRevision);
+  ctx.type = 'application/json';
+  ctx.body = Buffer.from(json.buffer, json.byteOffset, json.byteLength);
+}

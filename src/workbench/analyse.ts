@@ -1,0 +1,92 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import { policyRevision } from '../core/authorize.ts';
+import { notFound } from '../domain/errors.ts';
+import type { AccessDiff, AccessReport, EvaluateRequest, Explanation } from '../generated/types.ts';
+import type { PolicyBundle } from '../policy/bundle.ts';
+import { createPdp, type Pdp } from '../policy/pdp.ts';
+import type { Database } from '../store/database.ts';
+import { accessReport } from './access.ts';
+import type { AnalysisJob } from './analysis-job.ts';
+import { accessDiff } from './diff.ts';
+import { applyDrafts } from './drafts.ts';
+import { explain, readCall } from './explain.ts';
+import { holdersOf } from './holders.ts';
+import { createJudges, JUDGE_ENGINE } from './judges.ts';
+import { activeMappings, keySubjects, readWorld, type World } from './world.ts';
+
+export interface AnalysisTools {
+  readonly db: Database;
+  readonly catalog: Catalog;
+  readonly bundle: PolicyBundle;
+}
+
+export interface Analysed {
+  readonly body: AccessReport | AccessDiff | Explanation;
+  readonly policyRevision: string;
+}
+
+/** Does one job, on the rules as they are now. @throws ApiError, PolicyFailure */
+export async function analyse({ db, catalog, bundle }: AnalysisTools, job: AnalysisJob): Promise<Analysed> {
+  const world = readWorld(db, catalog, job.organizationId);
+  const revision = policyRevision(bundle.digest, world.organizations.get(job.organizationId)?.ruleRevision ?? 0);
+  switch (job.kind) {
+    case 'access': {
+      const holder = holdersOf(world).find(({ id, scope }) => scope === 'key' && id === job.keyId);
+      if (holder === undefined) throw notFound('There is no such key that calls models.');
+      const body = withPdp(bundle, (pdp) => accessReport(pdp, activeMappings(world), holder, revision));
+      return { body, policyRevision: revision };
+    }
+    case 'evaluate':
+      return { body: withPdp(bundle, (pdp) => evaluate(pdp, world, job, revision)), policyRevision: revision };
+    case 'diff':
+      return { body: await diff(bundle, world, applyDrafts(world, job.rules)), policyRevision: revision };
+  }
+}
+
+function withPdp<T>(bundle: PolicyBundle, work: (pdp: Pdp) => T): T {
+  const pdp = createPdp(bundle, JUDGE_ENGINE);
+  try {
+    return work(pdp);
+  } finally {
+    pdp.close();
+  }
+}
+
+async function diff(bundle: PolicyBundle, before: World, after: World): Promise<AccessDiff> {
+  const judges = createJudges(bundle, activeMappings(before), 0);
+  try {
+    return await accessDiff(judges, before, after);
+  } finally {
+    await judges.close();
+  }
+}
+
+const DRAFT_KEY = 'key_draft';
+const DRAFT_MEMBER = 'mem_draft';
+
+interface EvaluateJob {
+  readonly organizationId: string;
+  readonly body: EvaluateRequest;
+}
+
+/** The request by a stored key, or by one that is not there: it belongs to nobody and has the draft rules alone. */
+function evaluate(pdp: Pdp, stored: World, { organizationId, body }: EvaluateJob, revision: string): Explanation {
+  const keyId = body.key ?? DRAFT_KEY;
+  const world = applyDrafts(
+    body.key === undefined ? withDraftKey(stored, organizationId) : stored,
+    body.rules ?? [],
+    keyId,
+  );
+  const key = world.keys.get(keyId);
+  if (key === undefined) throw notFound('There is no such key that calls models.');
+  return explain(pdp, world, keySubjects(world, key), readCall(world, body.request, '/request'), revision);
+}
+
+const withDraftKey = (world: World, organizationId: string): World => ({
+  ...world,
+  members: new Map([...world.members, [DRAFT_MEMBER, { id: DRAFT_MEMBER, organizationId, email: '', rules: [] }]]),
+  keys: new Map([
+    ...world.keys,
+    [DRAFT_KEY, { id: DRAFT_KEY, organizationId, memberId: DRAFT_MEMBER, description: '', rules: [] }],
+  ]),
+});

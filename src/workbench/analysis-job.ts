@@ -1,0 +1,34 @@
+import type { CatalogData } from '../catalog/decode.ts';
+import type { AccessReport, DraftRule, EvaluateRequest } from '../generated/types.ts';
+
+/** What can be asked about one organization. Its shape was checked, and whether the asker may. */
+export type AnalysisJob = { readonly organizationId: string } & (
+  | { readonly kind: 'access'; readonly keyId: AccessReport['holder']['id'] }
+  | { readonly kind: 'evaluate'; readonly body: EvaluateRequest }
+  | { readonly kind: 'diff'; readonly rules: readonly DraftRule[] }
+);
+
+/** What the analysing thread is started with. */
+export interface AnalystWorkerData {
+  readonly databasePath: string;
+  readonly catalog: CatalogData;
+}
+
+/** What it is sent. `now` in epoch ms. */
+export interface AnalysisMessage {
+  readonly job: AnalysisJob;
+  readonly now: number;
+}
+
+/** What it answers: JSON, or what the caller is told; `text` is for the log. */
+export type AnalysisAnswer =
+  | { readonly json: Uint8Array; readonly policyRevision: string }
+  | {
+      readonly refusal: {
+        readonly status: number;
+        readonly code: string;
+        readonly message: string;
+        readonly param: string | null;
+        readonly text: string | undefined;
+      };
+    };
