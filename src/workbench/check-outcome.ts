@@ -45,7 +45,7 @@ const violationDifferences = ({ violations = new Map() }: Expected, outcome: Out
 
 function shadowDifferences({ shadow }: Expected, outcome: Outcome): (Difference | null)[] {
   if (shadow === undefined) return [];
-  const came = outcome.shadow ?? { permitted: outcome.permitted, would_deny: [], would_allow: [] };
+  const came = outcome.shadow;
   return [
     compare('shadow permitted', shadow.permitted, came.permitted),
     compare('shadow wouldDeny', shadow.wouldDeny, came.would_deny),

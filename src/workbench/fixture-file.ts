@@ -3,7 +3,7 @@ import type { Fixture } from '../generated/types.ts';
 import { validateFixture } from '../generated/validators.js';
 import { expectEach, type FixtureCase } from './fixture-expectations.ts';
 import { type Given, readGiven } from './fixture-given.ts';
-import { type Axis, crossRequests, placeOfEntry, readAxes } from './fixture-requests.ts';
+import { type Axis, crossRequests, type FixtureRequest, placeOfEntry, readAxes } from './fixture-requests.ts';
 import { checkedShape } from './fixture-shape.ts';
 import { FixtureFault, type FixtureSources, type Place, type SourceDocument } from './fixture-source.ts';
 import { rulesOf } from './fixture-subjects.ts';
@@ -67,29 +67,29 @@ function loadFixture(
   const given = rulesFor(written, document.placeOf(['given']));
   const axes = readAxes(document, fixture.requests, given);
   const known = [...rulesOf(written), ...rulesOf(given)];
-  const cases = expectEach(document, fixture.expect, axes, crossRequests(axes, given), known);
-  requireKnownModels(document, fixture, cases);
+  const requests = crossRequests(axes, given);
+  requireKnownModels(document, fixture, requests);
   const loaded = {
     name: fixture.name,
     place: document.placeOf(['name']),
     ...(fixture.skip === undefined ? {} : { skip: fixture.skip }),
     given,
     axes,
-    cases,
+    cases: expectEach(document, fixture.expect, axes, requests, known),
   };
   return [loaded];
 }
 
-/** A name that nothing serves is a slip, unless the fixture says what comes of it. */
+/** A name that nothing serves is a slip, unless the fixture says that it is not found. */
 function requireKnownModels(
   document: SourceDocument,
-  { requests: { model } }: Fixture,
-  cases: readonly FixtureCase[],
+  { requests: { model }, expect }: Fixture,
+  requests: readonly FixtureRequest[],
 ): void {
+  const missing = expect.filter(({ error }) => error === 'not_found');
   for (const [index, name] of listOf(model).entries()) {
-    const ofModel = cases.filter(({ request }) => request.labels.model === name);
-    if (ofModel.some(({ request, expected }) => request.candidates.length > 0 || expected.outcome !== 'refused'))
-      continue;
+    if (requests.some(({ labels, candidates }) => labels.model === name && candidates.length > 0)) continue;
+    if (missing.some((each) => each.model === undefined || listOf(each.model).includes(name))) continue;
     const place = placeOfEntry(document, ['requests', 'model'], model, index);
     throw new FixtureFault(place, `Nothing serves the model "${name}"; expect \`error: not_found\` if that is meant.`);
   }

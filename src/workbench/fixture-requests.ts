@@ -42,6 +42,7 @@ export function readAxes(
   const providers = new Set(given.catalog.mappings().map(({ providerId }) => providerId));
   requireEach(document, 'action', requests, (text) => (isAction(text) ? null : `it is one of ${ACTIONS.join(', ')}`));
   requireEach(document, 'key', requests, (text) => (given.keys.has(text) ? null : 'no such key is given'));
+  requireEach(document, 'model', requests, () => null);
   requireEach(document, 'provider', requests, (text) =>
     text === 'any' || providers.has(text) ? null : 'the catalogue has no such provider',
   );

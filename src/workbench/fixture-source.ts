@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml';
+import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseAllDocuments, visit } from 'yaml';
 
 /** Where something stands; line and column count from 1. */
 export interface Place {
@@ -60,8 +60,8 @@ export class FixtureSources {
     const options = { lineCounter: lines, prettyErrors: false, stringKeys: true };
     const parsed = parseAllDocuments(readText(file, named), options);
     const documents = (Array.isArray(parsed) ? parsed : [])
-      .filter((document) => document.errors.length > 0 || document.contents !== null)
-      .map((document) => this.#toSource(file, document, lines));
+      .map((document) => this.#toSource(file, document, lines))
+      .filter(({ value }) => value !== null);
     this.#read.set(file, documents);
     return documents;
   }
@@ -75,7 +75,7 @@ export class FixtureSources {
     if (wrong !== undefined) throw new FixtureFault(placeAt(wrong.pos[0]), `YAML: ${sentence(wrong.message)}`);
     const placeOf = (steps: Path): Place => placeAt(offsetOf(document, steps) ?? 0);
     return {
-      value: valueIn(document, placeOf([])),
+      value: valueIn(document, placeAt),
       placeOf,
       open: (name, steps) => this.read(path.resolve(path.dirname(file), name), placeOf(steps)),
     };
@@ -90,12 +90,19 @@ function readText(file: string, named: Place): string {
   return readFileSync(file, 'utf8');
 }
 
-/** @throws FixtureFault for aliases that multiply beyond what any fixture needs */
-function valueIn(document: Document, start: Place): unknown {
+/** @throws FixtureFault for an alias of nothing, and aliases that multiply beyond what any fixture needs */
+function valueIn(document: Document, placeAt: (offset: number) => Place): unknown {
+  visit(document, {
+    Alias(_, alias) {
+      if (alias.resolve(document) !== undefined) return;
+      throw new FixtureFault(placeAt(startOf(alias) ?? 0), `YAML: There is no anchor "${alias.source}".`);
+    },
+  });
   try {
     return document.toJS();
   } catch (error) {
-    throw new FixtureFault(start, `YAML: ${sentence(error instanceof Error ? error.message : String(error))}`);
+    const message = error instanceof Error ? error.message : String(error);
+    throw new FixtureFault(placeAt(startOf(document.contents) ?? 0), `YAML: ${sentence(message)}`);
   }
 }
 

@@ -18,8 +18,8 @@ export interface Outcome {
   readonly reason?: OutcomeReason;
   /** The ids of all rules that a candidate violates, by candidate. */
   readonly violations: ReadonlyMap<string, readonly string[]>;
-  /** Present exactly when a subject has a report rule. */
-  readonly shadow?: NonNullable<PolicyDecision['shadow']>;
+  /** With the report rules enforced as well; where there are none, as without them. */
+  readonly shadow: NonNullable<PolicyDecision['shadow']>;
 }
 
 export interface OutcomeReason {
@@ -70,19 +70,26 @@ export function documentsOf(
 
 /** Judges one request by the compiled policy. @param without a rule to leave out */
 export function judgeRequest(pdp: Pdp, given: Given, request: FixtureRequest, without?: PolicyRule): Outcome {
-  if (request.candidates.length === 0) return { outcome: 'not_found', permitted: [], violations: new Map() };
+  if (request.candidates.length === 0) return undecided('not_found');
   try {
     const { input, data } = documentsOf(given, request, without);
     return outcomeOf(input, pdp.decide(input, data));
   } catch (error) {
     if (!(error instanceof PolicyFailure)) throw error;
-    return { outcome: 'unavailable', permitted: [], violations: new Map() };
+    return undecided('unavailable');
   }
 }
 
+const undecided = (outcome: 'not_found' | 'unavailable'): Outcome => ({
+  outcome,
+  permitted: [],
+  violations: new Map(),
+  shadow: { permitted: [], would_deny: [], would_allow: [] },
+});
+
 function outcomeOf(input: PolicyInput, decision: PolicyDecision): Outcome {
-  const { permitted, shadow } = decision;
-  const judged = { permitted, violations: violationsOf(input, decision), ...(shadow === undefined ? {} : { shadow }) };
+  const { permitted, shadow = { permitted, would_deny: [], would_allow: [] } } = decision;
+  const judged = { permitted, violations: violationsOf(input, decision), shadow };
   if (permitted.length > 0) return { outcome: 'permit', ...judged };
   const reason = denialReason(input, decision);
   const { scope, effect, kind, ruleIds } = reason;

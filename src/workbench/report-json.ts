@@ -44,7 +44,7 @@ const jsonOutcome = (outcome: Outcome) => ({
   permitted: outcome.permitted,
   ...(outcome.reason === undefined ? {} : { reason: outcome.reason }),
   violations: Object.fromEntries(outcome.violations),
-  ...(outcome.shadow === undefined ? {} : { shadow: outcome.shadow }),
+  shadow: outcome.shadow,
 });
 
 const jsonShare = <T>(share: Share<T>, show: (each: T) => object) => ({
