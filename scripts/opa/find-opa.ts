@@ -15,6 +15,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const version =
   /open-policy-agent\/opa v(\S+)/.exec(readFileSync(new URL('go.mod', import.meta.url), 'utf8'))?.[1] ?? '';
 
+/** Of one run: decisions of thousands of cases. */
+const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
+
 export const MISSING_OPA =
   `Rego cannot be compiled here: install opa ${version} on the PATH, or Go 1.26 or later ` +
   '(which then fetches it). Running and testing Portcullis needs neither.';
@@ -31,7 +34,7 @@ export function findOpa(): Opa | null {
 
 function runner(command: string): Opa['run'] {
   return (...args) => {
-    const { status, stdout, stderr, error } = spawnSync(command, args, { cwd: root });
+    const { status, stdout, stderr, error } = spawnSync(command, args, { cwd: root, maxBuffer: MAX_OUTPUT_BYTES });
     if (error !== undefined) throw error;
     if (status !== 0) throw new Error(`opa ${args[0]} failed:\n${stderr.toString()}${stdout.toString()}`);
     return stdout;

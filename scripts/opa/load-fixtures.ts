@@ -4,13 +4,17 @@ import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { findFixtureFiles, readFixtures } from '../../src/workbench/find-fixtures.ts';
 import type { LoadedFixture } from '../../src/workbench/fixture-file.ts';
+import { FixtureSources } from '../../src/workbench/fixture-source.ts';
 
 export const CASES = fileURLToPath(new URL('../../test/policy/cases', import.meta.url));
 
 /** The project's own fixtures, on the catalogue without upstreams. @throws Error for the first one that makes no sense. */
 export function loadFixtures(folder: string = CASES): LoadedFixture[] {
   const realCatalog = () => createCatalog({ sandbox: true, upstreams: [], clock: systemClock });
-  const { fixtures, faults } = readFixtures(findFixtureFiles([folder], folder), { realCatalog });
+  const { fixtures, faults } = readFixtures(findFixtureFiles([folder], folder), {
+    sources: new FixtureSources(),
+    realCatalog,
+  });
   const [fault] = faults;
   if (fault !== undefined) {
     throw new Error(`${path.relative(folder, fault.place.file)}:${fault.place.line} ${fault.message}`);

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { analysisCommands } from './analysis-commands.ts';
+import { exportCommand } from './export-command.ts';
 import { generateCommand } from './generate-command.ts';
 import { policyTestCommand } from './policy-test-command.ts';
 import type { Environment } from './workspace.ts';
@@ -10,4 +11,5 @@ export function policyCommands(program: Command, env: Environment): void {
   policyTestCommand(policy, env);
   analysisCommands(program, policy, env);
   generateCommand(policy, env);
+  exportCommand(policy, env);
 }
