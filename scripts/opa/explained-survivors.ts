@@ -6,10 +6,11 @@ import type { Mutant } from './mutants.ts';
 /** What a row of policy/MUTANTS.md and a mutant have in common; line numbers move. */
 type Survivor = Pick<Mutant, 'file' | 'before' | 'after'>;
 
-const keyOf = ({ file, before, after }: Survivor): string => JSON.stringify([file, before, after]);
+/** Equal for a mutant and the row that explains it. */
+export const survivorKey = ({ file, before, after }: Survivor): string => JSON.stringify([file, before, after]);
 
-/** The rows of the table: file, line and mutant as code, and why. A row without a reason explains nothing. */
-function explained(): Survivor[] {
+/** The rows of the table: file, line and mutant as code, and why. @throws Error for a row without a reason */
+export function explainedSurvivors(): Survivor[] {
   const text = readFileSync(path.join(POLICY_DIRECTORY, 'MUTANTS.md'), 'utf8');
   const rows = text.split('\n').filter((line) => line.startsWith('| `'));
   return rows.map((row) => {
@@ -24,11 +25,11 @@ const code = (cell: string): string => cell.replace(/^`(.*)`$/, '$1');
 
 /** Survivors that policy/MUTANTS.md does not explain, and explanations that none of these survivors needs. */
 export function compareWithExplained(survivors: readonly Mutant[]): { unexplained: Mutant[]; stale: Survivor[] } {
-  const rows = explained();
-  const known = new Set(rows.map(keyOf));
-  const found = new Set(survivors.map(keyOf));
+  const rows = explainedSurvivors();
+  const known = new Set(rows.map(survivorKey));
+  const found = new Set(survivors.map(survivorKey));
   return {
-    unexplained: survivors.filter((mutant) => !known.has(keyOf(mutant))),
-    stale: rows.filter((row) => !found.has(keyOf(row))),
+    unexplained: survivors.filter((mutant) => !known.has(survivorKey(mutant))),
+    stale: rows.filter((row) => !found.has(survivorKey(row))),
   };
 }

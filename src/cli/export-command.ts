@@ -1,13 +1,6 @@
 import { type Command, Option } from 'commander';
+import type { ExportOptions } from './run-export.ts';
 import type { Environment } from './workspace.ts';
-
-export interface ExportOptions {
-  readonly database?: string | true;
-  readonly rules?: string;
-  readonly output: string;
-  readonly org?: string;
-  readonly json?: true;
-}
 
 const EXAMPLES = `
 Examples:

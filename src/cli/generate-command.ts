@@ -1,14 +1,6 @@
 import { type Command, Option } from 'commander';
+import type { GenerateOptions } from './run-generate.ts';
 import type { Environment } from './workspace.ts';
-
-export interface GenerateOptions {
-  readonly key?: string;
-  readonly database?: string | true;
-  readonly rules?: string;
-  readonly output: string;
-  readonly org?: string;
-  readonly json?: true;
-}
 
 const EXAMPLES = `
 Examples:

@@ -10,11 +10,18 @@ import { FixtureSources } from '../workbench/fixture-source.ts';
 import { placeText } from '../workbench/report-text.ts';
 import type { World } from '../workbench/world.ts';
 import { worldDocument } from '../workbench/world-document.ts';
-import type { ExportOptions } from './export-command.ts';
 import { print, printJson } from './output.ts';
 import { type Sources, worldSources } from './policy-world.ts';
 import { UsageError } from './usage-error.ts';
 import type { Environment } from './workspace.ts';
+
+export interface ExportOptions {
+  readonly database?: string | true;
+  readonly rules?: string;
+  readonly output: string;
+  readonly org?: string;
+  readonly json?: true;
+}
 
 /** Writes the export and says what is in it. @throws UsageError for fixtures that make no sense */
 export async function runExport(env: Environment, paths: readonly string[], options: ExportOptions): Promise<void> {

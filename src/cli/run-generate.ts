@@ -6,12 +6,20 @@ import { generateFixtures } from '../workbench/generate-fixtures.ts';
 import { fixtureText } from '../workbench/generate-text.ts';
 import { listOf } from '../workbench/lists.ts';
 import { readWorld, type World, type WorldKey } from '../workbench/world.ts';
-import type { GenerateOptions } from './generate-command.ts';
 import { print, printJson } from './output.ts';
 import { worldSources } from './policy-world.ts';
 import { keyId } from './references.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace } from './workspace.ts';
+
+export interface GenerateOptions {
+  readonly key?: string;
+  readonly database?: string | true;
+  readonly rules?: string;
+  readonly output: string;
+  readonly org?: string;
+  readonly json?: true;
+}
 
 /** Writes the fixtures and says how many. @throws Error when there are no rules, or too many for one file */
 export async function runGenerate(env: Environment, options: GenerateOptions): Promise<void> {

@@ -41,7 +41,15 @@ describe('portcullis organizations set-plan', () => {
 
       for (const plan of ['pro', 'free']) {
         expect(await setPlan(plan)).toBe(plan);
-        const refused = [await rules('POST', IP_RULE), await rules('PATCH', { description: 'Office' }, id)];
+        const other = await rules('POST', MODEL_RULE);
+        const model = `/${Object(other.json).rule.id}`;
+        const bare = { ...IP_RULE, ruleValue: { ipCidrs: ['192.0.2.1'] } };
+        expect([other.status, (await rules('POST', bare)).status]).toEqual([201, 400]);
+        const refused = [
+          await rules('POST', IP_RULE),
+          await rules('PATCH', { description: 'Office' }, id),
+          await rules('PATCH', IP_RULE, model),
+        ];
         expect(refused.map(({ status, json }) => [status, Object(json).error])).toEqual(
           refused.map(() => [
             403,
@@ -53,7 +61,7 @@ describe('portcullis organizations set-plan', () => {
             },
           ]),
         );
-        expect([(await rules('POST', MODEL_RULE)).status, await call()]).toEqual([201, 403]);
+        expect(await call()).toBe(403);
       }
 
       expect([(await rules('DELETE', undefined, id)).status, await call()]).toEqual([200, 200]);
