@@ -1,4 +1,9 @@
-import pino, { type DestinationStream, type Logger as PinoLogger } from 'pino';
+import { mkdirSync, openSync } from 'node:fs';
+import path from 'node:path';
+import pino, { type Logger as PinoLogger } from 'pino';
+import { ConfigError } from './domain/config-value.ts';
+
+type LogStream = ReturnType<typeof pino.destination>;
 
 export interface TelemetryOptions {
   /** Least severe level that is written. */
@@ -46,25 +51,44 @@ export function errorText(error: unknown, depth = 4): string {
   return `${(error.stack ?? error.message).slice(0, 4000)}${cause}`;
 }
 
-/** Buffered, written behind: the log must not slow the calls that it is about. */
-function destination(
-  target: string,
-): DestinationStream & { end(): void; on(event: 'close', listener: () => void): unknown } {
-  return pino.destination({
-    dest: target === 'stdout' ? 1 : target,
+/** Bytes of log that wait at most; what comes while the system takes none is dropped. */
+const MAX_WAITING = 16 * 1024 * 1024;
+
+/** Opened here and now, so that a path that cannot be written keeps the process from starting. @throws ConfigError */
+function openLog(file: string): number {
+  try {
+    mkdirSync(path.dirname(file), { recursive: true });
+    return openSync(file, 'a');
+  } catch (error) {
+    throw new ConfigError(
+      `ACCESS_LOG: cannot write ${file}: ${error instanceof Error ? error.message : String(error)}.`,
+    );
+  }
+}
+
+/** Buffered, written behind: the log must not slow the calls that it is about, and its failure (disk full) must not end them. */
+function destination(target: string): LogStream {
+  const stream = pino.destination({
+    dest: target === 'stdout' ? 1 : openLog(target),
     sync: false,
     minLength: 8192,
-    mkdir: true,
-    append: true,
+    maxLength: MAX_WAITING,
   });
+  // Pino's own listener would take the stream's methods away when a pipe breaks, and it could never be closed.
+  stream.removeAllListeners('error');
+  stream.once('error', (error: Error) => {
+    process.stderr.write(`portcullis: the log cannot be written to ${target}: ${error.message}\n`);
+    stream.on('error', () => undefined);
+  });
+  return stream;
 }
 
 export function createTelemetry(options: TelemetryOptions): Telemetry {
-  const streams: ReturnType<typeof destination>[] = [];
+  const streams = new Map<string, LogStream>();
   const logger = (target: string, level: string): PinoLogger => {
     if (target === 'off' || level === 'silent') return pino({ level: 'silent' });
-    const stream = destination(target);
-    streams.push(stream);
+    const stream = streams.get(target) ?? destination(target);
+    streams.set(target, stream);
     return pino({ base: null, level, timestamp: pino.stdTimeFunctions.isoTime }, stream);
   };
   const log = logger('stdout', options.level);
@@ -85,10 +109,11 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     async close() {
       clearInterval(flushing);
       await Promise.all(
-        streams.map(
+        [...streams.values()].map(
           (stream) =>
             new Promise<void>((resolve) => {
               stream.on('close', resolve);
+              stream.on('error', () => stream.destroy()); // what could not be written is lost
               stream.end();
             }),
         ),

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
-import BetterSqlite3 from 'better-sqlite3';
+import type BetterSqlite3 from 'better-sqlite3';
 import type { Compilable } from 'kysely';
 import { migrate, schemaVersion } from './migrate.ts';
 import { MIGRATIONS } from './migrations/migrations.ts';
+import { openFile } from './open-file.ts';
 import { prepare } from './sql.ts';
 
 /** `normal`: what was acknowledged survives the death of the process. `full`: also the loss of power. */
@@ -33,16 +34,16 @@ function connect(path: string, options: DatabaseOptions): BetterSqlite3.Database
   const { durability = 'normal', busyTimeoutMs = 250, readonly = false, create = false } = options;
   if (!create && !existsSync(path))
     throw new Error(`There is no database at ${path}: start the server once to create it.`);
-  const connection = new BetterSqlite3(path, { readonly, timeout: busyTimeoutMs });
-  if (!readonly) {
-    connection.pragma('journal_mode = WAL');
-    // A checkpoint stops the serving thread for milliseconds: at 4000 pages (16 MB) it hits one call in 500, not one in 125.
-    connection.pragma('wal_autocheckpoint = 4000');
-    connection.pragma(`synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
-  }
-  connection.pragma('foreign_keys = ON');
-  connection.pragma('trusted_schema = OFF');
-  return connection;
+  return openFile(path, { readonly, timeout: busyTimeoutMs }, (connection) => {
+    if (!readonly) {
+      connection.pragma('journal_mode = WAL');
+      // A checkpoint stops the serving thread for milliseconds: at 4000 pages (16 MB) it hits one call in 500, not one in 125.
+      connection.pragma('wal_autocheckpoint = 4000');
+      connection.pragma(`synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
+    }
+    connection.pragma('foreign_keys = ON');
+    connection.pragma('trusted_schema = OFF');
+  });
 }
 
 function checkVersion(connection: BetterSqlite3.Database): void {

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import BetterSqlite3 from 'better-sqlite3';
+import type BetterSqlite3 from 'better-sqlite3';
+import { openFile } from './open-file.ts';
 import { isBusy } from './unavailable.ts';
 
 export interface DataDirLock {
@@ -14,14 +15,7 @@ const held = new Set<BetterSqlite3.Database>();
  * it ends. Throws when another process holds it.
  */
 export function lockDataDir(dataDir: string): DataDirLock {
-  const connection = new BetterSqlite3(join(dataDir, 'lock.sqlite'), { timeout: 0 });
-  try {
-    connection.exec('BEGIN EXCLUSIVE');
-  } catch (error) {
-    connection.close();
-    if (!isBusy(error)) throw error;
-    throw new Error(`Another process already serves the data directory ${dataDir}.`, { cause: error });
-  }
+  const connection = openLock(dataDir);
   held.add(connection);
   return {
     release: () => {
@@ -29,4 +23,13 @@ export function lockDataDir(dataDir: string): DataDirLock {
       connection.close();
     },
   };
+}
+
+function openLock(dataDir: string): BetterSqlite3.Database {
+  try {
+    return openFile(join(dataDir, 'lock.sqlite'), { timeout: 0 }, (connection) => connection.exec('BEGIN EXCLUSIVE'));
+  } catch (error) {
+    if (!(error instanceof Error) || !isBusy(error.cause)) throw error;
+    throw new Error(`Another process already serves the data directory ${dataDir}.`, { cause: error });
+  }
 }

@@ -1,6 +1,6 @@
 // What the process says on its own account.
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -148,4 +148,35 @@ it('an attempt that failed is logged without what looks like a credential', asyn
       msg: 'attempt failed',
     },
   ]);
+});
+
+it.runIf(existsSync('/dev/full'))('a log without room is told once, and ends no call and no stop', async () => {
+  const running = await serve({ DATA_DIR: dataDir, ACCESS_LOG: '/dev/full' });
+  const { origin, child, ended } = running;
+  const health = async () => (await send(origin, { path: '/health' })).status;
+  const told = once(child.stderr ?? child, 'data');
+  expect(await health()).toBe(200);
+  await told;
+
+  expect(await health()).toBe(200);
+  child.kill('SIGTERM');
+
+  expect(await ended).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(/^portcullis: the log cannot be written to \/dev\/full: ENOSPC.*\n$/),
+  });
+});
+
+it('a reader of the log that hangs up ends no call and no stop', async () => {
+  const { origin, child, ended } = await serve({ DATA_DIR: dataDir, ACCESS_LOG: 'stdout' });
+  child.stdout?.destroy();
+  const told = once(child.stderr ?? child, 'data');
+  const health = async () => (await send(origin, { path: '/health' })).status;
+  expect(await health()).toBe(200);
+  await told;
+
+  expect(await health()).toBe(200);
+  child.kill('SIGTERM');
+
+  expect(await ended).toMatchObject({ code: 0, stderr: expect.stringMatching(/^portcullis: [^\n]*EPIPE[^\n]*\n$/) });
 });

@@ -1,6 +1,6 @@
 // The real process: start, first run, lock, stop, crash.
 import { execFile } from 'node:child_process';
-import { rmSync, statSync } from 'node:fs';
+import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -111,6 +111,41 @@ describe('a start that cannot be', () => {
 
     expect([code, stdout, stderr.split('\n').length]).toEqual([1, '', 2]);
     expect(stderr).toMatch(/^portcullis: PORT must be /);
+  });
+
+  it.each([
+    ['DATA_DIR', 'a file in its place', 'DATA_DIR: cannot write '],
+    ['lock.sqlite', 'a folder in the place of the lock', 'lock.sqlite: unable to open database file.'],
+    ['portcullis.sqlite', 'a folder in the place of the database', 'portcullis.sqlite: unable to open database file.'],
+  ])('on a data directory whose %s is %s ends with one line that names it', async (name, _, fault) => {
+    const folder = path.join(dataDir, 'unfit');
+    if (name === 'DATA_DIR') writeFileSync(folder, '');
+    else mkdirSync(path.join(folder, name), { recursive: true });
+
+    const { code, stdout, stderr } = await portcullis(['serve'], { DATA_DIR: folder, PORT: '0', MANAGEMENT_PORT: '0' });
+
+    expect([code, stdout, stderr.split('\n').length]).toEqual([1, '', 2]);
+    expect(stderr).toContain(folder);
+    expect(stderr).toContain(fault);
+  });
+
+  it('on a database that is none ends with one line that names it', async () => {
+    const file = path.join(dataDir, 'portcullis.sqlite');
+    writeFileSync(file, 'This text is no database, and long enough to be seen as none. '.repeat(20));
+
+    const { code, stderr } = await portcullis(['serve'], { ...env, PORT: '0', MANAGEMENT_PORT: '0' });
+
+    expect([code, stderr]).toEqual([1, `portcullis: ${file}: file is not a database.\n`]);
+  });
+
+  it('with an access log that cannot be written ends with one line that names it', async () => {
+    const log = path.join(dataDir, 'a-file', 'access.log');
+    writeFileSync(path.dirname(log), '');
+
+    const { code, stderr } = await portcullis(['serve'], { ...env, ACCESS_LOG: log, PORT: '0', MANAGEMENT_PORT: '0' });
+
+    expect([code, stderr.split('\n').length]).toEqual([1, 2]);
+    expect(stderr).toContain(`portcullis: ACCESS_LOG: cannot write ${log}: `);
   });
 
   it('on an address that is taken names the variable, releases the data directory, and keeps the first secrets for later', async () => {
