@@ -13,6 +13,8 @@ export interface Gateway {
   readonly target: Target;
   /** The gateway key that first run printed. */
   readonly apiKey: string;
+  readonly managementUrl: string;
+  readonly masterKey: string;
 }
 
 async function freePort(): Promise<number> {
@@ -41,7 +43,12 @@ async function awaitReady(port: number): Promise<void> {
 }
 
 /** Nothing of our own environment but what a process needs: a provider's key or a limit set here would change the figures. */
-function environment(folder: string, ports: { gateway: number; management: number }, upstream: Target) {
+function environment(
+  folder: string,
+  ports: { gateway: number; management: number },
+  upstream: Target,
+  more: Readonly<Record<string, string>>,
+) {
   return {
     PATH: process.env.PATH ?? '',
     DATA_DIR: path.join(folder, 'data'),
@@ -52,21 +59,27 @@ function environment(folder: string, ports: { gateway: number; management: numbe
     UPSTREAM_BENCH_MODELS: MODEL,
     UPSTREAM_BENCH_PRICES: `${MODEL}=1/2`,
     ACCESS_LOG: path.join(folder, 'access.log'),
+    ...more,
   };
 }
 
 /**
  * The gateway as `npm start` runs it (the launcher's own command, but without the launcher in between, so that the pid is the
  * serving process), on a database of its own in `folder`, with three scopes of six rules each that let the calls pass.
+ * @param more variables of its environment
  */
-export async function startGateway(folder: string, upstream: Target): Promise<Gateway> {
+export async function startGateway(
+  folder: string,
+  upstream: Target,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Gateway> {
   const ports = { gateway: await freePort(), management: await freePort() };
   const errorLog = path.join(folder, 'gateway.err');
   const stderr = openSync(errorLog, 'w');
   const child = startChild(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', path.join(ROOT, 'src', 'cli.ts'), 'serve'],
-    { cwd: ROOT, env: environment(folder, ports, upstream), stdio: ['ignore', 'pipe', stderr] },
+    { cwd: ROOT, env: environment(folder, ports, upstream, more), stdio: ['ignore', 'pipe', stderr] },
   );
   closeSync(stderr);
   try {
@@ -76,8 +89,10 @@ export async function startGateway(folder: string, upstream: Target): Promise<Ga
       START_MS,
     );
     await awaitReady(ports.gateway);
-    await addRules(`http://127.0.0.1:${ports.management}`, masterKey);
-    return { target: { name: 'gateway', port: ports.gateway, pid: child.pid ?? 0 }, apiKey };
+    const managementUrl = `http://127.0.0.1:${ports.management}`;
+    await addRules(managementUrl, masterKey);
+    const target: Target = { name: 'gateway', port: ports.gateway, pid: child.pid ?? 0 };
+    return { target, apiKey, managementUrl, masterKey };
   } catch (error) {
     const said = readFileSync(errorLog, 'utf8').slice(-2_000);
     throw new Error(`the gateway could not be started: ${said || 'it said nothing on stderr'}`, { cause: error });

@@ -1,7 +1,8 @@
-// npm run bench: the gateway beside a bare proxy, a Koa proxy and the upstream itself, then the decision alone.
+// npm run bench: the gateway beside a bare proxy, a Koa proxy and the upstream itself, then the decision alone, then the analyses.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { measureAnalyses } from './analysis.ts';
 import { stopChildren } from './children.ts';
 import { measureDecisions } from './decision.ts';
 import { startGateway } from './gateway.ts';
@@ -10,7 +11,15 @@ import { describeMachine } from './machine.ts';
 import { CONNECTIONS, findLoadTool } from './measure-throughput.ts';
 import { type BenchOptions, readOptions } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
-import { aimTable, decisionTable, machineLine, methodLine, requestTable, streamTable } from './report.ts';
+import {
+  aimTable,
+  analysisTable,
+  decisionTable,
+  machineLine,
+  methodLine,
+  requestTable,
+  streamTable,
+} from './report.ts';
 import { startProxies, startUpstream } from './servers.ts';
 import { summarizeLoad } from './summary.ts';
 
@@ -43,6 +52,14 @@ async function benchDecisions(folder: string, progress: Progress) {
   return figures;
 }
 
+async function benchAnalyses(folder: string, progress: Progress) {
+  const figures = await measureAnalyses(path.join(folder, 'analysis'), progress);
+  progress.end();
+  console.log(`\n${analysisTable(figures)}`);
+  await stopChildren();
+  return figures;
+}
+
 async function bench(options: BenchOptions, folder: string): Promise<void> {
   const progress = createProgress(process.stderr);
   const machine = describeMachine();
@@ -50,7 +67,8 @@ async function bench(options: BenchOptions, folder: string): Promise<void> {
   try {
     const load = options.parts.has('load') ? await benchLoad(options, folder, progress) : undefined;
     const decisions = options.parts.has('decision') ? await benchDecisions(folder, progress) : undefined;
-    const report = { machine, finishedAt: new Date(), seconds: options.seconds, load, decisions };
+    const analyses = options.parts.has('analysis') ? await benchAnalyses(folder, progress) : undefined;
+    const report = { machine, finishedAt: new Date(), seconds: options.seconds, load, decisions, analyses };
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
   } finally {
     progress.end();

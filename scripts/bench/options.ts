@@ -6,16 +6,18 @@ export interface BenchOptions {
   readonly seconds: number;
   /** Where to write every figure as JSON, or undefined. */
   readonly json: string | undefined;
-  /** What to measure: the servers under load, the decision alone, or both. */
+  /** What to measure: the servers under load, the decision alone, the analyses, or all of it. */
   readonly parts: ReadonlySet<Part>;
 }
 
-export type Part = 'load' | 'decision';
+export type Part = 'load' | 'decision' | 'analysis';
 
-const USAGE = `npm run bench -- [--rounds N] [--seconds N] [--only load|decision] [--json FILE]
+const PARTS: readonly Part[] = ['load', 'decision', 'analysis'];
+
+const USAGE = `npm run bench -- [--rounds N] [--seconds N] [--only load|decision|analysis] [--json FILE]
   --rounds   1 to 100, default 5 (or BENCH_ROUNDS)
   --seconds  1 to 60 for each measurement, default 3 (or BENCH_SECONDS)
-  --only     the servers under load, or the decision alone; default both
+  --only     the servers under load, the decision alone, or the analyses; default all
   --json     also write every figure to FILE
 The decision is measured with a million keys in a database of some gigabytes in the temporary folder (TMPDIR).`;
 
@@ -28,9 +30,10 @@ function integer(name: string, text: string, largest: number): number {
 }
 
 function partsOf(only: string | undefined): ReadonlySet<Part> {
-  if (only === undefined) return new Set(['load', 'decision']);
-  if (only === 'load' || only === 'decision') return new Set([only]);
-  throw new Error(`--only takes load or decision, not ${JSON.stringify(only)}\n${USAGE}`);
+  if (only === undefined) return new Set(PARTS);
+  const part = PARTS.find((known) => known === only);
+  if (part === undefined) throw new Error(`--only takes ${PARTS.join(', ')}, not ${JSON.stringify(only)}\n${USAGE}`);
+  return new Set([part]);
 }
 
 /** Reads flags and, for rounds and seconds, the environment; throws with the usage on anything else. */

@@ -1,3 +1,4 @@
+import type { AnalysisFigures } from './analysis.ts';
 import type { DecisionFigures } from './decision.ts';
 import type { Machine } from './machine.ts';
 import type { LoadTool } from './measure-throughput.ts';
@@ -51,6 +52,24 @@ export function decisionTable(figures: readonly DecisionFigures[]): string {
     verdict(random.p50Us, '<=', RANDOM_AIM_US),
   ];
   return table([head, ...figures.map(row)]);
+}
+
+const ANALYSIS_AIM_S = 10;
+
+/** Analyses of a thousand keys, and calls of the gateway next to them. */
+export function analysisTable({ keys, models, mappings, idle, analyses }: AnalysisFigures): string {
+  const head = ['analysis', 'seconds', 'aim', '', 'calls meanwhile', 'p50 ms', 'p99 ms'];
+  const rows = analyses.map(({ name, seconds, calls }): string[] => [
+    name,
+    cell(seconds, 2),
+    `< ${ANALYSIS_AIM_S}`,
+    verdict(seconds, '<=', ANALYSIS_AIM_S),
+    String(calls.count),
+    cell(calls.p50Ms, 2),
+    cell(calls.p99Ms, 2),
+  ]);
+  const none = ['none, for comparison', '', '', '', String(idle.count), cell(idle.p50Ms, 2), cell(idle.p99Ms, 2)];
+  return `${keys} keys, ${models} models, ${mappings} mappings\n${table([head, ...rows, none])}`;
 }
 
 export function requestTable(summaries: readonly TargetSummary[]): string {
