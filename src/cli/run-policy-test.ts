@@ -13,11 +13,12 @@ import { junitReport } from '../workbench/report-junit.ts';
 import { placeText, type Report, textReport } from '../workbench/report-text.ts';
 import { testPolicy } from '../workbench/test-policy.ts';
 import { changeIn } from '../workbench/watch.ts';
-import { readWorld, type World } from '../workbench/world.ts';
+import type { World } from '../workbench/world.ts';
 import { print, printJson, warn } from './output.ts';
 import type { PolicyTestOptions } from './policy-test-command.ts';
+import { worldSources } from './policy-world.ts';
 import { UsageError } from './usage-error.ts';
-import { type Environment, inWorkspace } from './workspace.ts';
+import type { Environment } from './workspace.ts';
 
 interface Task {
   readonly env: Environment;
@@ -46,14 +47,14 @@ export async function runPolicyTest(
   }
   const task = { env, paths, cwd, options, pdp: createPdp() };
   if (options.watch) await watching(task);
-  else requireSuccess(await runOnce(task, new FixtureSources()), options);
+  else requireSuccess(runOnce(task, new FixtureSources()), options);
 }
 
 /** Runs and prints. @throws UsageError, after a line for each fault, for fixtures that cannot be run */
-async function runOnce(task: Task, sources: FixtureSources): Promise<Report> {
+function runOnce(task: Task, sources: FixtureSources): Report {
   const { options, paths, cwd, pdp } = task;
   try {
-    const world = await worldOf(task, sources);
+    const world = worldOf(task, sources);
     const result = testPolicy({
       pdp,
       sources,
@@ -84,14 +85,12 @@ function catalogOf({ env }: Task) {
 }
 
 /** Whose rules are tested, if not the fixtures' own. */
-async function worldOf(task: Task, sources: FixtureSources): Promise<World | undefined> {
+function worldOf(task: Task, sources: FixtureSources): World | undefined {
   const { env, cwd, options } = task;
   if (options.rules !== undefined) return readExportedWorld(sources, path.resolve(cwd, options.rules), catalogOf(task));
-  if (options.database === undefined) return undefined;
-  const there = { ...env, DATA_DIR: path.resolve(cwd, options.database) };
-  return inWorkspace(there, 'read', options.org, ({ db, catalog, actor }) =>
-    readWorld(db, catalog(), actor.organizationId),
-  );
+  return options.database === undefined
+    ? undefined
+    : worldSources(env, options.org).at(path.resolve(cwd, options.database));
 }
 
 function show(report: Report, cwd: string, { json, junit }: PolicyTestOptions): void {
@@ -117,7 +116,7 @@ async function watching(task: Task): Promise<void> {
   while (!stop.signal.aborted) {
     const sources = new FixtureSources();
     try {
-      requireSuccess(await runOnce(task, sources), task.options);
+      requireSuccess(runOnce(task, sources), task.options);
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       warn(error.message);

@@ -1,0 +1,135 @@
+// The three forms of a report, whole.
+import { expect, it } from 'vitest';
+import { jsonReport } from '../../src/workbench/report-json.ts';
+import { junitReport } from '../../src/workbench/report-junit.ts';
+import { type TextOptions, textReport } from '../../src/workbench/report-text.ts';
+import { folderOf, testFolder } from './fixture-folder.ts';
+
+const FILE = `name: Slow is denied & fast is <not>
+given:
+  catalog: { models: { slow: { providers: { acme: {} } }, fast: { providers: { acme: {} } } } }
+  keys: { ci: { rules: { no-slow: { deny_models: [slow] }, never: { deny_models: [x] } } } }
+requests: { model: [slow, fast], address: ['::1', unknown] }
+expect:
+  - { model: slow, permit: all }
+  - { model: fast, permit: all }
+---
+name: "Later\\u001b[31m"
+skip: waits for a decision
+given: { catalog: { models: { slow: { providers: { acme: {} } } } } }
+requests: { model: slow }
+expect: [{ permit: all }]
+`;
+
+function report() {
+  const cwd = folderOf({ 'cases/a.yaml': FILE });
+  const result = testFolder(cwd, { coverage: true });
+  if ('faults' in result) throw result.faults[0];
+  return { report: result.report, cwd };
+}
+
+const plain: TextOptions['paint'] = (_, text) => text;
+const MESSAGE = 'Access denied: model not allowed: slow is denied by rule no-slow.';
+
+it('as text for people', () => {
+  const { report: each, cwd } = report();
+  const lines = textReport(each, { cwd, paint: plain }).split('\n');
+  expect(lines.slice(0, 12)).toEqual([
+    'FAILED  Slow is denied & fast is <not>  cases/a.yaml:1:1',
+    '        model=slow address=::1  cases/a.yaml:7:5',
+    '          expected  permit acme/slow',
+    `          came      deny key deny_models (${MESSAGE})`,
+    '        model=slow address=unknown  cases/a.yaml:7:5',
+    '          expected  permit acme/slow',
+    `          came      deny key deny_models (${MESSAGE})`,
+    'skipped Later [31m                      cases/a.yaml:10:1',
+    '        waits for a decision',
+    '',
+    `2 fixtures: 0 passed, 1 failed, 1 skipped; 4 requests (policy ${each.bundleDigest.slice(0, 12)})`,
+    '',
+  ]);
+  expect(lines.slice(12, 16)).toEqual([
+    'rules that decide a request  1 of 2 (50 %)',
+    '  not covered: never (key ci, deny_models)  cases/a.yaml:4:60',
+    'rule types by scope          1 of 24 (4.1 %)',
+    '  not covered: organization allow_models',
+  ]);
+  expect(lines).toHaveLength(16 + 22);
+});
+
+it('in colour where colours are shown', () => {
+  const { report: each, cwd } = report();
+  const text = textReport(each, { cwd, paint: (colour, inside) => `<${colour}>${inside}</>` });
+  expect(text.split('\n')[0]).toBe('<red>FAILED </> Slow is denied & fast is <not>  <dim>cases/a.yaml:1:1</>');
+  expect(text).toContain('expected  <green>permit acme/slow</>');
+});
+
+it('as JSON', () => {
+  const { report: each, cwd } = report();
+  const json = JSON.parse(JSON.stringify(jsonReport(each, cwd)));
+  expect(json).toMatchObject({ bundleDigest: each.bundleDigest, passed: false });
+  const { requests, ...fixture } = json.fixtures[0];
+  expect(fixture).toEqual({
+    name: 'Slow is denied & fast is <not>',
+    file: 'cases/a.yaml',
+    line: 1,
+    column: 1,
+    status: 'failed',
+  });
+  expect(requests).toHaveLength(4);
+  expect(requests[0]).toEqual({
+    action: 'chat',
+    key: 'ci',
+    model: 'slow',
+    provider: 'any',
+    address: '::1',
+    file: 'cases/a.yaml',
+    line: 7,
+    column: 5,
+    passed: false,
+    outcome: 'deny',
+    permitted: [],
+    reason: { scope: 'key', ruleType: 'deny_models', ruleIds: ['no-slow'], message: MESSAGE },
+    violations: { 'acme/slow': ['no-slow'] },
+    shadow: { permitted: [], would_deny: [], would_allow: [] },
+    differences: [{ expected: 'permit acme/slow', came: `deny key deny_models (${MESSAGE})` }],
+  });
+  expect(json.fixtures[1]).toMatchObject({ status: 'skipped', skip: 'waits for a decision', requests: [] });
+  expect(json.coverage.rules).toEqual({
+    covered: 1,
+    total: 2,
+    percent: 50,
+    uncovered: [
+      { id: 'never', scope: 'key', owner: 'ci', ruleType: 'deny_models', file: 'cases/a.yaml', line: 4, column: 60 },
+    ],
+  });
+  expect(json.coverage.kinds.uncovered[0]).toEqual({ scope: 'organization', ruleType: 'allow_models' });
+});
+
+it('as JUnit XML', () => {
+  const { report: each, cwd } = report();
+  const name = 'Slow is denied &amp; fast is &lt;not&gt;';
+  const testcase = (label: string, line: number) =>
+    `    <testcase classname="${name}" name="${label}" file="cases/a.yaml" line="${line}"`;
+  const failure = `      <failure message="expected permit acme/slow; came deny key deny_models (${MESSAGE})"/>`;
+  expect(junitReport(each, cwd).split('\n')).toEqual([
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    '<testsuites tests="5" failures="2" skipped="1">',
+    `  <testsuite name="${name}" tests="4" failures="2" skipped="0">`,
+    `${testcase('model=slow address=::1', 7)}>`,
+    failure,
+    '    </testcase>',
+    `${testcase('model=slow address=unknown', 7)}>`,
+    failure,
+    '    </testcase>',
+    `${testcase('model=fast address=::1', 8)}/>`,
+    `${testcase('model=fast address=unknown', 8)}/>`,
+    '  </testsuite>',
+    '  <testsuite name="Later [31m" tests="1" failures="0" skipped="1">',
+    '    <testcase classname="Later [31m" name="Later [31m" file="cases/a.yaml" line="10">',
+    '      <skipped message="waits for a decision"/>',
+    '    </testcase>',
+    '  </testsuite>',
+    '</testsuites>',
+  ]);
+});
