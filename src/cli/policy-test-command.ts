@@ -1,18 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { PolicyTestOptions } from './run-policy-test.ts';
 import type { Environment } from './workspace.ts';
-
-export interface PolicyTestOptions {
-  readonly filter?: string;
-  readonly json?: true;
-  readonly junit?: true;
-  readonly coverage?: true;
-  readonly threshold?: number;
-  readonly kindsThreshold?: number;
-  readonly watch?: true;
-  readonly database?: string;
-  readonly rules?: string;
-  readonly org?: string;
-}
 
 const EXAMPLES = `
 Examples:

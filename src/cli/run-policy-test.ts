@@ -15,10 +15,22 @@ import { testPolicy } from '../workbench/test-policy.ts';
 import { changeIn } from '../workbench/watch.ts';
 import type { World } from '../workbench/world.ts';
 import { print, printJson, warn } from './output.ts';
-import type { PolicyTestOptions } from './policy-test-command.ts';
 import { worldSources } from './policy-world.ts';
 import { UsageError } from './usage-error.ts';
 import type { Environment } from './workspace.ts';
+
+export interface PolicyTestOptions {
+  readonly filter?: string;
+  readonly json?: true;
+  readonly junit?: true;
+  readonly coverage?: true;
+  readonly threshold?: number;
+  readonly kindsThreshold?: number;
+  readonly watch?: true;
+  readonly database?: string;
+  readonly rules?: string;
+  readonly org?: string;
+}
 
 interface Task {
   readonly env: Environment;
