@@ -1,5 +1,5 @@
 import { estimateUsage, type Usage } from '../domain/usage.ts';
-import type { ChatRequest, RoutingAttempt } from '../generated/types.ts';
+import type { ChatRequest, ChunkDelta, CompletionMessage, RoutingAttempt } from '../generated/types.ts';
 import type { OutboundResponse } from '../net/exchange.ts';
 import type { Transport } from '../net/transport.ts';
 import type { Store } from '../store/store.ts';
@@ -36,6 +36,14 @@ const isKind = <Kind extends OutboundResponse['kind']>(
   response: OutboundResponse,
   kind: Kind,
 ): response is Extract<OutboundResponse, { kind: Kind }> => response.kind === kind;
+
+/** The bytes of what a message, or a part of one, says: thoughts and tool calls too. For an estimate. */
+export function saidBytes({ content, reasoning, tool_calls: calls }: CompletionMessage | ChunkDelta): number {
+  // Unlike the others, thoughts pass as the provider sent them, whatever their type.
+  const thoughts = typeof reasoning === 'string' ? reasoning : '';
+  const tools = calls === undefined || calls.length === 0 ? '' : JSON.stringify(calls);
+  return Buffer.byteLength(content ?? '') + Buffer.byteLength(thoughts) + Buffer.byteLength(tools);
+}
 
 /** A guess at what a provider that reported nothing consumed. */
 export const estimatedUsage = (request: ChatRequest, answerBytes: number): Usage =>

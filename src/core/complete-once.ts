@@ -2,19 +2,12 @@ import type { ChatCompletion, ChatRequest } from '../generated/types.ts';
 import type { UpstreamCompletion } from '../providers/adapter.ts';
 import { settleCall } from './call.ts';
 import { type AnswerFacts, callMetadata, chatCompletion } from './chat-answer.ts';
-import { type ChatExchangeDeps, estimatedUsage, exchangeChat, settleFailure } from './chat-exchange.ts';
+import { type ChatExchangeDeps, estimatedUsage, exchangeChat, saidBytes, settleFailure } from './chat-exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
 import { type Routed, route } from './route.ts';
 
-/** The bytes of what a whole answer says, for an estimate where the provider reported no usage. */
-const answerBytes = ({ choices }: UpstreamCompletion): number =>
-  choices.reduce(
-    (sum, { message }) => sum + Buffer.byteLength(message.content ?? '') + toolBytes(message.tool_calls),
-    0,
-  );
-
-const toolBytes = (calls: readonly unknown[] | undefined): number =>
-  calls === undefined || calls.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(calls));
+const answerBytes = (choices: UpstreamCompletion['choices']): number =>
+  choices.reduce((sum, { message }) => sum + saidBytes(message), 0);
 
 /** Routes an opened call to a whole answer and settles it; the answer is returned when the settlement is committed. */
 export async function completeOnce(
@@ -34,7 +27,7 @@ export async function completeOnce(
     throw await settleFailure(deps.store, call, context, error);
   }
   const { value: upstream, target, attempts } = routed;
-  const usage = upstream.usage ?? estimatedUsage(request, answerBytes(upstream));
+  const usage = upstream.usage ?? estimatedUsage(request, answerBytes(upstream.choices));
   const cost = costOf(usage, target.mapping.prices);
   await settleCall(deps.store, call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
   const metadata = callMetadata(answer, routed, upstream.model);

@@ -3,7 +3,14 @@ import type { ChatChunk, ChatRequest } from '../generated/types.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
 import { settleCall } from './call.ts';
 import { type AnswerFacts, callMetadata, chatChunk } from './chat-answer.ts';
-import { type ChatExchangeDeps, estimatedUsage, exchangeChat, failureCode, settleFailure } from './chat-exchange.ts';
+import {
+  type ChatExchangeDeps,
+  estimatedUsage,
+  exchangeChat,
+  failureCode,
+  saidBytes,
+  settleFailure,
+} from './chat-exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
 import { failureAnswer, type Routed, route, toUpstreamError } from './route.ts';
 import type { Target } from './target.ts';
@@ -47,10 +54,7 @@ async function* chunksOf({ first, rest }: OpenedStream): AsyncGenerator<Upstream
 function note(produced: Produced, chunk: UpstreamChunk): void {
   produced.usage = chunk.usage ?? produced.usage;
   produced.model ??= chunk.model;
-  for (const { delta } of chunk.choices) {
-    produced.bytes += Buffer.byteLength(delta.content ?? '');
-    if (delta.tool_calls !== undefined) produced.bytes += Buffer.byteLength(JSON.stringify(delta.tool_calls));
-  }
+  for (const { delta } of chunk.choices) produced.bytes += saidBytes(delta);
 }
 
 const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ finish_reason }) => finish_reason !== null);

@@ -21,7 +21,11 @@ export interface HostCheckOptions {
  * (decisions.md, section 1). A listener bound to every address also accepts any literal address: a name cannot be rebound to itself.
  */
 export function hostCheck(options: HostCheckOptions): AppMiddleware {
-  const known = new Set([...LOOPBACK, bracketed(options.boundHost), ...options.allowedHosts.map(hostName)]);
+  const known = new Set([
+    ...LOOPBACK,
+    bracketed(options.boundHost.toLowerCase()),
+    ...options.allowedHosts.map(hostName),
+  ]);
   if (options.publicUrl !== undefined) known.add(new URL(options.publicUrl).hostname);
   const anyAddress = options.boundHost === '0.0.0.0' || options.boundHost === '::';
   return (ctx, next) => {

@@ -313,6 +313,18 @@ describe('an answer of an upstream', () => {
     expect(callRow(gateway, answer).usage_estimated).toBe(1);
   });
 
+  it.each([
+    ['thoughts', { content: null, reasoning_content: '12345678' }, 2],
+    ['no thoughts where they are no text', { content: '1234', reasoning: { effort: 1 } }, 1],
+  ])('is estimated of all that was said: %s', async (_, message, tokens) => {
+    const choices = [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }];
+    upstream.begin(json(completion('', { usage: undefined, choices })));
+
+    const answer = await chat(gateway, hello({ model: 'large' }));
+
+    expect(callRow(gateway, answer)).toMatchObject({ status_code: 200, completion_tokens: tokens });
+  });
+
   it('names the requested provider only when the request pinned it', async () => {
     const pinned = completionOf(await chat(gateway, hello({ model: 'sandbox/sandbox-free' })));
     const free = completionOf(await chat(gateway, hello({ model: 'sandbox-free' })));

@@ -138,6 +138,14 @@ describe('a stream', () => {
     expect(callRow(gateway, answer).usage_estimated).toBe(1);
   });
 
+  it('estimates thoughts as well', async () => {
+    upstream.begin(events(chunk({ reasoning: '12345678' }), chunk({}, 'stop')));
+
+    const answer = await chat(gateway, fromUpstream());
+
+    expect(callRow(gateway, answer).completion_tokens).toBe(2);
+  });
+
   it('interleaves several choices, each with its role and its finish reason, and ends with the last', async () => {
     const { chunks } = eventsOf((await chat(gateway, streamed({ n: 2 }))).text);
 
