@@ -25,7 +25,7 @@ import { findOpa, MISSING_OPA, type Opa } from './find-opa.ts';
 import { CASES } from './load-fixtures.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../portcullis.js', import.meta.url));
-/** One answer for each case. (In a comprehension `opa eval` 1.22 judges by no input at all.) */
+/** One answer for each case: within a comprehension `opa eval` 1.22 does not see the replaced input. */
 const EVERY_DECISION = 'some id, each in data.cases; decision := data.gateway.authz.decision with input as each.input';
 
 interface Answer {
