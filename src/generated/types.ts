@@ -1231,7 +1231,7 @@ export interface Environment {
    */
   FIRST_BYTE_TIMEOUT_MS: string;
   /**
-   * Time between two pieces of an upstream's answer.
+   * Time between two pieces of an upstream's answer, and for a client to take a piece of its own.
    */
   IDLE_TIMEOUT_MS: string;
   /**
