@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type Coverage, type Kind, percentage, type Share } from './coverage.ts';
+import { type Coverage, percentage, type Share } from './coverage.ts';
 import type { GivenRule } from './fixture-rules.ts';
 import type { Place } from './fixture-source.ts';
 import type { CaseResult, FixtureResult } from './run-fixtures.ts';
@@ -79,7 +79,9 @@ function coverageLines({ rules, kinds }: Coverage, options: TextOptions): string
     shareLine('rules that decide a request', rules, options),
     ...rules.uncovered.map((rule) => `  not covered: ${plain(ruleText(rule, options.cwd))}`),
     shareLine('rule types by scope', kinds, options),
-    ...kinds.uncovered.map((kind) => `  not covered: ${kindText(kind)}`),
+    ...[...Map.groupBy(kinds.uncovered, ({ scope }) => scope)].map(
+      ([scope, those]) => `  not covered: ${scope} ${those.map(({ ruleType }) => ruleType).join(', ')}`,
+    ),
   ];
 }
 
@@ -91,8 +93,6 @@ const shareLine = (what: string, share: Share<unknown>, { paint }: TextOptions):
 
 /** Rounded down, so that 100 % means all. */
 const percentText = (percent: number): string => `${Math.floor(percent * 10) / 10} %`;
-
-export const kindText = ({ scope, ruleType }: Kind): string => `${scope} ${ruleType}`;
 
 function ruleText({ scope, owner, rule, storedId, place }: GivenRule, cwd: string): string {
   const whose = owner === undefined ? scope : `${scope} ${owner}`;
