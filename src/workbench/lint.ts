@@ -62,11 +62,11 @@ const without = (rules: Rules, rule: WorldRule): WorldRule[] => rules.filter(({ 
 const ofType = (rules: Rules, type: WorldRule['ruleType']): WorldRule[] =>
   rules.filter(({ ruleType }) => ruleType === type);
 
-/** The sets of rules that are judged: all of them, all but one, and each alone. */
-const variantsOf = (rules: Rules): Rules[] => [
-  rules,
-  ...enforcedOf(rules).flatMap((rule) => [without(rules, rule), [rule]]),
-];
+/** The sets of rules that are judged: each alone, from which the judge knows much of the others; all of them; all but one. */
+const variantsOf = (rules: Rules): Rules[] => {
+  const enforced = enforcedOf(rules);
+  return [...enforced.map((rule) => [rule]), rules, ...enforced.map((rule) => without(rules, rule))];
+};
 
 /** Allow kinds that let nothing pass, so that the subject can call nothing. */
 function emptyKinds(subject: WorldSubject, judges: Judges, tasks: SubjectTasks): LintFinding[] {

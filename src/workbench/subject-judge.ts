@@ -51,10 +51,24 @@ export function createSubjectJudge(pdp: Pdp, mappings: readonly Mapping[]): Subj
     inputDocument('chat', address, [SUBJECT], mappings.slice(0, 1));
 
   function judgeMappings(rules: readonly PolicyRule[]): Uint8Array {
+    const known = knownBySections(rules);
+    if (known !== undefined) return known;
     const permitted = new Uint8Array(mappings.length);
     const data = documentOf(rules);
     for (const input of inputs) for (const id of pdp.permitted(input, data)) permitted[positions.get(id) ?? -1] = 1;
     return permitted;
+  }
+
+  /** Kinds and effects are judged apart too (a violation is of one of them), so what is known of each need not be asked again. */
+  function knownBySections(rules: readonly PolicyRule[]): Uint8Array | undefined {
+    const sections = [...Map.groupBy(rules, ({ ruleType }) => ruleType).values()];
+    const known = sections.map((section) => knownMappings.get(ruleContents(section).key));
+    const [first, ...others] = known;
+    if (first === undefined || others.includes(undefined)) return undefined;
+    return others.reduce<Uint8Array>(
+      (all, each) => all.map((value, position) => value & (each?.[position] ?? 0)),
+      first,
+    );
   }
 
   function judgeAddresses(rules: readonly PolicyRule[]): AddressSet {
