@@ -1649,7 +1649,10 @@ export interface DraftRule {
   member?: string;
   organization?: true;
   ruleType?: RuleType;
-  ruleValue?: RuleValue;
+  /**
+   * As a rule of this type has it.
+   */
+  ruleValue?: {};
   status?: RuleStatus;
   mode?: RuleMode;
   description?: string | null;
