@@ -15,9 +15,10 @@ import { chatUsage, costOf } from './meter.ts';
 import { failureAnswer, type Routed, route, toUpstreamError } from './route.ts';
 import type { Target } from './target.ts';
 
-/** A stream whose first chunk is here: until then an attempt may fail over, from then on it is this one or none. */
+/** A stream that has begun to say something: until then an attempt may fail over, from then on it is this one or none. */
 interface OpenedStream {
-  readonly first: UpstreamChunk;
+  /** The first chunk with a choice, and what came before it. */
+  readonly begun: readonly UpstreamChunk[];
   readonly rest: AsyncIterator<UpstreamChunk>;
 }
 
@@ -36,15 +37,19 @@ async function openStream(
 ): Promise<OpenedStream> {
   const response = await exchangeChat(deps, target, request, 'streamed', signal);
   const rest = target.provider.adapter.parseStream(response)[Symbol.asyncIterator]();
-  const first = await rest.next();
-  if (first.done === true) throw new Error('an adapter ended an empty stream without an error');
-  return { first: first.value, rest };
+  const begun: UpstreamChunk[] = [];
+  for (;;) {
+    const next = await rest.next();
+    if (next.done === true) throw new Error('an adapter ended an empty stream without an error');
+    begun.push(next.value);
+    if (next.value.choices.length > 0) return { begun, rest };
+  }
 }
 
 /** Every chunk of an opened stream. Leaving early closes the upstream's. */
-async function* chunksOf({ first, rest }: OpenedStream): AsyncGenerator<UpstreamChunk, void, undefined> {
+async function* chunksOf({ begun, rest }: OpenedStream): AsyncGenerator<UpstreamChunk, void, undefined> {
   try {
-    yield first;
+    yield* begun;
     for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
   } finally {
     await rest.return?.();

@@ -104,16 +104,20 @@ describe('before the first byte', () => {
     ]);
   });
 
-  it('of a stream it goes on silently', async () => {
-    first.begin(events());
+  it.each([
+    ['is empty', events()],
+    ['reports usage and says nothing', events(USAGE_CHUNK)],
+    ['is cut before it says anything', cutAfter(USAGE_CHUNK)],
+  ])('of a stream that %s it goes on silently', async (_, reply) => {
+    first.begin(reply);
     second.begin(stream);
 
     const { chunks, done } = eventsOf((await chat(gateway, shared({ stream: true }))).text);
 
     expect([streamedText(chunks), done]).toEqual(['Hi', true]);
     expect(chunks.at(-1)?.metadata?.routing).toMatchObject([
-      { provider: 'zeta', error_type: 'bad_response' },
-      { provider: 'yota', error_type: 'none' },
+      { provider: 'zeta', succeeded: false },
+      { provider: 'yota', succeeded: true },
     ]);
   });
 
