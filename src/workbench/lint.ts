@@ -112,11 +112,12 @@ function shadow(rule: WorldRule, like: Rules): string {
 
 const idsOf = (rules: Rules): string => rules.map(({ id }) => id).join(', ');
 
+/** Whether the same cells are permitted: where no mapping is, addresses do not matter. */
 const isSame = (a: SubjectAccess, b: SubjectAccess): boolean =>
   differing(a.mappings, b.mappings).length === 0 &&
   differing(b.mappings, a.mappings).length === 0 &&
-  isEmpty(subtract(a.addresses, b.addresses)) &&
-  isEmpty(subtract(b.addresses, a.addresses));
+  (a.mappings.every((value) => value === 0) ||
+    (isEmpty(subtract(a.addresses, b.addresses)) && isEmpty(subtract(b.addresses, a.addresses))));
 
 /** Keys that may call whatever model of whatever provider at whatever price: with the catalogue their access grows. */
 function openKeys(world: World, tasks: SubjectTasks): LintFinding[] {

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { type Catalog, catalogOf } from '../../src/catalog/catalog.ts';
 import { actionOf } from '../../src/core/permitted-ids.ts';
+import { canonicalAddress } from '../../src/domain/client-ip.ts';
 import { type Mapping, mappingNames } from '../../src/domain/model.ts';
 import { canonicalRule } from '../../src/domain/rule-content.ts';
 import { ManualClock } from '../../src/domain/time.ts';
@@ -11,6 +12,7 @@ import { inputDocument } from '../../src/policy/input-document.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import type { World, WorldRule, WorldSubject } from '../../src/workbench/world.ts';
 import { allowContent, denyContent } from '../policy/arbitraries.ts';
+import { formatAddress, parseAddress } from '../policy/oracle-addresses.ts';
 
 const PRICES: Mapping['prices'][] = [
   {},
@@ -128,3 +130,13 @@ export function decide(
 /** Whether the call to this mapping alone is permitted. */
 export const permits = (subjects: readonly WorldSubject[], candidate: Mapping, address: string | null): boolean =>
   decide(subjects, [candidate], address, actionOf(candidate)).permitted.length === 1;
+
+/** First and last address of a range and their outer neighbours, in canonical form. */
+export function edgesOf(range: string): (string | null)[] {
+  const [network = '', prefix = ''] = range.split('/');
+  const { bits, value } = parseAddress(network);
+  const size = 1n << BigInt(bits - Number(prefix));
+  return [value, value + size - 1n, value - 1n, value + size].map((edge) =>
+    canonicalAddress(formatAddress({ bits, value: BigInt.asUintN(bits, edge) })),
+  );
+}

@@ -1,0 +1,66 @@
+/** Lint against brute force: each rule is taken away, and every cell asked of the policy as one whole call. */
+import fc from 'fast-check';
+import { afterAll, expect, it } from 'vitest';
+import { canonicalAddress } from '../../src/domain/client-ip.ts';
+import { readBundle } from '../../src/policy/bundle.ts';
+import { createJudges } from '../../src/workbench/judges.ts';
+import { lintedMappings, lintWorld } from '../../src/workbench/lint.ts';
+import { keySubjects, memberSubjects, type World, type WorldSubject } from '../../src/workbench/world.ts';
+import { propertyRuns, propertyTimeout } from '../policy/property-runs.ts';
+import { edgesOf, permits, worlds } from './worlds.ts';
+
+const RUNS = 30;
+const judges = createJudges(readBundle(), lintedMappings(worldOfNothing()), 0);
+afterAll(() => judges.close());
+
+function worldOfNothing(): World {
+  const [world] = fc.sample(worlds, 1);
+  if (world === undefined) throw new Error('no world');
+  return world;
+}
+
+/** Each subject with those outside it. */
+const scopesOf = (world: World): WorldSubject[][] => [
+  ...[...world.organizations.values()].map(({ id, rules }): WorldSubject[] => [{ scope: 'organization', id, rules }]),
+  ...[...world.members.values()].map((member) => memberSubjects(world, member)),
+  ...[...world.keys.values()].map((key) => keySubjects(world, key)),
+];
+
+function cells(subjects: readonly WorldSubject[], addresses: readonly (string | null)[]): string {
+  return judges.mappings
+    .flatMap((mapping) => addresses.map((address) => (permits(subjects, mapping, address) ? '1' : '0')))
+    .join('');
+}
+
+it(
+  'says of exactly those rules that they decide nothing without which no cell changes',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(worlds, async (world) => {
+        const { findings } = await lintWorld(world, judges);
+        const idle = findings.filter(({ code }) => code === 'dead-rule' || code === 'shadowed-rule');
+        const expected = scopesOf(world).flatMap((subjects) => {
+          const own = subjects.at(-1);
+          if (own === undefined) return [];
+          const ranges = subjects.flatMap(({ rules }) =>
+            rules.flatMap(({ ruleValue }) => ('ipCidrs' in ruleValue ? ruleValue.ipCidrs : [])),
+          );
+          const addresses = [
+            ...new Set([null, '203.0.113.7', canonicalAddress('2001:db8:ffff::7'), ...ranges.flatMap(edgesOf)]),
+          ];
+          const whole = cells(subjects, addresses);
+          return own.rules
+            .filter(({ mode }) => mode === 'enforce')
+            .filter(({ id }) => {
+              const rules = own.rules.filter((rule) => rule.id !== id);
+              return cells([...subjects.slice(0, -1), { ...own, rules }], addresses) === whole;
+            })
+            .map(({ id }) => id);
+        });
+        expect(idle.flatMap(({ ruleIds }) => ruleIds).sort()).toEqual(expected.sort());
+      }),
+      propertyRuns(RUNS),
+    );
+  },
+  propertyTimeout(RUNS),
+);
