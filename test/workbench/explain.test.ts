@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { createPdp } from '../../src/policy/pdp.ts';
+import { explain, readCall } from '../../src/workbench/explain.ts';
+import { keySubjects } from '../../src/workbench/world.ts';
+import { rule, type SmallRules, smallWorld } from './small-world.ts';
+
+const pdp = createPdp();
+
+function explained(rules: SmallRules, call: Parameters<typeof readCall>[1]) {
+  const world = smallWorld(rules);
+  const [key] = world.keys.values();
+  if (key === undefined) throw new Error('no key');
+  return explain(pdp, world, keySubjects(world, key), readCall(world, call), 'revision');
+}
+
+it('says everything that stands against a request, in every scope', () => {
+  const rules = {
+    organization: [rule('rule_o', 'deny_models', { models: ['gpt*'] })],
+    key: [
+      rule('rule_k', 'allow_providers', { providers: ['azure'] }),
+      rule('rule_r', 'deny_providers', { providers: ['azure'] }, 'report'),
+    ],
+  };
+  expect(explained(rules, { model: 'gpt', address: '::ffff:192.0.2.1' })).toEqual({
+    outcome: 'deny',
+    reason:
+      'Access denied: model not allowed: gpt* is denied by rule rule_o. This is an organization IAM rule set by the org admin.',
+    request: { action: 'chat', model: 'gpt', address: '192.0.2.1' },
+    candidates: ['azure/gpt-5', 'openai/gpt-5'],
+    permitted: [],
+    violations: [
+      {
+        scope: 'key',
+        kind: 'providers',
+        effect: 'allow',
+        candidate: 'openai/gpt-5',
+        ruleIds: ['rule_k'],
+        values: ['openai'],
+      },
+      {
+        scope: 'organization',
+        kind: 'models',
+        effect: 'deny',
+        candidate: 'azure/gpt-5',
+        ruleIds: ['rule_o'],
+        values: ['gpt*'],
+      },
+      {
+        scope: 'organization',
+        kind: 'models',
+        effect: 'deny',
+        candidate: 'openai/gpt-5',
+        ruleIds: ['rule_o'],
+        values: ['gpt*'],
+      },
+    ],
+    shadow: { permitted: [], would_deny: [], would_allow: [] },
+    rules: [
+      { id: 'rule_o', scope: 'organization', ruleType: 'deny_models' },
+      { id: 'rule_k', scope: 'key', ruleType: 'allow_providers' },
+    ],
+    flips: { sets: [['rule_o']], exhaustive: true },
+    alternative: { model: 'claude-opus', provider: 'azure', nearness: 'same modalities' },
+    policyRevision: 'revision',
+  });
+});
+
+it('says without which rules a permitted request would be denied', () => {
+  const rules = {
+    key: [rule('rule_1', 'allow_models', { models: ['gpt-5'] }), rule('rule_2', 'allow_models', { models: ['opus'] })],
+  };
+  const { outcome, reason, flips, alternative } = explained(rules, { model: 'gpt-5' });
+  expect({ outcome, reason, flips, alternative }).toEqual({
+    outcome: 'permit',
+    reason: null,
+    flips: { sets: [['rule_1']], exhaustive: true },
+    alternative: null,
+  });
+});
+
+it('offers the same model elsewhere first', () => {
+  const rules = { key: [rule('rule_1', 'deny_providers', { providers: ['openai'] })] };
+  expect(explained(rules, { model: 'gpt-5', provider: 'openai' }).alternative).toEqual({
+    model: 'gpt-5',
+    provider: 'azure',
+    nearness: 'same model',
+  });
+});
+
+describe('a request', () => {
+  it.each([
+    [{ model: 'gpt-9' }, 404, null],
+    [{ model: 'gpt-5-mini', provider: 'azure' }, 404, null],
+    [{ model: 'gpt-5', address: '10.0.0.1:80' }, 400, '/request/address'],
+  ])('%j is refused with %i', (call, status, param) => {
+    expect(() => readCall(smallWorld(), call, '/request')).toThrow(expect.objectContaining({ status, param }));
+  });
+});

@@ -1,0 +1,28 @@
+import { canonicalRule } from '../../src/domain/rule-content.ts';
+import type { RuleCreate } from '../../src/generated/types.ts';
+import type { World, WorldRule } from '../../src/workbench/world.ts';
+import { catalog } from './worlds.ts';
+
+/** A rule with an id, for tests that vary one thing. */
+export const rule = (
+  id: string,
+  ruleType: RuleCreate['ruleType'],
+  ruleValue: RuleCreate['ruleValue'],
+  mode: WorldRule['mode'] = 'enforce',
+): WorldRule => ({ ...canonicalRule({ ruleType, ruleValue }), id, mode, description: null });
+
+export interface SmallRules {
+  readonly organization?: readonly WorldRule[];
+  readonly member?: readonly WorldRule[];
+  readonly key?: readonly WorldRule[];
+}
+
+/** One organization, one member, one key. */
+export const smallWorld = ({ organization = [], member = [], key = [] }: SmallRules = {}): World => ({
+  catalog,
+  organizations: new Map([['org_1', { id: 'org_1', name: 'Example', ruleRevision: 3, rules: organization }]]),
+  members: new Map([['mem_1', { id: 'mem_1', organizationId: 'org_1', email: 'a@example.com', rules: member }]]),
+  keys: new Map([
+    ['key_1', { id: 'key_1', organizationId: 'org_1', memberId: 'mem_1', description: 'one', rules: key }],
+  ]),
+});
