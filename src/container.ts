@@ -1,3 +1,4 @@
+import { startExpiringKeys } from './admin/expire-keys.ts';
 import { type FirstRun, firstRun } from './admin/first-run.ts';
 import { createCatalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
@@ -45,8 +46,17 @@ class Closers {
     this.#closers.push(close);
   }
 
+  /** Undoes all of them, whatever one of them throws; then throws the first of that. */
   async close(): Promise<void> {
-    for (const close of this.#closers.splice(0).reverse()) await close();
+    const faults: unknown[] = [];
+    for (const close of this.#closers.splice(0).reverse()) {
+      try {
+        await close();
+      } catch (fault) {
+        faults.push(fault);
+      }
+    }
+    if (faults.length > 0) throw faults[0];
   }
 }
 
@@ -72,6 +82,8 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   closers.add(() => store.close());
   const recovered = await store.recoverOpenCalls();
   if (recovered > 0) telemetry.warn('settled the calls that a crash left open', { calls: recovered });
+
+  closers.add(startExpiringKeys(store));
 
   const policy = await createActivePolicy();
   closers.add(() => policy.pdp().close());

@@ -43,6 +43,8 @@ function stopRequested(): Promise<NodeJS.Signals> {
  */
 export async function serve(env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const stop = stopRequested();
+  // Database, secrets and logs are the owner's alone, in a data directory that others may enter too.
+  process.umask(0o077);
   const container = await createContainer(readConfig(env));
   process.stdout.write(
     `Portcullis serves.\n  gateway     ${container.gateway.origin}\n  management  ${container.management.origin}\n`,
