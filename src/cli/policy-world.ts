@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { type Catalog, createCatalog } from '../catalog/catalog.ts';
@@ -17,6 +17,8 @@ import { readWorldDocument } from '../workbench/world-document.ts';
 import { progressBar } from './progress.ts';
 import type { Environment } from './workspace.ts';
 
+/** The rules in a folder that `policy export` wrote. */
+const EXPORTED = 'world.json';
 /** A statement waits this long for a server's transaction to end. */
 const BUSY_TIMEOUT_MS = 5000;
 /** Threads that judge beside the one that composes. */
@@ -55,8 +57,9 @@ export function worldSources(env: Environment, organizationId?: string): Sources
     at(source) {
       const stats = statSync(source, { throwIfNoEntry: false });
       if (stats === undefined) throw new Error(`There is neither a folder nor a file ${source}.`);
-      if (stats.isDirectory()) return known(ofDatabase(source));
-      return known(onlyOrganization(readExport(source, catalog), organizationId));
+      const document = stats.isDirectory() ? path.join(source, EXPORTED) : source;
+      if (!existsSync(document)) return known(ofDatabase(source));
+      return known(onlyOrganization(readExport(document, catalog), organizationId));
     },
   };
 }
