@@ -5,11 +5,12 @@ import { type Catalog, createCatalog } from '../catalog/catalog.ts';
 import { type Config, readConfig } from '../config.ts';
 import type { Mapping } from '../domain/model.ts';
 import { systemClock } from '../domain/time.ts';
+import { validateDraftRules } from '../generated/validators.js';
 import { readBundle } from '../policy/bundle.ts';
 import { databasePath } from '../store/data-dir.ts';
 import { openDatabase } from '../store/database.ts';
-import { withDrafts } from '../workbench/drafts.ts';
-import { locating } from '../workbench/fixture-shape.ts';
+import { applyDrafts } from '../workbench/drafts.ts';
+import { checkedShape, locating } from '../workbench/fixture-shape.ts';
 import { FixtureFault, FixtureSources } from '../workbench/fixture-source.ts';
 import { createJudges, type Judges, type OnProgress } from '../workbench/judges.ts';
 import { readWorld, type World } from '../workbench/world.ts';
@@ -89,7 +90,8 @@ export function withDraftFile(world: World, file: string): World {
   try {
     const [document, ...others] = new FixtureSources().read(path.resolve(file));
     if (document === undefined || others.length > 0) throw new Error(`${file}: one document is expected.`);
-    return locating(document, [], () => withDrafts(world, document.value));
+    const { rules } = checkedShape(validateDraftRules, document);
+    return locating(document, [], () => applyDrafts(world, rules));
   } catch (error) {
     if (!(error instanceof FixtureFault)) throw error;
     const { line, column } = error.place;

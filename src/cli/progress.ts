@@ -11,7 +11,10 @@ export interface ProgressBar {
 }
 
 /** A progress bar on stderr, so that the output can be piped. */
-export function progressBar(what: string, output: NodeJS.WriteStream = process.stderr): ProgressBar {
+export function progressBar(
+  what: string,
+  output: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
+): ProgressBar {
   if (!output.isTTY) return { show: () => {}, end: () => {} };
   let drawnAt = 0;
   return {

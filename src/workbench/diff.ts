@@ -1,32 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { AccessDiff, AccessFlip, AccessFlipRule, AccessHolder, PolicySubject } from '../generated/types.ts';
-import { type AddressSet, formatAddresses, intersect, isEmpty, subtract } from './address-classes.ts';
+import type { AccessDiff, AccessFlipRule, PolicySubject } from '../generated/types.ts';
+import { type AddressSet, intersect, isEmpty, subtract } from './address-classes.ts';
+import { type Block, FlipGroups, type HolderPair } from './flip-groups.ts';
 import { type Holder, holdersOf, type Reach, reachOf, SubjectTasks } from './holders.ts';
 import type { Judges, OnProgress } from './judges.ts';
 import { ruleContents } from './rule-contents.ts';
 import { type Cause, differing, type SubjectChange } from './subject-change.ts';
-import type { World, WorldRule, WorldSubject } from './world.ts';
+import type { World, WorldRule } from './world.ts';
 
 /** One subject of a holder on both sides. */
 interface SubjectPair {
   readonly subject: PolicySubject;
   readonly before: readonly WorldRule[];
   readonly after: readonly WorldRule[];
-}
-
-/** A holder on both sides; only on one: the other has no subjects. */
-interface HolderPair {
-  readonly holder: AccessHolder;
-  readonly before: readonly WorldSubject[] | undefined;
-  readonly after: readonly WorldSubject[] | undefined;
-}
-
-/** Cells of one holder that flip for one reason. */
-interface Block {
-  readonly change: 'gained' | 'lost';
-  readonly mappings: readonly number[];
-  readonly addresses: AddressSet;
-  readonly rules: readonly AccessFlipRule[];
 }
 
 /**
@@ -186,42 +172,4 @@ function flipRules({ subject, before, after }: ScopeChange, cause: Cause<unknown
 
 function unique(rules: readonly AccessFlipRule[]): AccessFlipRule[] {
   return rules.filter((rule, index) => rules.findIndex((other) => isDeepStrictEqual(rule, other)) === index);
-}
-
-/** Puts together what flips alike, for whomever. */
-class FlipGroups {
-  readonly #judges: Judges;
-  readonly #flips = new Map<string, AccessFlip>();
-
-  constructor(judges: Judges) {
-    this.#judges = judges;
-  }
-
-  add({ holder, before, after }: HolderPair, { change, mappings, addresses, rules }: Block): void {
-    const reason = before === undefined ? 'holder added' : after === undefined ? 'holder removed' : 'rules';
-    const texts = formatAddresses(addresses);
-    const key = JSON.stringify([change, reason, rules, texts, mappings]);
-    const known = this.#flips.get(key);
-    if (known !== undefined) {
-      known.holders.push(holder);
-      return;
-    }
-    const ids = mappings.flatMap((position) => this.#judges.mappings[position]?.id ?? []);
-    this.#flips.set(key, { change, holders: [holder], mappings: ids, addresses: texts, reason, rules: [...rules] });
-  }
-
-  diff(): AccessDiff {
-    const flips = [...this.#flips.values()];
-    return { gained: pairsOf(flips, 'gained'), lost: pairsOf(flips, 'lost'), flips };
-  }
-}
-
-/** Pairs of a holder and a mapping; one that flips at several addresses for several reasons counts once. */
-function pairsOf(flips: readonly AccessFlip[], change: 'gained' | 'lost'): number {
-  const pairs = new Set<string>();
-  for (const flip of flips) {
-    if (flip.change !== change) continue;
-    for (const { id } of flip.holders) for (const mapping of flip.mappings) pairs.add(`${id} ${mapping}`);
-  }
-  return pairs.size;
 }

@@ -1,8 +1,6 @@
-import { checkShape } from '../domain/check-shape.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import { readRule } from '../domain/rule-content.ts';
 import type { DraftRule } from '../generated/types.ts';
-import { validateDraftRules } from '../generated/validators.js';
 import type { World, WorldRule } from './world.ts';
 import { placed } from './world-document.ts';
 
@@ -16,14 +14,7 @@ interface Owner {
 
 /**
  * The world as it would be with changed rules; what is not touched stays the same object.
- * @param content as `DraftRules`, unchecked. @throws ApiError 400 whose `param` is the JSON pointer of the first fault
- */
-export const withDrafts = (world: World, content: unknown): World =>
-  applyDrafts(world, checkShape(validateDraftRules, content).rules);
-
-/**
- * The same with drafts of the right shape.
- * @param keyId whose a new rule is that names nobody. @throws ApiError 400
+ * @param keyId whose a new rule is that names nobody. @throws ApiError 400 whose `param` is the JSON pointer of the fault
  */
 export const applyDrafts = (world: World, drafts: readonly DraftRule[], keyId?: string): World =>
   drafts.reduce((current, draft, index) => applyDraft(current, withOwner(draft, keyId), index), world);

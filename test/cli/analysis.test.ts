@@ -3,6 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { firstRun } from '../../src/admin/first-run.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
+import { progressBar } from '../../src/cli/progress.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { createStore } from '../../src/store/store.ts';
@@ -133,6 +134,7 @@ describe('portcullis policy diff', () => {
       'rules:\n  - key: First gateway key\n    ruleType: deny_models\n    ruleValue:\n      models: [a*b]\n',
       '5:16',
     ],
+    ['its shape', '- key: First gateway key\n', '1:1'],
     ['YAML', 'rules:\n  - [\n', '3:1'],
     ['a rule id', 'rules:\n  - id: rule_9\n    remove: true\n', '2:5'],
   ])('names file and line of a fault in %s', async (_, text, place) => {
@@ -198,5 +200,32 @@ describe('portcullis policy explain', () => {
     ],
   ])('%j ends with %i', async (args, code, stderr) => {
     expect(await explain(...args)).toEqual({ code, stdout: '', stderr });
+  });
+});
+
+describe('the progress bar', () => {
+  function drawn(isTTY: boolean): string {
+    let text = '';
+    const bar = progressBar('judging', {
+      isTTY,
+      write: (piece: string | Uint8Array) => {
+        text += piece;
+        return true;
+      },
+    });
+    for (const done of [1, 2, 4]) bar.show(done, 4);
+    bar.end();
+    return text;
+  }
+
+  it('is drawn on a terminal, in place, and cleared at the end', () => {
+    const line = (text: string) => `\r\u001b[2K${text}`;
+    expect(drawn(true)).toBe(
+      [line(`judging ${'█'.repeat(8)}${'░'.repeat(22)} 1/4`), line(`judging ${'█'.repeat(30)} 4/4`), line('')].join(''),
+    );
+  });
+
+  it('is not drawn elsewhere', () => {
+    expect(drawn(false)).toBe('');
   });
 });

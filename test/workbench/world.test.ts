@@ -1,12 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { changeRule, createRule } from '../../src/admin/iam-rules.ts';
 import { deleteKey } from '../../src/admin/keys.ts';
+import { checkShape } from '../../src/domain/check-shape.ts';
 import { ApiError } from '../../src/domain/errors.ts';
+import { validateDraftRules } from '../../src/generated/validators.js';
 import { compileSubjectRules } from '../../src/policy/data-document.ts';
 import type { Database } from '../../src/store/database.ts';
 import { removeMember } from '../../src/store/members.ts';
 import { prepareSubjectRules } from '../../src/store/rule-reads.ts';
-import { withDrafts } from '../../src/workbench/drafts.ts';
+import { applyDrafts } from '../../src/workbench/drafts.ts';
 import { readWorld, type World } from '../../src/workbench/world.ts';
 import { readWorldDocument, worldDocument } from '../../src/workbench/world-document.ts';
 import { catalog, cli, ID, seededDatabase, startMs } from '../admin/tenants.ts';
@@ -90,6 +92,8 @@ describe('a document', () => {
 
 describe('drafts', () => {
   const stored = smallWorld({ key: [rule('rule_1', 'deny_models', { models: ['gpt-5'] })] });
+  const withDrafts = (world: World, content: unknown): World =>
+    applyDrafts(world, checkShape(validateDraftRules, content).rules);
   const keyRules = (world: World) => world.keys.get('key_1')?.rules;
   const [first] = keyRules(stored) ?? [];
 
