@@ -3,8 +3,8 @@ import type { RuleType } from '../generated/types.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import { type GivenRule, RULE_TYPES, type Scope } from './fixture-rules.ts';
 import { rulesOf } from './fixture-subjects.ts';
-import { judgeRequest, type Outcome, subjectsOf } from './judge-request.ts';
-import type { CaseResult, FixtureResult } from './run-fixtures.ts';
+import { dataFor, judgeRequest, type Outcome, subjectsOf } from './judge-request.ts';
+import type { FixtureResult } from './run-fixtures.ts';
 
 /** A rule type in a scope: what the policy must know how to judge. */
 export interface Kind {
@@ -42,11 +42,11 @@ export function measureCoverage(
   const covered = new Set<string>();
   const coveredKinds = new Set<string>();
   for (const given of others) rules.set(identity(given), given);
-  for (const { fixture, cases } of results) {
-    for (const given of rulesOf(fixture.given)) {
+  for (const result of results) {
+    for (const given of rulesOf(result.fixture.given)) {
       const id = identity(given);
       rules.set(id, given);
-      if (covered.has(id) || !cases.some((each) => decides(pdp, fixture.given, given, each))) continue;
+      if (covered.has(id) || !decides(pdp, result, given)) continue;
       covered.add(id);
       if (given.rule.mode === 'enforce') coveredKinds.add(kindId({ ...given, ruleType: given.rule.ruleType }));
     }
@@ -71,14 +71,19 @@ function share<T>(all: readonly T[], isCovered: (each: T) => boolean): Share<T> 
   return { covered: all.length - uncovered.length, total: all.length, uncovered };
 }
 
-function decides(
-  pdp: Pdp,
-  given: FixtureResult['fixture']['given'],
-  { rule }: GivenRule,
-  { request, outcome }: CaseResult,
-): boolean {
-  const binds = subjectsOf(given, request.labels.key).some(({ rules }) => rules.some((each) => each.rule === rule));
-  return binds && differ(rule, outcome, judgeRequest(pdp, given, request, rule));
+/** Judges anew, without the rule, what it binds, until something differs. */
+function decides(pdp: Pdp, { fixture, cases }: FixtureResult, { rule }: GivenRule): boolean {
+  const { given, axes } = fixture;
+  const bound = axes.key.filter((key) =>
+    subjectsOf(given, key).some(({ rules }) => rules.some((r) => r.rule === rule)),
+  );
+  return bound.some((key) => {
+    const data = dataFor(given, key, rule);
+    return cases.some(
+      ({ request, outcome }) =>
+        request.labels.key === key && differ(rule, outcome, judgeRequest(pdp, given, request, data)),
+    );
+  });
 }
 
 function differ({ mode }: PolicyRule, a: Outcome, b: Outcome): boolean {

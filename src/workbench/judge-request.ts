@@ -44,35 +44,32 @@ export function subjectsOf(given: Given, keyName: string): Subjects {
   ];
 }
 
-/** The documents that the policy decides by, exactly as the gateway makes them. @param without a rule to leave out */
-export function documentsOf(
-  given: Given,
-  request: FixtureRequest,
-  without?: PolicyRule,
-): { readonly input: PolicyInput; readonly data: DataDocument } {
-  const subjects = subjectsOf(given, request.labels.key);
-  const compiled = subjects
-    .filter(({ available }) => available)
-    .map(({ id, rules }) => ({
+/**
+ * The data document of a key's calls, as the gateway makes it. @param without a rule to leave out
+ * @throws PolicyFailure when a subject's rules cannot be compiled
+ */
+export function dataFor(given: Given, keyName: string, without?: PolicyRule): DataDocument {
+  const available = subjectsOf(given, keyName).filter((subject) => subject.available);
+  return dataDocument(
+    available.map(({ id, rules }) => ({
       id,
       rules: compileSubjectRules(rules.map(({ rule }) => rule).filter((rule) => rule !== without)),
-    }));
-  return {
-    input: inputDocument(
-      request.action,
-      request.clientIp,
-      subjects.map(({ scope, id }) => ({ scope, id })),
-      request.candidates,
-    ),
-    data: dataDocument(compiled),
-  };
+    })),
+  );
 }
 
-/** Judges one request by the compiled policy. @param without a rule to leave out */
-export function judgeRequest(pdp: Pdp, given: Given, request: FixtureRequest, without?: PolicyRule): Outcome {
-  if (request.candidates.length === 0) return undecided('not_found');
+/** Judges one request by the compiled policy. @param data of its key, where it is at hand */
+export function judgeRequest(
+  pdp: Pdp,
+  given: Given,
+  request: FixtureRequest,
+  data = dataFor(given, request.labels.key),
+): Outcome {
+  const { action, clientIp, candidates, labels } = request;
+  if (candidates.length === 0) return undecided('not_found');
+  const subjects = subjectsOf(given, labels.key).map(({ scope, id }) => ({ scope, id }));
   try {
-    const { input, data } = documentsOf(given, request, without);
+    const input = inputDocument(action, clientIp, subjects, candidates);
     return outcomeOf(input, pdp.decide(input, data));
   } catch (error) {
     if (!(error instanceof PolicyFailure)) throw error;

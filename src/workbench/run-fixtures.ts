@@ -2,7 +2,7 @@ import type { Pdp } from '../policy/pdp.ts';
 import { type Difference, differences } from './check-outcome.ts';
 import { describeRequest, type FixtureCase } from './fixture-expectations.ts';
 import type { LoadedFixture } from './fixture-file.ts';
-import { judgeRequest, type Outcome } from './judge-request.ts';
+import { dataFor, judgeRequest, type Outcome } from './judge-request.ts';
 
 export interface CaseResult extends FixtureCase {
   /** Tells the request from the fixture's others: `model=swift address=10.0.0.1`. */
@@ -25,8 +25,10 @@ export const runFixtures = (pdp: Pdp, fixtures: readonly LoadedFixture[]): Fixtu
 
 function runFixture(pdp: Pdp, fixture: LoadedFixture): FixtureResult {
   if (fixture.skip !== undefined) return { fixture, status: 'skipped', cases: [] };
+  const { given } = fixture;
+  const data = new Map(fixture.axes.key.map((key) => [key, dataFor(given, key)]));
   const cases = fixture.cases.map(({ request, expected }) => {
-    const outcome = judgeRequest(pdp, fixture.given, request);
+    const outcome = judgeRequest(pdp, given, request, data.get(request.labels.key));
     const label = describeRequest(request, fixture.axes);
     return { request, expected, outcome, label, differences: differences(expected, outcome) };
   });
