@@ -1552,6 +1552,7 @@ export interface AccessFlipRule {
 export interface AccessOverview {
   holders: AccessOverviewHolder[];
 }
+
 export interface AccessOverviewHolder {
   scope: 'key' | 'member';
   id: string;
@@ -1669,6 +1670,7 @@ export interface EvaluateRequest {
   rules?: DraftRule[];
   request: EvaluateCall;
 }
+
 export interface EvaluateCall {
   /**
    * Default: what the model serves.
@@ -1719,6 +1721,13 @@ export interface Explanation {
   alternative: ExplainedAlternative | null;
   policyRevision: string;
 }
+
+export interface ExplainedAlternative {
+  model: string;
+  provider: string;
+  nearness: 'same model' | 'same family' | 'same modalities';
+}
+
 export interface ExplainedRequest {
   action: 'chat' | 'moderation' | 'image';
   model: string;
@@ -1727,6 +1736,7 @@ export interface ExplainedRequest {
    */
   address: string | null;
 }
+
 /**
  * The smallest sets of rules without which the outcome would be the other one.
  */
@@ -1736,12 +1746,6 @@ export interface ExplainedFlips {
    * False: not every set was tried, and there may be others.
    */
   exhaustive: boolean;
-}
-
-export interface ExplainedAlternative {
-  model: string;
-  provider: string;
-  nearness: 'same model' | 'same family' | 'same modalities';
 }
 
 /**

@@ -7,6 +7,7 @@ import type {
   AccessFlipRule,
   AccessHolder,
   AccessOverview,
+  AccessOverviewHolder,
   AccessReport,
   AccessRule,
   CallMetadata,
@@ -29,8 +30,11 @@ import type {
   DraftRules,
   Environment,
   ErrorEnvelope,
+  EvaluateCall,
   EvaluateRequest,
   ExplainedAlternative,
+  ExplainedFlips,
+  ExplainedRequest,
   Explanation,
   FinishReason,
   Fixture,
@@ -127,6 +131,7 @@ export declare const validateAccessFlip: Validator<AccessFlip>;
 export declare const validateAccessFlipRule: Validator<AccessFlipRule>;
 export declare const validateAccessHolder: Validator<AccessHolder>;
 export declare const validateAccessOverview: Validator<AccessOverview>;
+export declare const validateAccessOverviewHolder: Validator<AccessOverviewHolder>;
 export declare const validateAccessReport: Validator<AccessReport>;
 export declare const validateAccessRule: Validator<AccessRule>;
 export declare const validateCallMetadata: Validator<CallMetadata>;
@@ -149,8 +154,11 @@ export declare const validateDraftRule: Validator<DraftRule>;
 export declare const validateDraftRules: Validator<DraftRules>;
 export declare const validateEnvironment: Validator<Environment>;
 export declare const validateErrorEnvelope: Validator<ErrorEnvelope>;
+export declare const validateEvaluateCall: Validator<EvaluateCall>;
 export declare const validateEvaluateRequest: Validator<EvaluateRequest>;
 export declare const validateExplainedAlternative: Validator<ExplainedAlternative>;
+export declare const validateExplainedFlips: Validator<ExplainedFlips>;
+export declare const validateExplainedRequest: Validator<ExplainedRequest>;
 export declare const validateExplanation: Validator<Explanation>;
 export declare const validateFinishReason: Validator<FinishReason>;
 export declare const validateFixture: Validator<Fixture>;
