@@ -17,7 +17,7 @@ import { createTransport } from './net/transport.ts';
 import { createActivePolicy } from './policy/active-policy.ts';
 import { createProviders } from './providers/providers.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
-import { createDataDir, databasePath } from './store/data-dir.ts';
+import { createDataDir, databasePath, hasDatabase } from './store/data-dir.ts';
 import { lockDataDir } from './store/lock.ts';
 import { loadSecrets } from './store/secrets.ts';
 import { createStore } from './store/store.ts';
@@ -75,7 +75,9 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   createDataDir(config.dataDir);
   const lock = lockDataDir(config.dataDir);
   closers.add(() => lock.release());
-  const { peppers } = loadSecrets(config.dataDir, { create: true, given: config.secrets });
+  // Beside a database, new secrets would make every key in it unknown: a lost file stops the start.
+  const create = !hasDatabase(config.dataDir);
+  const { peppers } = loadSecrets(config.dataDir, { create, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
   const store = createStore({ path: databasePath(config.dataDir), clock, durability: config.durability, create: true });

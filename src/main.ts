@@ -28,7 +28,7 @@ function stopRequested(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false;
     const ask = (signal: NodeJS.Signals): void => {
-      if (asked) process.exit(130);
+      if (asked) process.exit(signal === 'SIGINT' ? 130 : 143);
       asked = true;
       resolve(signal);
     };

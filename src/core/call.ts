@@ -1,5 +1,6 @@
 import { unauthorized } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
+import type { Mapping } from '../domain/model.ts';
 import { formatUsd } from '../domain/money.ts';
 import { NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { RoutingAttempt } from '../generated/types.ts';
@@ -80,9 +81,12 @@ export async function recordDenial(store: Store, facts: CallFacts, denial: Denia
 }
 
 /** While a spend limit applies, a mapping whose cost cannot be told may not serve: the limit could not be enforced. */
+export const isPriced = ({ prices }: Mapping): boolean =>
+  prices.prompt !== undefined && prices.completion !== undefined;
+
 function withinReach(permitted: Permitted, capped: boolean): Permitted {
   if (!capped) return permitted;
-  const priced = permitted.narrowed(({ prices }) => prices.prompt !== undefined && prices.completion !== undefined);
+  const priced = permitted.narrowed(isPriced);
   if (priced.candidates.length > 0) return priced;
   throw unauthorized(
     'usage_limit_reached',

@@ -8,6 +8,7 @@ import type { ModelList } from '../generated/types.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import type { Providers } from '../providers/providers.ts';
 import { policyRevision } from './authorize.ts';
+import { isPriced } from './call.ts';
 import type { Documents } from './documents.ts';
 import { permittedIds } from './permitted-ids.ts';
 import type { Principal } from './principal.ts';
@@ -65,8 +66,9 @@ export function createListModels({ catalog, providers, documents, pdp, clock }: 
     if (caller === undefined) return { list: list(catalog.models()), policyRevision: undefined };
     const engine = pdp();
     const ids = await permitted(engine, caller);
+    const { capped } = caller.principal;
     return {
-      list: list(only(catalog.models(), ({ id }) => ids.has(id))),
+      list: list(only(catalog.models(), (mapping) => ids.has(mapping.id) && (!capped || isPriced(mapping)))),
       policyRevision: policyRevision(engine.bundleDigest, caller.principal.ruleRevision),
     };
   };

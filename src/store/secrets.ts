@@ -78,12 +78,14 @@ function readFile(path: string): SecretsFile {
 
 /**
  * The server's secrets from `DATA_DIR/secrets.json` (mode 0600), each replaced by the given one if there is one. A missing file
- * is made when `create` is set (only `serve` sets it), else an error.
+ * is made when `create` is set (only `serve` sets it, where there is no database yet), else an error.
  */
 export function loadSecrets(dataDir: string, options: { create: boolean; given?: GivenSecrets }): ServerSecrets {
   const path = join(dataDir, 'secrets.json');
   if (!options.create && !existsSync(path)) {
-    throw new Error(`There are no secrets at ${path}: start the server once to create them.`);
+    throw new Error(
+      `There are no secrets at ${path}: without them no key in the database can be verified. Restore the file.`,
+    );
   }
   const file = existsSync(path) ? readFile(path) : createFile(path);
   const { pepper: givenPepper, encryptionKey = decoded(file.encryptionKey) } = options.given ?? {};

@@ -1,12 +1,13 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { locating } from './fixture-shape.ts';
-import { FixtureFault, type FixtureSources } from './fixture-source.ts';
+import { FixtureFault, type FixtureSources, MAX_EXPORT_BYTES } from './fixture-source.ts';
 import type { World } from './world.ts';
 import { readWorldDocument } from './world-document.ts';
 
 /** The world that an exported document holds. @param file absolute path @throws FixtureFault */
 export function readExportedWorld(sources: FixtureSources, file: string, catalog: Catalog): World {
-  const [document] = sources.read(file);
-  if (document === undefined) throw new FixtureFault({ file, line: 1, column: 1 }, 'The file is empty.');
+  const start = { file, line: 1, column: 1 };
+  const [document] = sources.read(file, start, MAX_EXPORT_BYTES);
+  if (document === undefined) throw new FixtureFault(start, 'The file is empty.');
   return locating(document, [], () => readWorldDocument(document.value, catalog));
 }

@@ -34,8 +34,9 @@ export interface SourceDocument {
   open(name: string, path: Path): readonly SourceDocument[];
 }
 
-/** The largest file that is read. */
+/** The largest fixture file that is read, and the largest export of a database. */
 export const MAX_BYTES = 1_000_000;
+export const MAX_EXPORT_BYTES = 16_000_000;
 
 /** The YAML (or JSON) files of one run, each read once. */
 export class FixtureSources {
@@ -49,16 +50,16 @@ export class FixtureSources {
 
   /**
    * The documents of a file that are not empty.
-   * @param file absolute path @param named where the file is named, if in another one
+   * @param file absolute path @param named where the file is named, if in another one @param maxBytes larger ones are refused
    * @throws FixtureFault naming the first place that cannot be read
    */
-  read(file: string, named: Place = { file, line: 1, column: 1 }): readonly SourceDocument[] {
+  read(file: string, named: Place = { file, line: 1, column: 1 }, maxBytes = MAX_BYTES): readonly SourceDocument[] {
     this.#asked.add(file);
     const known = this.#read.get(file);
     if (known !== undefined) return known;
     const lines = new LineCounter();
     const options = { lineCounter: lines, prettyErrors: false, stringKeys: true };
-    const parsed = parseAllDocuments(readText(file, named), options);
+    const parsed = parseAllDocuments(readText(file, named, maxBytes), options);
     const documents = (Array.isArray(parsed) ? parsed : [])
       .map((document) => this.#toSource(file, document, lines))
       .filter(({ value }) => value !== null);
@@ -82,11 +83,11 @@ export class FixtureSources {
   }
 }
 
-function readText(file: string, named: Place): string {
+function readText(file: string, named: Place, maxBytes: number): string {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found === undefined) throw new FixtureFault(named, `There is no file ${file}.`);
   if (!found.isFile()) throw new FixtureFault(named, `${file} is not a file.`);
-  if (found.size > MAX_BYTES) throw new FixtureFault(named, `${file} is larger than ${MAX_BYTES} bytes.`);
+  if (found.size > maxBytes) throw new FixtureFault(named, `${file} is larger than ${maxBytes} bytes.`);
   return readFileSync(file, 'utf8');
 }
 

@@ -1,6 +1,6 @@
 // The real process: start, first run, lock, stop, crash.
 import { execFile } from 'node:child_process';
-import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { validateRuleAnswer } from '../../src/generated/validators.js';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
+import { loadSecrets } from '../../src/store/secrets.ts';
 import { bearer, JSON_TYPE } from '../support/chat.ts';
 import { newDataDir } from '../support/gateway.ts';
 import { type Answer, send } from '../support/request.ts';
@@ -106,6 +107,23 @@ describe('a start that cannot be', () => {
     ]);
   });
 
+  it('beside a database without its secrets ends with one line, and makes no others', async () => {
+    const first = await serve(env);
+    first.child.kill('SIGTERM');
+    await first.ended;
+    const secrets = path.join(dataDir, 'secrets.json');
+    rmSync(secrets);
+
+    const { code, stdout, stderr } = await portcullis(['serve'], { ...env, PORT: '0', MANAGEMENT_PORT: '0' });
+
+    expect([code, stdout, stderr, existsSync(secrets)]).toEqual([
+      1,
+      '',
+      `portcullis: There are no secrets at ${secrets}: without them no key in the database can be verified. Restore the file.\n`,
+      false,
+    ]);
+  });
+
   it('with a wrong variable ends with one line that names it', async () => {
     const { code, stdout, stderr } = await portcullis(['serve'], { ...env, PORT: 'eighty' });
 
@@ -120,7 +138,10 @@ describe('a start that cannot be', () => {
   ])('on a data directory whose %s is %s ends with one line that names it', async (name, _, fault) => {
     const folder = path.join(dataDir, 'unfit');
     if (name === 'DATA_DIR') writeFileSync(folder, '');
-    else mkdirSync(path.join(folder, name), { recursive: true });
+    else {
+      mkdirSync(path.join(folder, name), { recursive: true });
+      loadSecrets(folder, { create: true });
+    }
 
     const { code, stdout, stderr } = await portcullis(['serve'], { DATA_DIR: folder, PORT: '0', MANAGEMENT_PORT: '0' });
 
@@ -131,6 +152,7 @@ describe('a start that cannot be', () => {
 
   it('on a database that is none ends with one line that names it', async () => {
     const file = path.join(dataDir, 'portcullis.sqlite');
+    loadSecrets(dataDir, { create: true });
     writeFileSync(file, 'This text is no database, and long enough to be seen as none. '.repeat(20));
 
     const { code, stderr } = await portcullis(['serve'], { ...env, PORT: '0', MANAGEMENT_PORT: '0' });
@@ -240,7 +262,7 @@ describe('SIGTERM', () => {
     await saying({ child, ended, ...running }, /SIGTERM/);
     child.kill('SIGTERM');
 
-    expect([await cut, (await ended).code]).toEqual(['cut', 130]);
+    expect([await cut, (await ended).code]).toEqual(['cut', 143]);
     expect(states()).toEqual(['open']);
     await serve(env);
     expect(states()).toEqual(['recovered']);

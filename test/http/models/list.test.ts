@@ -223,6 +223,12 @@ describe('with a key', () => {
     expect(idsOf(await get())).toEqual(ALL);
   });
 
+  it('leaves out what a key with a spend limit cannot call, because its price is unknown', async () => {
+    const { token } = addKey(gateway, { usageLimit: '1' });
+
+    expect(idsOf(await get('', [bearer(token)]))).toEqual(['large', ...SANDBOX]);
+  });
+
   it('prices and describes a model by the mappings that the key may use', async () => {
     rule('key', { ruleType: 'deny_providers', ruleValue: { providers: ['acme'] } });
 
