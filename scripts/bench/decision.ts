@@ -3,7 +3,7 @@ import { type Authorize, createAuthorize } from '../../src/core/authorize.ts';
 import type { CallContext } from '../../src/core/call-context.ts';
 import { createDocuments } from '../../src/core/documents.ts';
 import type { Principal } from '../../src/core/principal.ts';
-import type { Mapping } from '../../src/domain/model.ts';
+import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { createStore } from '../../src/store/store.ts';
@@ -43,16 +43,7 @@ const mapping: Mapping = {
   providerNames: [PROVIDER],
   prices: { prompt: PICO_PER_MILLION_TOKENS_USD, completion: 2n * PICO_PER_MILLION_TOKENS_USD },
   freeFlag: false,
-  inputModalities: ['text'],
-  outputModalities: ['text'],
-  streaming: true,
-  vision: false,
-  tools: false,
-  parallelToolCalls: false,
-  reasoning: false,
-  jsonOutput: false,
-  structuredOutputs: false,
-  stability: 'stable',
+  ...TEXT_ONLY,
 };
 
 const context: CallContext = {

@@ -1,4 +1,4 @@
-import type { Mapping, Prices } from '../domain/model.ts';
+import { type Mapping, type Prices, TEXT_ONLY } from '../domain/model.ts';
 import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import type { CatalogData } from './decode.ts';
@@ -44,15 +44,6 @@ function upstreamMapping(providerId: string, modelId: string, externalId: string
     providerNames: [providerId],
     prices,
     freeFlag: false,
-    inputModalities: ['text'],
-    outputModalities: ['text'],
-    streaming: true,
-    vision: false,
-    tools: false,
-    parallelToolCalls: false,
-    reasoning: false,
-    jsonOutput: false,
-    structuredOutputs: false,
-    stability: 'stable',
+    ...TEXT_ONLY,
   };
 }

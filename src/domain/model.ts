@@ -43,6 +43,20 @@ export interface MappingAttributes {
   readonly deactivatedAt?: string;
 }
 
+/** A mapping of which nothing is known but that it completes text: it claims no more. */
+export const TEXT_ONLY: MappingAttributes = {
+  inputModalities: ['text'],
+  outputModalities: ['text'],
+  streaming: true,
+  vision: false,
+  tools: false,
+  parallelToolCalls: false,
+  reasoning: false,
+  jsonOutput: false,
+  structuredOutputs: false,
+  stability: 'stable',
+};
+
 /** A mapping: one model at one provider. Immutable; made by the catalogue, or from a custom model. */
 export interface Mapping extends MappingAttributes {
   /** `provider/model`, unique. */

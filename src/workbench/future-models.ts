@@ -1,4 +1,4 @@
-import type { Mapping, Prices } from '../domain/model.ts';
+import { type Mapping, type Prices, TEXT_ONLY } from '../domain/model.ts';
 
 /** No rule can mean them but by `*`, `-*` and the like. */
 const NAMES = { provider: '-a-provider-to-come', model: '-a-model-to-come' } as const;
@@ -25,15 +25,6 @@ export const FUTURE_MAPPINGS: readonly Mapping[] = PRICES.map((prices, index) =>
     providerNames: [providerId],
     prices,
     freeFlag: false,
-    inputModalities: ['text'],
-    outputModalities: ['text'],
-    streaming: true,
-    vision: false,
-    tools: false,
-    parallelToolCalls: false,
-    reasoning: false,
-    jsonOutput: false,
-    structuredOutputs: false,
-    stability: 'stable',
+    ...TEXT_ONLY,
   };
 });
