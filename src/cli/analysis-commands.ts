@@ -32,7 +32,14 @@ second one is the current database unless it is named. Both are judged by the ca
 installation.
 
 A draft holds rules as the master API takes them, each with its \`key\`, \`member\` or \`organization: true\`; with the
-\`id\` of a rule, what becomes another, or \`remove: true\`.
+\`id\` of a rule, what becomes another, or \`remove: true\`:
+
+  rules:
+    - key: CI
+      ruleType: deny_models
+      ruleValue: { models: ['openai/*'] }
+    - id: rule_...
+      remove: true
 
 Examples:
   $ portcullis policy diff exported/world.json
