@@ -1,9 +1,10 @@
-import { unauthorized } from '../domain/errors.ts';
+import { type ApiError, unauthorized } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
 import type { Mapping } from '../domain/model.ts';
 import { formatUsd } from '../domain/money.ts';
 import { NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { RoutingAttempt } from '../generated/types.ts';
+import type { DecisionRecord } from '../store/decisions.ts';
 import type { NewCall, OpenCall, Settlement } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
 import { type Denial, decisionRecord, type Permitted } from './authorize.ts';
@@ -66,37 +67,48 @@ function newCall({ principal, context, action, requestedModel, stream }: CallFac
   };
 }
 
-/** Writes the finished row of a denied call; resolves when it is committed. */
-export async function recordDenial(store: Store, facts: CallFacts, denial: Denial): Promise<void> {
+/** Writes the row of a call that ends before dispatch, with its decision; resolves when it is committed. */
+async function recordRefusal(
+  store: Store,
+  facts: CallFacts,
+  decision: DecisionRecord,
+  state: 'denied' | 'released',
+  { status, code }: ApiError,
+): Promise<void> {
   const call = newCall(facts);
   facts.context.onCall(call.id);
-  await store.recordFinishedCall(call, decisionRecord(denial.decision, denial.reason), {
-    state: 'denied',
+  await store.recordFinishedCall(call, decision, {
+    state,
     cached: false,
     providerId: null,
     modelId: null,
-    statusCode: 403,
-    errorCode: 'permission_denied',
+    statusCode: status,
+    errorCode: code,
   });
 }
+
+/** Writes the finished row of a denied call; resolves when it is committed. */
+export const recordDenial = (store: Store, facts: CallFacts, denial: Denial): Promise<void> =>
+  recordRefusal(store, facts, decisionRecord(denial.decision, denial.reason), 'denied', denial.answer());
 
 /** While a spend limit applies, a mapping whose cost cannot be told may not serve: the limit could not be enforced. */
 export const isPriced = ({ prices }: Mapping): boolean =>
   prices.prompt !== undefined && prices.completion !== undefined;
 
-function withinReach(permitted: Permitted, capped: boolean): Permitted {
-  if (!capped) return permitted;
-  const priced = permitted.narrowed(isPriced);
-  if (priced.candidates.length > 0) return priced;
-  throw unauthorized(
+const unknownPrices = (): ApiError =>
+  unauthorized(
     'usage_limit_reached',
     'This API key has a usage limit, and no price is known for any permitted provider of the model: the limit could not be kept.',
   );
-}
 
 /** Commits the call's row, with its decision, before anything is dispatched. */
 export async function openCall(store: Store, facts: CallFacts, permitted: Permitted): Promise<Call> {
-  const reachable = withinReach(permitted, facts.principal.capped);
+  const reachable = facts.principal.capped ? permitted.narrowed(isPriced) : permitted;
+  if (reachable.candidates.length === 0) {
+    const refusal = unknownPrices();
+    await recordRefusal(store, facts, decisionRecord(permitted.decision), 'released', refusal);
+    throw refusal;
+  }
   const call = newCall(facts);
   facts.context.onCall(call.id);
   const opened = await store.openCall(call, decisionRecord(permitted.decision));

@@ -41,7 +41,7 @@ const insertOpenCall = build.insertInto('calls').values({
 
 const insertFinishedCall = build.insertInto('calls').values({
   ...openColumns,
-  state: bind<'denied' | 'settled'>('state'),
+  state: bind<'denied' | 'settled' | 'released'>('state'),
   settled_at: bind<number>('now'),
   cached: bind<Flag>('cached'),
   provider_id: bind<string | null>('providerId'),

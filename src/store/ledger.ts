@@ -54,9 +54,9 @@ export interface Settlement {
   readonly errorCode: string | null;
 }
 
-/** How a call ended that was never dispatched: denied by policy, or served from the cache. */
+/** How a call ended that was never dispatched: denied by policy, served from the cache, or released for want of a known price. */
 export interface FinishedCall {
-  readonly state: 'denied' | 'settled';
+  readonly state: 'denied' | 'settled' | 'released';
   readonly cached: boolean;
   readonly providerId: string | null;
   readonly modelId: string | null;

@@ -5,7 +5,7 @@ import { generateSecret } from '../../../src/domain/secret.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { bearer, chat, completionOf, errorOf, hello, JSON_TYPE, post } from '../../support/chat.ts';
 import { addKey, disable, startGateway, type TestGateway } from '../../support/gateway.ts';
-import { callRow, callRows, keySums } from '../../support/rows.ts';
+import { callRow, callRows, decisionRows, keySums } from '../../support/rows.ts';
 import { startUpstream, type TestUpstream, upstreamEnv } from '../../support/upstream.ts';
 
 const clock = new ManualClock('2026-11-21T12:00:00Z');
@@ -195,6 +195,14 @@ describe('a key with any limit', () => {
       ),
     ]);
     expect(upstream.received).toEqual([]);
+    expect(callRow(gateway, answer)).toMatchObject({
+      state: 'released',
+      status_code: 401,
+      error_code: 'usage_limit_reached',
+      cost_pico: 0n,
+      decision_id: answer.headers['x-decision-id'],
+    });
+    expect(decisionRows(gateway).map(({ id }) => id)).toContain(answer.headers['x-decision-id']);
     expect(completionOf(await chat(gateway, hello({ model: 'priced' }), key)).usage.cost).toBe(0.00006);
     expect((await chat(gateway, hello({ model: 'unpriced' }))).status).toBe(200);
   });
