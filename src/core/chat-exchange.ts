@@ -25,7 +25,7 @@ export async function exchangeChat<Kind extends OutboundResponse['kind']>(
 ): Promise<Extract<OutboundResponse, { kind: Kind }>> {
   const { adapter, base, addresses } = provider;
   const endpoint = { base, addresses, ...(credential.secret === undefined ? {} : { secret: credential.secret }) };
-  const outbound = adapter.buildRequest({ request: { ...request }, externalId: mapping.externalId }, endpoint);
+  const outbound = adapter.buildRequest({ request: { ...request }, mapping }, endpoint);
   const response = await transport.send(outbound, { signal });
   if (isKind(response, kind) && response.status >= 200 && response.status <= 299) return response;
   if (response.kind === 'gathered') throw adapter.parseError(response, credential.secret);

@@ -10,8 +10,13 @@ export interface Prices {
   readonly input_cache_write_1h?: bigint;
   readonly internal_reasoning?: bigint;
   readonly input_audio?: bigint;
+  readonly input_audio_cache_read?: bigint;
   readonly output_audio?: bigint;
-  /** Per input image. */
+  /** Per token of an image in the prompt. */
+  readonly input_image?: bigint;
+  /** Per token of a generated image. */
+  readonly output_image?: bigint;
+  /** Per input image, beside its tokens. */
   readonly image?: bigint;
   /** Per request. */
   readonly request?: bigint;
@@ -19,6 +24,14 @@ export interface Prices {
   readonly web_search?: bigint;
   /** Per generated image. */
   readonly per_image?: bigint;
+}
+
+/** What a mapping charges for calls with a long prompt: all of the call's tokens, not only those above. */
+export interface PriceTier {
+  /** The tier holds for prompts of more tokens than this. */
+  readonly abovePromptTokens: number;
+  /** The whole price list; what the tier does not change stands in it too. */
+  readonly prices: Prices;
 }
 
 /** Capabilities and limits of one model at one provider; absent means unknown. */
@@ -35,6 +48,11 @@ export interface MappingAttributes {
   readonly reasoningEfforts?: readonly string[];
   readonly jsonOutput: boolean;
   readonly structuredOutputs: boolean;
+  /** The provider stops work when a call is cancelled. */
+  readonly cancellation?: boolean;
+  readonly realtime?: boolean;
+  /** Shortest prompt, in tokens, that the provider caches. */
+  readonly minCacheableTokens?: number;
   readonly supportedParameters?: readonly string[];
   readonly stability: 'stable' | 'beta' | 'unstable' | 'experimental';
   /** RFC 3339. */
@@ -74,6 +92,8 @@ export interface Mapping extends MappingAttributes {
   /** Every name by which provider rules may mean it: the id, or `custom` and `custom:<name>`. */
   readonly providerNames: readonly string[];
   readonly prices: Prices;
+  /** Shortest prompts first. IAM rules on prices judge `prices`, what the list shows. */
+  readonly tiers?: readonly PriceTier[];
   /** Flagged free by the catalogue. Sets the pricing type only. */
   readonly freeFlag: boolean;
 }
@@ -82,9 +102,11 @@ export interface Mapping extends MappingAttributes {
  * Pricing type `free` (decisions.md, section 4): no known price above zero, per request and image included, and input and
  * output price known or the mapping flagged free. Everything else is `paid`.
  */
-export function isFree(mapping: Pick<Mapping, 'prices' | 'freeFlag'>): boolean {
-  const { prices } = mapping;
-  for (const price of Object.values(prices)) if (price > 0n) return false;
+export function isFree(mapping: Pick<Mapping, 'prices' | 'tiers' | 'freeFlag'>): boolean {
+  const { prices, tiers = [] } = mapping;
+  for (const list of [prices, ...tiers.map((tier) => tier.prices)]) {
+    for (const price of Object.values(list)) if (price > 0n) return false;
+  }
   return mapping.freeFlag || (prices.prompt !== undefined && prices.completion !== undefined);
 }
 

@@ -9,6 +9,8 @@ export interface Usage {
   readonly reasoningTokens: number;
   /** Read from the provider's cache; part of `promptTokens`, as are the next five. */
   readonly cachedTokens: number;
+  /** Part of `cachedTokens`. */
+  readonly cachedAudioTokens: number;
   readonly cacheWrite5mTokens: number;
   readonly cacheWrite1hTokens: number;
   readonly promptAudioTokens: number;
@@ -17,6 +19,8 @@ export interface Usage {
   /** Part of `completionTokens`, as is the next. */
   readonly completionAudioTokens: number;
   readonly completionImageTokens: number;
+  /** Images in the prompt. */
+  readonly promptImages: number;
   /** Generated images. */
   readonly images: number;
   readonly webSearches: number;
@@ -30,6 +34,7 @@ export const NO_USAGE: Usage = {
   completionTokens: 0,
   reasoningTokens: 0,
   cachedTokens: 0,
+  cachedAudioTokens: 0,
   cacheWrite5mTokens: 0,
   cacheWrite1hTokens: 0,
   promptAudioTokens: 0,
@@ -37,6 +42,7 @@ export const NO_USAGE: Usage = {
   promptVideoTokens: 0,
   completionAudioTokens: 0,
   completionImageTokens: 0,
+  promptImages: 0,
   images: 0,
   webSearches: 0,
   estimated: false,
@@ -54,6 +60,7 @@ export function normaliseUsage(reported: Partial<Usage>): Usage {
   return {
     ...usage,
     cachedTokens,
+    cachedAudioTokens: Math.min(usage.cachedAudioTokens, cachedTokens),
     cacheWrite1hTokens,
     cacheWrite5mTokens: Math.min(usage.cacheWrite5mTokens, uncached),
     promptAudioTokens: Math.min(usage.promptAudioTokens, usage.promptTokens),

@@ -345,6 +345,10 @@ export interface ChunkDelta {
   role?: 'assistant';
   content?: string | null;
   reasoning?: string | null;
+  /**
+   * Thoughts in the provider's own form, with their signatures: pieces of one `index` belong together.
+   */
+  reasoning_details?: ReasoningDetail[];
   tool_calls?: ChunkToolCall[];
   images?: CompletionImage[];
   refusal?: string | null;
@@ -417,6 +421,10 @@ export interface CompletionMessage {
    * The model's thoughts, as far as it shows them.
    */
   reasoning?: string | null;
+  /**
+   * Thoughts in the provider's own form, with their signatures: to be sent back unchanged with the next turn.
+   */
+  reasoning_details?: ReasoningDetail[];
   tool_calls?: ToolCall[];
   images?: CompletionImage[];
   refusal?: string | null;
@@ -426,6 +434,33 @@ export interface CompletionMessage {
   audio?: {
     [k: string]: unknown;
   } | null;
+}
+
+/**
+ * A block of thoughts, as providers that sign or encrypt them want it back. Fields that are not listed here are kept.
+ */
+export interface ReasoningDetail {
+  /**
+   * `reasoning.text`, `reasoning.encrypted`, or a provider's own.
+   */
+  type: string;
+  text?: string | null;
+  /**
+   * The provider's, over the text.
+   */
+  signature?: string | null;
+  /**
+   * Thoughts that only the provider can read.
+   */
+  data?: string | null;
+  /**
+   * Whose form this is: `anthropic`, `google`, or a provider's own.
+   */
+  format?: string | null;
+  /**
+   * Which block of the message.
+   */
+  index?: number;
 }
 
 export interface ToolCall {
@@ -792,6 +827,10 @@ export interface ChatMessage {
    */
   reasoning?: string | null;
   /**
+   * Thoughts in the provider's own form, with their signatures: an earlier answer's, sent back unchanged.
+   */
+  reasoning_details?: ReasoningDetail[] | null;
+  /**
    * An earlier spoken answer.
    */
   audio?: {
@@ -954,6 +993,95 @@ export interface ErrorEnvelope {
      */
     code: string;
   };
+}
+
+/**
+ * Answer of `POST /v1/images/generations`. Fields that an upstream adds are kept.
+ */
+export interface ImageAnswer {
+  /**
+   * Unix seconds.
+   */
+  created: number;
+  data: GeneratedImage[];
+  usage: ImageUsage;
+  metadata: CallMetadata;
+}
+export interface GeneratedImage {
+  /**
+   * Base64 of the file.
+   */
+  b64_json?: string;
+  /**
+   * As the provider gave it; the gateway never fetches it.
+   */
+  url?: string;
+  revised_prompt?: string;
+}
+
+/**
+ * OpenAI's names for image calls, and the gateway's own with the cost.
+ */
+export interface ImageUsage {
+  input_tokens: number;
+  output_tokens: number;
+  total_tokens: number;
+  input_tokens_details?: {
+    text_tokens?: number;
+    image_tokens?: number;
+  };
+  prompt_tokens: number;
+  completion_tokens: number;
+  /**
+   * USD; absent when a price is unknown, 0 for a cached answer.
+   */
+  cost?: number;
+  cost_details?: CostDetails;
+  info?: string;
+}
+
+/**
+ * Body of `POST /v1/images/generations`: OpenAI's. Fields that are not listed here are kept and forwarded. An optional field that is null counts as absent.
+ */
+export interface ImageRequest {
+  /**
+   * What to draw.
+   */
+  prompt: string;
+  /**
+   * Canonical model id, alias, `provider/model` or `<custom>/<model>`; absent: the gateway's default image model.
+   */
+  model?: string | null;
+  /**
+   * Number of images.
+   */
+  n?: number | null;
+  /**
+   * `<width>x<height>` in pixels, or `auto`.
+   */
+  size?: string | null;
+  quality?: string | null;
+  background?: string | null;
+  moderation?: string | null;
+  output_compression?: number | null;
+  /**
+   * `png`, `jpeg` or `webp`.
+   */
+  output_format?: string | null;
+  /**
+   * `b64_json` or `url`. What the provider gives is passed on; the gateway stores no images.
+   */
+  response_format?: 'b64_json' | 'url' | null;
+  style?: string | null;
+  user?: string | null;
+  /**
+   * Extension: `16:9` and the like, for models that take one instead of a size.
+   */
+  aspect_ratio?: string | null;
+  /**
+   * Partial images are not streamed: only false.
+   */
+  stream?: false | null;
 }
 
 /**
@@ -1141,6 +1269,61 @@ export interface ModelPricing {
 }
 
 export type Stability = 'stable' | 'beta' | 'unstable' | 'experimental';
+
+/**
+ * Answer of `POST /v1/moderations`: OpenAI's, with the gateway's usage and metadata.
+ */
+export interface ModerationAnswer {
+  id: string;
+  model: string;
+  /**
+   * One for each input.
+   */
+  results: ModerationResult[];
+  usage: ChatUsage;
+  metadata: CallMetadata;
+}
+
+/**
+ * Verdict on one input. Fields that an upstream adds are kept.
+ */
+export interface ModerationResult {
+  flagged: boolean;
+  categories: {
+    [k: string]: boolean | null;
+  };
+  category_scores: {
+    [k: string]: number;
+  };
+  category_applied_input_types?: {
+    [k: string]: string[];
+  };
+}
+
+/**
+ * Body of `POST /v1/moderations`: OpenAI's. Fields that are not listed here are kept and forwarded.
+ */
+export interface ModerationRequest {
+  /**
+   * A text, a list of texts, or a list of parts (`text`, `image_url`), which are one input.
+   */
+  input:
+    | string
+    | (
+        | string
+        | {
+            type: string;
+            text?: string;
+            image_url?: {
+              url: string;
+            };
+          }
+      )[];
+  /**
+   * The gateway runs one model, fixed by its configuration: what is named here is shown in the answer's metadata as requested, and else of no effect.
+   */
+  model?: string | null;
+}
 
 /**
  * The environment variables that configure Portcullis, defaults filled in. A wrong value stops the start; so does an empty one.

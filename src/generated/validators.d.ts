@@ -51,6 +51,9 @@ import type {
   FixtureSubject,
   FunctionDefinition,
   IamRule,
+  ImageAnswer,
+  ImageRequest,
+  ImageUsage,
   IpCidrsValue,
   IpRules,
   KeyAnswer,
@@ -70,6 +73,9 @@ import type {
   ModelPricing,
   ModelRules,
   ModelsValue,
+  ModerationAnswer,
+  ModerationRequest,
+  ModerationResult,
   PeriodDurationUnit,
   PolicyCandidate,
   PolicyData,
@@ -85,6 +91,7 @@ import type {
   PricingValue,
   ProviderRules,
   ProvidersValue,
+  ReasoningDetail,
   ResponseFormat,
   RoutingAttempt,
   RuleAnswer,
@@ -175,6 +182,9 @@ export declare const validateFixtureShadow: Validator<FixtureShadow>;
 export declare const validateFixtureSubject: Validator<FixtureSubject>;
 export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
 export declare const validateIamRule: Validator<IamRule>;
+export declare const validateImageAnswer: Validator<ImageAnswer>;
+export declare const validateImageRequest: Validator<ImageRequest>;
+export declare const validateImageUsage: Validator<ImageUsage>;
 export declare const validateIpCidrsValue: Validator<IpCidrsValue>;
 export declare const validateIpRules: Validator<IpRules>;
 export declare const validateKeyAnswer: Validator<KeyAnswer>;
@@ -194,6 +204,9 @@ export declare const validateModelMapping: Validator<ModelMapping>;
 export declare const validateModelPricing: Validator<ModelPricing>;
 export declare const validateModelRules: Validator<ModelRules>;
 export declare const validateModelsValue: Validator<ModelsValue>;
+export declare const validateModerationAnswer: Validator<ModerationAnswer>;
+export declare const validateModerationRequest: Validator<ModerationRequest>;
+export declare const validateModerationResult: Validator<ModerationResult>;
 export declare const validatePeriodDurationUnit: Validator<PeriodDurationUnit>;
 export declare const validatePolicyCandidate: Validator<PolicyCandidate>;
 export declare const validatePolicyData: Validator<PolicyData>;
@@ -209,6 +222,7 @@ export declare const validatePricingRules: Validator<PricingRules>;
 export declare const validatePricingValue: Validator<PricingValue>;
 export declare const validateProviderRules: Validator<ProviderRules>;
 export declare const validateProvidersValue: Validator<ProvidersValue>;
+export declare const validateReasoningDetail: Validator<ReasoningDetail>;
 export declare const validateResponseFormat: Validator<ResponseFormat>;
 export declare const validateRoutingAttempt: Validator<RoutingAttempt>;
 export declare const validateRuleAnswer: Validator<RuleAnswer>;

@@ -1,5 +1,13 @@
+import type { Mapping } from '../domain/model.ts';
 import type { Usage } from '../domain/usage.ts';
-import type { ChatChoice, ChatRequest, ChunkChoice } from '../generated/types.ts';
+import type {
+  ChatChoice,
+  ChatRequest,
+  ChunkChoice,
+  ImageRequest,
+  ModerationRequest,
+  ModerationResult,
+} from '../generated/types.ts';
 import type { AddressPolicy } from '../net/address-policy.ts';
 import type { GatheredResponse, StreamedResponse } from '../net/exchange.ts';
 import type { OutboundRequest } from '../net/transport.ts';
@@ -9,8 +17,8 @@ import type { UpstreamError } from './upstream-error.ts';
 export interface ChatCall {
   /** The caller's request, validated. Fields nobody here knows are in it too and are forwarded. */
   readonly request: ChatRequest;
-  /** The mapping's id of the model at its provider: replaces the request's `model`. */
-  readonly externalId: string;
+  /** Its `externalId` replaces the request's `model`; its limits and capabilities say what the provider takes. */
+  readonly mapping: Mapping;
   /** The maximum that the gateway sets for a caller that named none (decisions.md, section 3, "does not fit"). */
   readonly maxOutputTokens?: number;
 }
@@ -44,8 +52,53 @@ interface UpstreamAnswer<Choice> {
 export type UpstreamCompletion = UpstreamAnswer<ChatChoice>;
 export type UpstreamChunk = UpstreamAnswer<ChunkChoice>;
 
+/** One attempt to make images. */
+export interface ImageCall {
+  readonly request: ImageRequest;
+  readonly mapping: Mapping;
+}
+
+/** A generated image. */
+export interface UpstreamImage {
+  /** Base64 of the file; what `url` would show. One of the two is there. */
+  readonly base64?: string;
+  readonly url?: string;
+  readonly revisedPrompt?: string;
+}
+
+export interface UpstreamImages {
+  /** The upstream's own id of the model that answered. */
+  readonly model: string | undefined;
+  /** At least one. */
+  readonly images: readonly UpstreamImage[];
+  readonly usage: Usage | undefined;
+  /** Every other top-level field but for those that the gateway writes: created, data, usage, metadata. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** One attempt to moderate. */
+export interface ModerationCall {
+  readonly request: ModerationRequest;
+  readonly mapping: Mapping;
+}
+
+export interface UpstreamModeration {
+  readonly model: string | undefined;
+  /** One for each input. */
+  readonly results: readonly ModerationResult[];
+}
+
+/** Translation of an operation whose answer comes whole. */
+export interface WholeTranslation<Call, Answer> {
+  /** @throws UpstreamError `rejected` for what the provider cannot take */
+  buildRequest(call: Call, endpoint: Endpoint): OutboundRequest;
+  /** A 2xx answer. @throws UpstreamError `bad_response` */
+  parseResponse(response: GatheredResponse, call: Call): Answer;
+}
+
 /** A pure translation between OpenAI's form and a provider's. It opens no connection, retries nothing, knows no HTTP server. */
 export interface Adapter {
+  /** @throws UpstreamError `rejected` for what the provider cannot take (an image by URL, say) */
   buildRequest(call: ChatCall, endpoint: Endpoint): OutboundRequest;
   /** A 2xx answer to a request without `stream`. @throws UpstreamError `bad_response` */
   parseResponse(response: GatheredResponse): UpstreamCompletion;
@@ -54,6 +107,9 @@ export interface Adapter {
    * @throws UpstreamError `bad_response`, and what the transport throws
    */
   parseStream(response: StreamedResponse): AsyncIterable<UpstreamChunk>;
-  /** Any answer that is no success, and a gathered answer to a request with `stream`. */
+  /** Any answer that is no success, of any operation, and a gathered answer to a request with `stream`. */
   parseError(response: GatheredResponse, secret: string | undefined): UpstreamError;
+  /** Absent: the provider's wire format has no such operation. */
+  readonly images?: WholeTranslation<ImageCall, UpstreamImages>;
+  readonly moderations?: WholeTranslation<ModerationCall, UpstreamModeration>;
 }

@@ -18,9 +18,9 @@ export const openAiAdapter: Adapter = { buildRequest, parseResponse, parseStream
 
 /** The caller's request with our `model`; unknown fields go along. Usage is always asked for. */
 function buildRequest(call: ChatCall, endpoint: Endpoint): OutboundRequest {
-  const { request, externalId, maxOutputTokens } = call;
+  const { request, mapping, maxOutputTokens } = call;
   const stream = request.stream === true;
-  const body: Record<string, unknown> = { ...request, model: externalId };
+  const body: Record<string, unknown> = { ...request, model: mapping.externalId };
   if (maxOutputTokens !== undefined) body.max_tokens = maxOutputTokens;
   if (stream) {
     const { stream_options: options } = request;

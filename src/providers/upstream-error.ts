@@ -40,6 +40,10 @@ export class UpstreamError extends Error {
 export const badResponse = (message: string, status = 200): UpstreamError =>
   new UpstreamError('bad_response', message, { status });
 
+/** A request that this provider cannot take though another one may: goes on to the next candidate, and is a 400 in the end. */
+export const notTakenByProvider = (message: string): UpstreamError =>
+  new UpstreamError('rejected', message, { retryable: true });
+
 const BY_KIND: Readonly<Record<TransportErrorKind, { type: AttemptErrorType; text: string }>> = {
   connection: { type: 'connection', text: 'The connection to the provider failed' },
   timeout: { type: 'timeout', text: 'The provider took too long' },

@@ -1,0 +1,48 @@
+import type { Mapping } from './model.ts';
+import type { SealedSecret } from './sealed-secret.ts';
+
+/** How a provider is spoken to: the adapters are named so. */
+export const WIRE_FORMATS = ['openai', 'anthropic', 'google'] as const;
+export type WireFormat = (typeof WIRE_FORMATS)[number];
+
+/** A provider of the catalogue, as far as calling it goes. */
+export interface ProviderDefinition {
+  readonly id: string;
+  readonly wire: WireFormat;
+  /** Public address of its API, without a final slash. */
+  readonly baseUrl: string;
+}
+
+/** A provider that an organization has added. */
+export interface CustomProvider {
+  /** `prov_…` */
+  readonly id: string;
+  /** By which requests and rules mean it; unique in its organization. */
+  readonly name: string;
+  readonly wire: WireFormat;
+  readonly baseUrl: string;
+  /** It asks for no credential: it can be called without a provider key. */
+  readonly keyless: boolean;
+}
+
+/** A customer's own credential for a provider, as it is stored. */
+export interface SealedProviderKey {
+  readonly id: string;
+  readonly label: string;
+  /** Id of a catalogue provider, or `custom:<name>`. */
+  readonly provider: string;
+  /** Null: for all projects of the organization. */
+  readonly projectId: string | null;
+  /** Another address than the provider's own, or null. */
+  readonly baseUrl: string | null;
+  readonly secret: SealedSecret;
+}
+
+/** What an organization has brought along. Immutable: another object whenever any of it may have changed. */
+export interface OrganizationProviders {
+  readonly providers: readonly CustomProvider[];
+  /** Mappings of its custom models, with `custom: true`, ids `<name>/<model>`. By id. */
+  readonly mappings: readonly Mapping[];
+  /** Active ones, in the order in which they are tried. */
+  readonly keys: readonly SealedProviderKey[];
+}

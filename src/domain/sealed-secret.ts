@@ -1,0 +1,38 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+
+/** A secret encrypted with AES-256-GCM under the server's encryption key (decisions.md, section 2). */
+export interface SealedSecret {
+  /** Which key it was sealed with. */
+  readonly keyId: string;
+  /** Nonce (12 bytes), ciphertext, tag (16 bytes), in base64. */
+  readonly ciphertext: string;
+}
+
+/** An encryption key: 32 bytes, and the id that is stored beside what it seals. */
+export interface EncryptionKey {
+  readonly id: string;
+  readonly key: Buffer;
+}
+
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** @param owner id of the row that holds the secret: it is authenticated, so that a ciphertext cannot be moved to another row */
+export function sealSecret(secret: string, owner: string, { id, key }: EncryptionKey): SealedSecret {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(owner));
+  const parts = [nonce, cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()];
+  return { keyId: id, ciphertext: Buffer.concat(parts).toString('base64') };
+}
+
+/** @throws Error when it was sealed with another key, for another row, or was altered */
+export function openSecret(sealed: SealedSecret, owner: string, { id, key }: EncryptionKey): string {
+  if (sealed.keyId !== id) throw new Error(`The secret of ${owner} is sealed with another encryption key.`);
+  const bytes = Buffer.from(sealed.ciphertext, 'base64');
+  if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new Error(`The sealed secret of ${owner} is damaged.`);
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES))
+    .setAAD(Buffer.from(owner))
+    .setAuthTag(bytes.subarray(-TAG_BYTES));
+  const text = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
+  return Buffer.concat([text, decipher.final()]).toString('utf8');
+}
