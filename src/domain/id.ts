@@ -1,7 +1,19 @@
 import { randomUUIDv7 } from 'node:crypto';
 
-/** Prefixes of the identifiers that Portcullis makes (decisions.md, section 2). */
-export type IdPrefix = 'org' | 'proj' | 'mem' | 'key' | 'mkey' | 'rule' | 'call' | 'dec' | 'prov' | 'req';
+/** Prefixes of the identifiers that Portcullis makes (decisions.md, section 2; custom models and provider keys beside them). */
+export type IdPrefix =
+  | 'org'
+  | 'proj'
+  | 'mem'
+  | 'key'
+  | 'mkey'
+  | 'rule'
+  | 'call'
+  | 'dec'
+  | 'prov'
+  | 'model'
+  | 'pkey'
+  | 'req';
 
 let last = '';
 

@@ -13,6 +13,7 @@ export class Freshness {
 
   constructor(connection: BetterSqlite3.Database) {
     this.#dataVersion = connection.prepare<[], unknown>('PRAGMA data_version').pluck();
+    this.#seen = this.#dataVersion.get();
   }
 
   /** Stays the same only while nothing has changed. */
@@ -23,6 +24,11 @@ export class Freshness {
       this.#seen = version;
       this.#epoch += 1;
     }
+    return this.#epoch;
+  }
+
+  /** The epoch at the last look. */
+  lastEpoch(): number {
     return this.#epoch;
   }
 
@@ -58,8 +64,8 @@ export class FreshReads<Value> {
     return known !== undefined && known.epoch === this.#freshness.epoch() ? known.value : undefined;
   }
 
-  /** To be called in the same turn as the read. */
+  /** To be called in the same turn as `get` and the read: a change that another process commits after `get` is then seen by the next. */
   set(key: string, value: Value): void {
-    this.#known.set(key, { epoch: this.#freshness.epoch(), value });
+    this.#known.set(key, { epoch: this.#freshness.lastEpoch(), value });
   }
 }

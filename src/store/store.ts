@@ -1,10 +1,12 @@
 import { ApiError } from '../domain/errors.ts';
+import type { OrganizationProviders } from '../domain/provider.ts';
 import type { Clock } from '../domain/time.ts';
 import { type Database, type Durability, openDatabase } from './database.ts';
 import { createDecisionRecorder, type DecisionRecord } from './decisions.ts';
 import { Freshness } from './freshness.ts';
 import { createKeyReads, type KeyCredential } from './key-credential.ts';
 import { createLedger, type FinishedCall, type NewCall, type OpenCall, type Settlement } from './ledger.ts';
+import { createOrganizationProviders } from './organization-providers.ts';
 import { recoverOpenCalls } from './recovery.ts';
 import { createRuleRevision, prepareSubjectRules } from './rule-reads.ts';
 import { classify } from './unavailable.ts';
@@ -33,6 +35,8 @@ export interface Store {
   subjectRules(organizationId: string, subjectIds: readonly string[]): Promise<Map<string, string>>;
   /** The organization's rule revision as it is now, whichever process wrote last. */
   ruleRevision(organizationId: string): Promise<number>;
+  /** What the organization has brought along as it is now, whichever process wrote last; the same object while nothing changes. */
+  organizationProviders(organizationId: string): Promise<OrganizationProviders>;
   /** Commits the call and its decision before dispatch; throws the 401 of a key that was spent or withdrawn meanwhile. */
   openCall(call: NewCall, decision: DecisionRecord): Promise<OpenCall>;
   /** Books the end of an open call, once; false when it was settled or recovered before, and nothing was booked. */
@@ -60,6 +64,7 @@ export function createStore(options: StoreOptions): Store {
   const ledger = createLedger(db, decisions, keys);
   const subjectRules = prepareSubjectRules(db);
   const ruleRevision = createRuleRevision(db, freshness);
+  const organizationProviders = createOrganizationProviders(db, freshness);
 
   const read = async <T>(query: (db: Database) => T): Promise<T> => {
     try {
@@ -79,6 +84,7 @@ export function createStore(options: StoreOptions): Store {
     findKeyByHash: (secretHash) => read(() => keys.find(secretHash)),
     subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
     ruleRevision: (organizationId) => read(() => ruleRevision(organizationId)),
+    organizationProviders: (organizationId) => read(() => organizationProviders(organizationId)),
     openCall: async (call, decision) => {
       const opened = await book((now) => ledger.openCall(call, decision, now));
       if (opened instanceof ApiError) throw opened;

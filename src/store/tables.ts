@@ -1,5 +1,6 @@
 import type { Generated } from 'kysely';
 import type { KeyKind, KeyStatus } from '../domain/api-key.ts';
+import type { WireFormat } from '../domain/provider.ts';
 import type { PeriodUnit } from '../domain/time.ts';
 
 /**
@@ -14,6 +15,8 @@ export interface Tables {
   keys: KeysTable;
   subject_rules: SubjectRulesTable;
   rules: RulesTable;
+  custom_providers: CustomProvidersTable;
+  custom_models: CustomModelsTable;
   provider_keys: ProviderKeysTable;
   calls: CallsTable;
   decisions: DecisionsTable;
@@ -131,20 +134,63 @@ export interface RulesTable {
   updated_at: number;
 }
 
+export interface CustomProvidersTable {
+  id: string;
+  organization_id: string;
+  /** Unique among the organization's present custom providers; never changed. */
+  name: string;
+  wire: WireFormat;
+  base_url: string;
+  keyless: Flag;
+  created_at: number;
+  updated_at: number;
+  deleted_at: Generated<number | null>;
+}
+
+export interface CustomModelsTable {
+  id: string;
+  organization_id: string;
+  custom_provider_id: string;
+  /** The upstream's own id; unique among the provider's present models. */
+  model: string;
+  display_name: string;
+  /** Decimal strings in USD by the names of `Prices`; unknown ones are absent. */
+  prices_json: string;
+  context_length: number | null;
+  max_output: number | null;
+  streaming: Flag;
+  vision: Flag;
+  tools: Flag;
+  parallel_tool_calls: Flag;
+  reasoning: Flag;
+  json_output: Flag;
+  structured_outputs: Flag;
+  input_modalities_json: string;
+  output_modalities_json: string;
+  /** Null: unknown. */
+  supported_parameters_json: string | null;
+  status: 'active' | 'inactive';
+  created_at: number;
+  updated_at: number;
+  deleted_at: Generated<number | null>;
+}
+
 export interface ProviderKeysTable {
   id: string;
   organization_id: string;
   /** Null: every project of the organization. */
-  project_id: Generated<string | null>;
+  project_id: string | null;
+  /** Id of a catalogue provider, or `custom:<name>`. */
   provider_id: string;
   label: string;
   /** AES-256-GCM under the server's encryption key. */
   ciphertext: string;
   encryption_key_id: string;
   mask: string;
-  base_url: Generated<string | null>;
-  position: Generated<number>;
-  status: Generated<'active' | 'inactive'>;
+  base_url: string | null;
+  /** Place in the order in which the keys of one provider are tried; ties go by id. */
+  position: number;
+  status: 'active' | 'inactive';
   created_at: number;
   updated_at: number;
   deleted_at: Generated<number | null>;

@@ -112,6 +112,47 @@ CREATE TABLE rules (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX rules_by_subject ON rules (organization_id, subject_id, id);
 
+CREATE TABLE custom_providers (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  name TEXT NOT NULL,
+  wire TEXT NOT NULL CHECK (wire IN ('openai', 'anthropic', 'google')),
+  base_url TEXT NOT NULL,
+  keyless INTEGER NOT NULL CHECK (keyless IN (0, 1)),
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  deleted_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX custom_providers_by_organization ON custom_providers (organization_id, id);
+CREATE UNIQUE INDEX custom_providers_by_name ON custom_providers (organization_id, name) WHERE deleted_at IS NULL;
+
+CREATE TABLE custom_models (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  custom_provider_id TEXT NOT NULL REFERENCES custom_providers (id),
+  model TEXT NOT NULL,
+  display_name TEXT NOT NULL,
+  prices_json TEXT NOT NULL,
+  context_length INTEGER,
+  max_output INTEGER,
+  streaming INTEGER NOT NULL CHECK (streaming IN (0, 1)),
+  vision INTEGER NOT NULL CHECK (vision IN (0, 1)),
+  tools INTEGER NOT NULL CHECK (tools IN (0, 1)),
+  parallel_tool_calls INTEGER NOT NULL CHECK (parallel_tool_calls IN (0, 1)),
+  reasoning INTEGER NOT NULL CHECK (reasoning IN (0, 1)),
+  json_output INTEGER NOT NULL CHECK (json_output IN (0, 1)),
+  structured_outputs INTEGER NOT NULL CHECK (structured_outputs IN (0, 1)),
+  input_modalities_json TEXT NOT NULL,
+  output_modalities_json TEXT NOT NULL,
+  supported_parameters_json TEXT,
+  status TEXT NOT NULL CHECK (status IN ('active', 'inactive')),
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  deleted_at INTEGER
+) STRICT;
+CREATE INDEX custom_models_by_organization ON custom_models (organization_id, id);
+CREATE UNIQUE INDEX custom_models_by_model ON custom_models (custom_provider_id, model) WHERE deleted_at IS NULL;
+
 CREATE TABLE provider_keys (
   id TEXT PRIMARY KEY,
   organization_id TEXT NOT NULL REFERENCES organizations (id),
@@ -122,8 +163,8 @@ CREATE TABLE provider_keys (
   encryption_key_id TEXT NOT NULL,
   mask TEXT NOT NULL,
   base_url TEXT,
-  position INTEGER NOT NULL DEFAULT 0,
-  status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'inactive')),
+  position INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('active', 'inactive')),
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   deleted_at INTEGER
