@@ -3,6 +3,7 @@ import schema from '../schemas/config.json' with { type: 'json' };
 import type { AddressRange } from './domain/client-ip.ts';
 import { parseRange } from './domain/client-ip.ts';
 import { ConfigError, explained, readList, readUrl } from './domain/config-value.ts';
+import { readServiceProviders, type ServiceProvider } from './domain/service-provider.ts';
 import type { UpstreamConfig } from './domain/upstream-config.ts';
 import { readUpstreams } from './domain/upstream-config.ts';
 import type { Environment } from './generated/types.ts';
@@ -51,6 +52,8 @@ export interface Config {
   };
   /** Undefined: the store keeps its own in `DATA_DIR/secrets.json`. */
   readonly secrets: { readonly pepper: Buffer | undefined; readonly encryptionKey: Buffer | undefined };
+  /** What the environment says of providers of the catalogue. By id. */
+  readonly serviceProviders: readonly ServiceProvider[];
   /** By name. */
   readonly upstreams: readonly UpstreamConfig[];
 }
@@ -104,6 +107,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       pepper: readSecret('PEPPER', variables.PEPPER),
       encryptionKey: readSecret('ENCRYPTION_KEY', variables.ENCRYPTION_KEY),
     },
+    serviceProviders: readServiceProviders(variables),
     upstreams: readUpstreams(variables),
   };
   if (collide(config.gateway, config.management)) {

@@ -4,9 +4,13 @@ import { createCatalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import { createAuthenticate } from './core/authenticate.ts';
 import { createAuthorize } from './core/authorize.ts';
+import { createChooseAuto } from './core/choose-auto.ts';
 import { createCompleteChat } from './core/complete-chat.ts';
 import { createDocuments } from './core/documents.ts';
+import { Health } from './core/health.ts';
 import { createListModels } from './core/list-models.ts';
+import { createFindReach } from './core/reach.ts';
+import { createFindReachable } from './core/reachable.ts';
 import { createResolve } from './core/resolve.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { createGatewayApp } from './http/gateway-app.ts';
@@ -77,7 +81,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   closers.add(() => lock.release());
   // Beside a database, new secrets would make every key in it unknown: a lost file stops the start.
   const create = !hasDatabase(config.dataDir);
-  const { peppers } = loadSecrets(config.dataDir, { create, given: config.secrets });
+  const { peppers, encryptionKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
   const store = createStore({ path: databasePath(config.dataDir), clock, durability: config.durability, create: true });
@@ -103,6 +107,8 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const providers = createProviders({
     sandboxOrigin: sandbox?.origin,
     upstreams: config.upstreams,
+    definitions: [],
+    serviceProviders: config.serviceProviders,
     pepper: peppers[0],
   });
   const catalog = createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock });
@@ -110,16 +116,21 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const documents = createDocuments(store);
   const { pdp } = policy;
   const authenticate = createAuthenticate({ store, clock, peppers });
-  const completeChat = createCompleteChat({
-    resolve: createResolve({ catalog, providers }),
+  const findReach = createFindReach({ store, providers, encryptionKey, telemetry });
+  const findReachable = createFindReachable({ catalog, findReach, documents, pdp });
+  const exchanges = {
+    resolve: createResolve({ catalog, findReach }),
     authorize: createAuthorize({ store, documents, pdp }),
     store,
     transport,
-    providers,
+    findReach,
+    health: new Health(clock),
     telemetry,
+    totalTimeoutMs: timeouts.total,
     clock,
-  });
-  const listModels = createListModels({ catalog, providers, documents, pdp, clock });
+  };
+  const completeChat = createCompleteChat({ ...exchanges, chooseAuto: createChooseAuto({ findReachable, clock }) });
+  const listModels = createListModels({ catalog, findReachable, clock });
 
   let stopping = false;
   const readiness = (): string | undefined => (stopping ? 'stopping' : undefined);

@@ -52,6 +52,7 @@ describe('the configuration', () => {
         shutdownGrace: 30_000,
       },
       secrets: { pepper: undefined, encryptionKey: undefined },
+      serviceProviders: [],
       upstreams: [],
     });
   });
@@ -85,6 +86,8 @@ describe('the configuration', () => {
       SHUTDOWN_GRACE_MS: '13',
       PEPPER: HEX,
       ENCRYPTION_KEY: BASE64,
+      OPENAI_API_KEY: 'sk-openai',
+      GROQ_BASE_URL: 'http://10.0.0.7/groq/',
     });
     expect(config).toEqual({
       gateway: { host: '0.0.0.0', port: 80 },
@@ -112,6 +115,10 @@ describe('the configuration', () => {
         shutdownGrace: 13,
       },
       secrets: { pepper: Buffer.from(HEX, 'hex'), encryptionKey: Buffer.from(HEX, 'hex') },
+      serviceProviders: [
+        { id: 'groq', apiKey: undefined, baseUrl: 'http://10.0.0.7/groq' },
+        { id: 'openai', apiKey: 'sk-openai', baseUrl: undefined },
+      ],
       upstreams: [],
     });
   });

@@ -21,12 +21,12 @@ export async function exchangeChat<Kind extends OutboundResponse['kind']>(
   { mapping, provider, credential }: Target,
   request: ChatRequest,
   kind: Kind,
-  signal: AbortSignal,
+  limits: { readonly signal: AbortSignal; readonly totalTimeoutMs: number },
 ): Promise<Extract<OutboundResponse, { kind: Kind }>> {
   const { adapter, base, addresses } = provider;
   const endpoint = { base, addresses, ...(credential.secret === undefined ? {} : { secret: credential.secret }) };
   const outbound = adapter.buildRequest({ request: { ...request }, mapping }, endpoint);
-  const response = await transport.send(outbound, { signal });
+  const response = await transport.send(outbound, limits);
   if (isKind(response, kind) && response.status >= 200 && response.status <= 299) return response;
   if (response.kind === 'gathered') throw adapter.parseError(response, credential.secret);
   throw new Error('a gathered answer was asked for and a stream came');

@@ -6,13 +6,15 @@ import { type CallFacts, openCall, recordDenial } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import type { AnswerFacts } from './chat-answer.ts';
 import type { ChatExchangeDeps } from './chat-exchange.ts';
+import { AUTO, type ChooseAuto } from './choose-auto.ts';
 import { completeOnce } from './complete-once.ts';
 import type { Principal } from './principal.ts';
-import type { Resolve } from './resolve.ts';
+import type { Resolve, Resolved } from './resolve.ts';
 import { streamChat } from './stream-chat.ts';
 
 export interface CompleteChatDeps extends ChatExchangeDeps {
   readonly resolve: Resolve;
+  readonly chooseAuto: ChooseAuto;
   readonly authorize: Authorize;
   readonly clock: Clock;
 }
@@ -29,9 +31,9 @@ export type ChatOutcome =
 export type CompleteChat = (principal: Principal, context: CallContext, request: ChatRequest) => Promise<ChatOutcome>;
 
 export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
-  const { resolve, authorize, store, clock } = deps;
+  const { authorize, store, clock } = deps;
   return async (principal, context, request) => {
-    const { candidates, requestedProvider } = resolve(request.model, principal);
+    const { candidates, requestedProvider } = await candidatesOf(deps, principal, context, request);
     const stream = request.stream === true;
     const facts: CallFacts = { principal, context, action: 'chat', requestedModel: request.model, stream };
     const permitted = await authorize({ principal, context, action: 'chat', candidates }).catch((error: unknown) =>
@@ -43,6 +45,17 @@ export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
       ? { kind: 'stream', chunks: streamChat(deps, answer, request) }
       : { kind: 'completion', completion: await completeOnce(deps, answer, request) };
   };
+}
+
+/** Candidates by the name that was asked for, or chosen where that is `auto`. */
+async function candidatesOf(
+  { resolve, chooseAuto }: CompleteChatDeps,
+  principal: Principal,
+  { clientIp }: CallContext,
+  request: ChatRequest,
+): Promise<Resolved> {
+  if (request.model !== AUTO) return resolve(request.model, principal);
+  return { candidates: await chooseAuto(request, { principal, clientIp }), requestedProvider: undefined };
 }
 
 /** A denial is answered when its row is committed. */

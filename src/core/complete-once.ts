@@ -19,8 +19,11 @@ export async function completeOnce(
   const { context, principal } = facts;
   let routed: Routed<UpstreamCompletion>;
   try {
-    routed = await route(deps, call, principal.projectId, context, async (target) => {
-      const response = await exchangeChat(deps, target, request, 'gathered', context.signal);
+    routed = await route(deps, call, principal, context, async (target, totalTimeoutMs) => {
+      const response = await exchangeChat(deps, target, request, 'gathered', {
+        signal: context.signal,
+        totalTimeoutMs,
+      });
       return target.provider.adapter.parseResponse(response);
     });
   } catch (error) {

@@ -2,29 +2,14 @@ import type { Catalog } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-model.ts';
 import { type ModelListOptions, modelList } from '../catalog/list.ts';
 import type { Mapping } from '../domain/model.ts';
-import { RecentMap } from '../domain/recent-map.ts';
 import type { Clock } from '../domain/time.ts';
 import type { ModelList } from '../generated/types.ts';
-import type { Pdp } from '../policy/pdp.ts';
-import type { Providers } from '../providers/providers.ts';
-import { policyRevision } from './authorize.ts';
-import { isPriced } from './call.ts';
-import type { Documents } from './documents.ts';
-import { permittedIds } from './permitted-ids.ts';
-import type { Principal } from './principal.ts';
+import type { FindReachable, ListCaller } from './reachable.ts';
 
 export interface ListModelsDeps {
   readonly catalog: Catalog;
-  readonly providers: Providers;
-  readonly documents: Documents;
-  readonly pdp: () => Pdp;
+  readonly findReachable: FindReachable;
   readonly clock: Clock;
-}
-
-/** Whose list it is: what a key may use and could call now, judged for the address it calls from. */
-export interface ListCaller {
-  readonly principal: Principal;
-  readonly clientIp: string | null;
 }
 
 export interface ListedModels {
@@ -36,40 +21,29 @@ export interface ListedModels {
 /** The model list; without a caller the whole catalogue. */
 export type ListModels = (caller: ListCaller | undefined, options: ModelListOptions) => Promise<ListedModels>;
 
-/** Most answers of the policy that are remembered. */
-const MAX_REMEMBERED = 256;
-
 const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
   models
     .map((model) => ({ ...model, mappings: model.mappings.filter(keep) }))
     .filter(({ mappings }) => mappings.length > 0);
 
+/** A custom model as one of the catalogue: its only name is `<custom>/<model>`. */
+const customModel = (mapping: Mapping): CatalogModel => ({
+  id: mapping.id,
+  name: mapping.id,
+  aliases: [],
+  description: `${mapping.modelId} at the custom provider ${mapping.providerId}.`,
+  family: mapping.providerId,
+  created: 0,
+  mappings: [mapping],
+});
+
 /** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
-export function createListModels({ catalog, providers, documents, pdp, clock }: ListModelsDeps): ListModels {
-  const remembered = new RecentMap<string, ReadonlySet<string>>(MAX_REMEMBERED);
-
-  async function permitted(engine: Pdp, caller: ListCaller): Promise<ReadonlySet<string>> {
-    const { projectId } = caller.principal;
-    const data = await documents(caller.principal);
-    const key = JSON.stringify([engine.bundleDigest, data.digest, catalog.digest, projectId, caller.clientIp]);
-    const known = remembered.get(key);
-    if (known !== undefined) return known;
-    const callable = catalog.mappings().filter(({ providerId }) => providers.hasCredential(providerId, projectId));
-    const { subjects } = caller.principal;
-    const ids = permittedIds(engine, data, { subjects, clientIp: caller.clientIp }, callable);
-    remembered.set(key, ids);
-    return ids;
-  }
-
+export function createListModels({ catalog, findReachable, clock }: ListModelsDeps): ListModels {
   return async (caller, options) => {
     const list = (models: readonly CatalogModel[]) => modelList(models, catalog.providers(), options, clock.now());
     if (caller === undefined) return { list: list(catalog.models()), policyRevision: undefined };
-    const engine = pdp();
-    const ids = await permitted(engine, caller);
-    const { capped } = caller.principal;
-    return {
-      list: list(only(catalog.models(), (mapping) => ids.has(mapping.id) && (!capped || isPriced(mapping)))),
-      policyRevision: policyRevision(engine.bundleDigest, caller.principal.ruleRevision),
-    };
+    const { reach, usable, policyRevision } = await findReachable(caller);
+    const models = [...catalog.models(), ...reach.custom.map(customModel)];
+    return { list: list(only(models, usable)), policyRevision };
   };
 }

@@ -1,8 +1,8 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { modelNotFound } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';
-import type { Providers } from '../providers/providers.ts';
 import type { Principal } from './principal.ts';
+import type { FindReach, Reach } from './reach.ts';
 
 /** What a request's `model` stands for. */
 export interface Resolved {
@@ -12,14 +12,24 @@ export interface Resolved {
   readonly requestedProvider: string | undefined;
 }
 
-export type Resolve = (model: string, principal: Principal) => Resolved;
+/** @throws ApiError 404 */
+export type Resolve = (model: string, principal: Principal) => Promise<Resolved>;
 
-/** Names become candidates: the catalogue knows the names, the providers know for whom there is a credential. 404 otherwise. */
-export function createResolve({ catalog, providers }: { catalog: Catalog; providers: Providers }): Resolve {
-  return (model, { projectId }) => {
-    const mappings = catalog.resolve(model);
+/** What a name means: the part before the first `/` is looked up as custom provider, then as provider (decisions.md, section 2). */
+function mappingsOf(name: string, catalog: Catalog, reach: Reach): readonly Mapping[] | undefined {
+  const slash = name.indexOf('/');
+  if (slash === -1 || !reach.isCustomProvider(name.slice(0, slash))) return catalog.resolve(name);
+  const own = reach.custom.filter(({ id }) => id === name);
+  return own.length === 0 ? undefined : own;
+}
+
+/** Names become candidates: the catalogue and the organization know the names, the reach tells for whom there is a credential. */
+export function createResolve({ catalog, findReach }: { catalog: Catalog; findReach: FindReach }): Resolve {
+  return async (model, principal) => {
+    const reach = await findReach(principal);
+    const mappings = mappingsOf(model, catalog, reach);
     if (mappings === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
-    const candidates = mappings.filter(({ providerId }) => providers.hasCredential(providerId, projectId));
+    const candidates = mappings.filter((mapping) => reach.has(mapping));
     const [first] = candidates;
     if (first === undefined) {
       throw modelNotFound(`No provider of the model \`${model}\` has a credential for this project.`);

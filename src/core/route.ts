@@ -2,11 +2,13 @@ import { comparePrice } from '../catalog/cheapest.ts';
 import { ApiError } from '../domain/errors.ts';
 import type { RoutingAttempt } from '../generated/types.ts';
 import { TransportError } from '../net/transport-error.ts';
-import type { Providers } from '../providers/providers.ts';
 import { fromTransportError, UpstreamError } from '../providers/upstream-error.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { Call } from './call.ts';
 import type { CallContext } from './call-context.ts';
+import type { Health } from './health.ts';
+import type { Principal } from './principal.ts';
+import type { FindReach, Reach } from './reach.ts';
 import type { Target } from './target.ts';
 
 /** Most attempts for one call, the first included (decisions.md, section 5, "failover"). */
@@ -30,17 +32,29 @@ export class RouteFailure extends Error {
 }
 
 export interface RouteDeps {
-  readonly providers: Providers;
+  readonly findReach: FindReach;
+  readonly health: Health;
   readonly telemetry: Telemetry;
+  /** Milliseconds for a call as a whole, failover included. */
+  readonly totalTimeoutMs: number;
 }
 
-/** One exchange with a target. @throws TransportError, UpstreamError */
-export type Attempt<T> = (target: Target) => Promise<T>;
+/**
+ * One exchange with a target, in at most `remainingMs`; for a stream they bound the whole of it.
+ * @throws TransportError, UpstreamError
+ */
+export type Attempt<T> = (target: Target, remainingMs: number) => Promise<T>;
 
 const NO_RETRY = { 'x-should-retry': 'false' };
 
-/** What a caller is told when the last attempt has failed (decisions.md, section 5, errors). */
-export function failureAnswer(error: UpstreamError): ApiError {
+/**
+ * What a caller is told when the last attempt has failed (decisions.md, section 5, errors).
+ * @param attempt its record, if it was made
+ */
+export function failureAnswer(error: UpstreamError, attempt?: RoutingAttempt): ApiError {
+  if (error.status === 402 && attempt?.credentialSource === 'byok') {
+    return new ApiError(402, 'billing_error', error.message, { cause: error });
+  }
   if (error.errorType === 'rejected') return new ApiError(400, 'invalid_request', error.message, { cause: error });
   const [status, code] = error.errorType === 'timeout' ? [504, 'upstream_timeout'] : [502, 'upstream_error'];
   return new ApiError(status, code, error.message, { cause: error, headers: NO_RETRY });
@@ -71,42 +85,87 @@ function attemptRecord(target: Target, callId: string, error: UpstreamError | un
   };
 }
 
+/** The same way to the same provider, as far as it still exists: keys are withdrawn and providers removed while a call runs. */
+const current = (reach: Reach, { mapping, credential }: Target): Target | undefined =>
+  reach.targets(mapping).find((each) => each.credential.providerKeyId === credential.providerKeyId);
+
+/** What is left to try after a failure. Another provider is likelier to help than this one with another key, unless the key failed. */
+function afterFailure(rest: readonly Target[], { mapping }: Target, { errorType }: UpstreamError): Target[] {
+  if (errorType === 'credential' || errorType === 'rate_limited') return [...rest];
+  const isSame = (target: Target): boolean => target.mapping.id === mapping.id;
+  return [...rest.filter((target) => !isSame(target)), ...rest.filter(isSame)];
+}
+
 /**
- * Tries the permitted candidates, cheapest first, until one attempt succeeds. Only what `Permitted` holds is ever called, and
- * each attempt asserts it anew.
+ * Tries the permitted candidates until one attempt succeeds: cheapest first, each with the customer's keys in their order and
+ * then the service's; what failed of late goes last. Only what `Permitted` holds is ever called, and each attempt asserts it anew.
  * @throws RouteFailure, whatever happened
  */
 export async function route<T>(
-  { providers, telemetry }: RouteDeps,
-  { id: callId, permitted, opened }: Call,
-  projectId: string,
+  deps: RouteDeps,
+  call: Call,
+  principal: Principal,
   context: CallContext,
   attempt: Attempt<T>,
 ): Promise<Routed<T>> {
-  const order = permitted.candidates.length === 1 ? permitted.candidates : [...permitted.candidates].sort(comparePrice);
+  const { findReach, health } = deps;
+  const { permitted, opened } = call;
   const attempts: RoutingAttempt[] = [];
+  const deadline = performance.now() + deps.totalTimeoutMs;
+  const most = context.noFallback ? 1 : MAX_ATTEMPTS;
   let last: UpstreamError | undefined;
   try {
-    for (const mapping of order.slice(0, context.noFallback ? 1 : MAX_ATTEMPTS)) {
+    const { candidates } = permitted;
+    const cheapestFirst = candidates.length === 1 ? candidates : candidates.toSorted(comparePrice);
+    let reach = await findReach(principal);
+    let plan = health.ordered(cheapestFirst.flatMap((mapping) => reach.targets(mapping)));
+    for (let next = plan.shift(); next !== undefined && attempts.length < most; next = plan.shift()) {
+      if (attempts.length > 0) reach = await findReach(principal);
+      const target = current(reach, next);
+      if (target === undefined) continue;
       // The first attempt follows at once on the opening of the call, which read the revision.
-      await permitted.assertHolds(mapping, attempts.length === 0 ? opened.ruleRevision : undefined);
-      const provider = providers.find(mapping.providerId);
-      const credential = providers.credential(mapping.providerId, projectId);
-      if (provider === undefined || credential === undefined) continue; // withdrawn since the candidates were resolved
-      const target: Target = { mapping, provider, credential };
-      try {
-        const value = await attempt(target);
-        attempts.push(attemptRecord(target, callId, undefined));
-        return { value, target, attempts };
-      } catch (thrown) {
-        last = toUpstreamError(thrown);
-        attempts.push(attemptRecord(target, callId, last));
-        if (!context.signal.aborted) telemetry.attemptFailed(callId, mapping.id, last.errorType, last.message);
-        if (!last.retryable) break;
-      }
+      await permitted.assertHolds(target.mapping, attempts.length === 0 ? opened.ruleRevision : undefined);
+      const remainingMs = Math.ceil(deadline - performance.now());
+      if (remainingMs <= 0) break;
+      const tried = await tryTarget(deps, call, target, context, () => attempt(target, remainingMs));
+      attempts.push(attemptRecord(target, call.id, tried.error));
+      if (tried.error === undefined) return { value: tried.value, target, attempts };
+      last = tried.error;
+      if (!last.retryable || context.signal.aborted) break;
+      plan = afterFailure(plan, target, last);
     }
-    throw failureAnswer(last ?? new UpstreamError('connection', 'No provider is left to serve the call.'));
+    throw failureAnswer(
+      last ?? new UpstreamError('connection', 'No provider is left to serve the call.'),
+      attempts.at(-1),
+    );
   } catch (error) {
     throw new RouteFailure(error, attempts);
+  }
+}
+
+type Tried<T> = { readonly value: T; readonly error?: undefined } | { readonly error: UpstreamError };
+
+/** One attempt, with its bearing on the target's health. */
+async function tryTarget<T>(
+  { health, telemetry }: RouteDeps,
+  { id }: Call,
+  target: Target,
+  { signal }: CallContext,
+  attempt: () => Promise<T>,
+): Promise<Tried<T>> {
+  const isProbe = health.begun(target);
+  let outcome: 'succeeded' | 'failed' | undefined;
+  try {
+    const value = await attempt();
+    outcome = 'succeeded';
+    return { value };
+  } catch (thrown) {
+    const error = toUpstreamError(thrown);
+    if (signal.aborted) return { error };
+    if (error.errorType !== 'rejected') outcome = 'failed';
+    telemetry.attemptFailed(id, target.mapping.id, error.errorType, error.message);
+    return { error };
+  } finally {
+    health.ended(target, isProbe, outcome);
   }
 }

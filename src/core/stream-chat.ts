@@ -33,9 +33,9 @@ async function openStream(
   deps: ChatExchangeDeps,
   target: Target,
   request: ChatRequest,
-  signal: AbortSignal,
+  limits: { readonly signal: AbortSignal; readonly totalTimeoutMs: number },
 ): Promise<OpenedStream> {
-  const response = await exchangeChat(deps, target, request, 'streamed', signal);
+  const response = await exchangeChat(deps, target, request, 'streamed', limits);
   const rest = target.provider.adapter.parseStream(response)[Symbol.asyncIterator]();
   const begun: UpstreamChunk[] = [];
   for (;;) {
@@ -78,8 +78,8 @@ export async function* streamChat(
   const { context, principal } = facts;
   let routed: Routed<OpenedStream>;
   try {
-    routed = await route(deps, call, principal.projectId, context, (target) =>
-      openStream(deps, target, request, context.signal),
+    routed = await route(deps, call, principal, context, (target, totalTimeoutMs) =>
+      openStream(deps, target, request, { signal: context.signal, totalTimeoutMs }),
     );
   } catch (error) {
     throw await settleFailure(deps.store, call, context, error);

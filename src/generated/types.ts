@@ -1418,7 +1418,7 @@ export interface Environment {
    */
   IDLE_TIMEOUT_MS: string;
   /**
-   * Time for one attempt as a whole.
+   * Time for a call as a whole, failover included.
    */
   TOTAL_TIMEOUT_MS: string;
   /**
@@ -1438,6 +1438,16 @@ export interface Environment {
    */
   ENCRYPTION_KEY?: string;
   /**
+   * The service's own key at that provider of the catalogue: its models can be called from then on.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$".
+   *
+   * Another address than the provider's public one, such as that of a proxy; whatever stands there is trusted.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$".
+   *
    * Adds the provider `<name>` (`<NAME>` in lower case, `_` as `-`): the URL of an OpenAI-compatible server, up to and with `/v1`.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition

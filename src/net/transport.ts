@@ -32,12 +32,18 @@ export interface OutboundRequest {
   readonly addresses: AddressPolicy;
 }
 
+export interface SendOptions {
+  readonly signal: AbortSignal;
+  /** Milliseconds for this exchange in place of the transport's own. */
+  readonly totalTimeoutMs?: number;
+}
+
 export interface Transport {
   /**
    * One exchange: no redirect followed, nothing retried, no content encoding but identity.
    * @throws TransportError, always and only; so does the reader of a streamed body.
    */
-  send(request: OutboundRequest, options: { signal: AbortSignal }): Promise<OutboundResponse>;
+  send(request: OutboundRequest, options: SendOptions): Promise<OutboundResponse>;
   /** Cuts every connection. */
   close(): Promise<void>;
 }
@@ -76,10 +82,10 @@ export function createTransport(options: TransportOptions): Transport {
   }
 
   return {
-    async send(request, { signal }) {
+    async send(request, { signal, totalTimeoutMs = options.totalTimeoutMs }) {
       if (signal.aborted) throw new TransportError('aborted', 'the caller went away');
       const pool = poolFor(request.origin, request.addresses);
-      const { maxResponseBytes, totalTimeoutMs } = options;
+      const { maxResponseBytes } = options;
       const exchange = new Exchange({ stream: request.stream, maxResponseBytes, totalTimeoutMs, signal });
       pool.dispatch(
         {

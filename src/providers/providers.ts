@@ -1,4 +1,6 @@
+import type { CustomProvider, ProviderDefinition, WireFormat } from '../domain/provider.ts';
 import { hashSecret, type Pepper } from '../domain/secret.ts';
+import type { ServiceProvider } from '../domain/service-provider.ts';
 import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { AddressPolicy } from '../net/address-policy.ts';
 import type { Adapter, BaseUrl } from './adapter.ts';
@@ -6,9 +8,11 @@ import { openAiAdapter } from './openai.ts';
 
 /** Somebody who serves models: how to talk to it, and where. */
 export interface Provider {
+  /** By which mappings mean it. */
   readonly id: string;
   readonly adapter: Adapter;
   readonly base: BaseUrl;
+  /** Whoever is named by the operator is trusted; addresses from the database must be public. */
   readonly addresses: AddressPolicy;
 }
 
@@ -24,17 +28,24 @@ export interface Credential {
   readonly providerKeyLabel?: string;
 }
 
+/** The providers that the process knows from its configuration and its catalogue, and how to make others. */
 export interface Providers {
+  /** A provider of the catalogue, an upstream of the environment, or the sandbox. */
   find(providerId: string): Provider | undefined;
-  /** What this project's calls to the provider use; absent when it has nothing usable. */
-  credential(providerId: string, projectId: string): Credential | undefined;
-  hasCredential(providerId: string, projectId: string): boolean;
+  /** The operator's own credential; undefined: there is none, and only customers' own keys can call the provider. */
+  serviceCredential(providerId: string): Credential | undefined;
+  /** A provider of an organization's own. */
+  custom(provider: CustomProvider): Provider;
+  /** A customer's own credential. */
+  byok(providerKeyId: string, providerKeyLabel: string, secret: string): Credential;
 }
 
 export interface ProvidersOptions {
   /** Origin of the running sandbox; absent when it is off. */
   readonly sandboxOrigin?: string | undefined;
   readonly upstreams: readonly UpstreamConfig[];
+  readonly definitions: readonly ProviderDefinition[];
+  readonly serviceProviders: readonly ServiceProvider[];
   readonly pepper: Pepper;
 }
 
@@ -47,25 +58,49 @@ export function parseBaseUrl(text: string): BaseUrl {
   return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
 }
 
-function serviceCredential(secret: string | undefined, pepper: Pepper): Credential {
-  return secret === undefined
-    ? { source: 'service' }
-    : { source: 'service', secret, apiKeyHash: apiKeyHash(secret, pepper) };
+const adapterFor = (_wire: WireFormat, _providerId: string): Adapter => openAiAdapter;
+
+/** What is known of one provider before any organization is. */
+interface Known {
+  readonly provider: Provider;
+  readonly credential: Credential | undefined;
 }
 
-/** The providers that the process knows from its configuration: the sandbox and the environment's upstreams. */
 export function createProviders(options: ProvidersOptions): Providers {
-  const known = new Map<string, { provider: Provider; credential: Credential }>();
-  const add = (id: string, baseUrl: string, credential: Credential): void => {
-    const provider: Provider = { id, adapter: openAiAdapter, base: parseBaseUrl(baseUrl), addresses: 'trusted' };
+  const { pepper, sandboxOrigin, upstreams, definitions, serviceProviders } = options;
+  const fingerprint = (secret: string) => ({ secret, apiKeyHash: apiKeyHash(secret, pepper) });
+  const known = new Map<string, Known>();
+  const add = (id: string, wire: WireFormat, baseUrl: string, credential: Credential | undefined): void => {
+    const provider: Provider = { id, adapter: adapterFor(wire, id), base: parseBaseUrl(baseUrl), addresses: 'trusted' };
     known.set(id, { provider, credential });
   };
-  if (options.sandboxOrigin !== undefined) add('sandbox', `${options.sandboxOrigin}/v1`, { source: 'service' });
-  for (const { name, baseUrl, apiKey } of options.upstreams)
-    add(name, baseUrl, serviceCredential(apiKey, options.pepper));
+  const service = (secret: string | undefined): Credential =>
+    secret === undefined ? { source: 'service' } : { source: 'service', ...fingerprint(secret) };
+
+  const byId = new Map(serviceProviders.map((each) => [each.id, each]));
+  for (const { id, wire, baseUrl } of definitions) {
+    const configured = byId.get(id);
+    const credential = configured?.apiKey === undefined ? undefined : service(configured.apiKey);
+    add(id, wire, configured?.baseUrl ?? baseUrl, credential);
+  }
+  for (const { name, baseUrl, apiKey } of upstreams) add(name, 'openai', baseUrl, service(apiKey));
+  if (sandboxOrigin !== undefined) add('sandbox', 'openai', `${sandboxOrigin}/v1`, { source: 'service' });
+
   return {
     find: (providerId) => known.get(providerId)?.provider,
-    credential: (providerId) => known.get(providerId)?.credential,
-    hasCredential: (providerId) => known.has(providerId),
+    serviceCredential: (providerId) => known.get(providerId)?.credential,
+    custom: ({ name, wire, baseUrl }) => ({
+      id: name,
+      // A custom provider that bears the name of a known one is none: no dialect of another's is spoken to it.
+      adapter: adapterFor(wire, 'custom'),
+      base: parseBaseUrl(baseUrl),
+      addresses: 'public',
+    }),
+    byok: (providerKeyId, providerKeyLabel, secret) => ({
+      source: 'byok',
+      ...fingerprint(secret),
+      providerKeyId,
+      providerKeyLabel,
+    }),
   };
 }

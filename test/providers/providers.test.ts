@@ -10,8 +10,17 @@ const providers = createProviders({
     { name: 'ollama', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: undefined, models: [] },
     { name: 'acme', baseUrl: 'https://acme.example', apiKey: 'sk-acme', models: [] },
   ],
+  definitions: [
+    { id: 'openai', wire: 'openai', baseUrl: 'https://api.openai.example/v1' },
+    { id: 'groq', wire: 'openai', baseUrl: 'https://api.groq.example/openai/v1' },
+  ],
+  serviceProviders: [
+    { id: 'openai', apiKey: 'sk-openai', baseUrl: 'http://127.0.0.1:9999/v1' },
+    { id: 'groq', apiKey: undefined, baseUrl: 'http://127.0.0.1:9998' },
+  ],
   pepper,
 });
+const NONE = { upstreams: [], definitions: [], serviceProviders: [], pepper };
 
 describe('createProviders', () => {
   it('knows the sandbox and the upstreams of the environment, alike', () => {
@@ -30,19 +39,54 @@ describe('createProviders', () => {
   });
 
   it("gives the service's credential, with a fingerprint where there is a secret", () => {
-    expect(providers.credential('ollama', 'proj_1')).toEqual({ source: 'service' });
+    expect(providers.serviceCredential('ollama')).toEqual({ source: 'service' });
     const apiKeyHash = expect.stringMatching(/^[0-9a-f]{16}$/);
-    expect(providers.credential('acme', 'proj_1')).toEqual({ source: 'service', secret: 'sk-acme', apiKeyHash });
-    expect(providers.credential('openai', 'proj_1')).toBeUndefined();
+    expect(providers.serviceCredential('acme')).toEqual({ source: 'service', secret: 'sk-acme', apiKeyHash });
+    expect(providers.serviceCredential('openai')).toEqual({ source: 'service', secret: 'sk-openai', apiKeyHash });
   });
 
-  it('says who has a credential', () => {
-    const has = ['sandbox', 'ollama', 'acme', 'openai'].map((id) => providers.hasCredential(id, 'proj_1'));
-    expect(has).toEqual([true, true, true, false]);
+  it('has no credential for a provider of the catalogue without a key, and none for one that it does not know', () => {
+    expect(['groq', 'mistral', '__proto__'].map((id) => providers.serviceCredential(id))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+
+  it('calls a provider of the catalogue at the address that the environment names', () => {
+    expect(providers.find('groq')).toMatchObject({
+      id: 'groq',
+      base: { origin: 'http://127.0.0.1:9998', path: '' },
+      addresses: 'trusted',
+    });
+  });
+
+  it('trusts no address of a custom provider, and no name of it', () => {
+    const custom = {
+      id: 'prov_1',
+      name: 'openai',
+      wire: 'openai',
+      baseUrl: 'https://own.example/v1',
+      keyless: false,
+    } as const;
+    expect(providers.custom(custom)).toMatchObject({
+      id: 'openai',
+      base: { origin: 'https://own.example', path: '/v1' },
+      addresses: 'public',
+    });
+  });
+
+  it("fingerprints a customer's own key", () => {
+    expect(providers.byok('pkey_1', 'Ours', 'sk-openai')).toEqual({
+      ...providers.serviceCredential('openai'),
+      source: 'byok',
+      providerKeyId: 'pkey_1',
+      providerKeyLabel: 'Ours',
+    });
   });
 
   it('has no sandbox where it is off', () => {
-    expect(createProviders({ upstreams: [], pepper }).find('sandbox')).toBeUndefined();
+    expect(createProviders(NONE).find('sandbox')).toBeUndefined();
   });
 });
 

@@ -1,0 +1,38 @@
+import { readUrl } from './config-value.ts';
+
+/** What the environment says of a provider of the catalogue (decisions.md, section 1, "real providers"). */
+export interface ServiceProvider {
+  /** Provider id. */
+  readonly id: string;
+  /** The service's own credential; undefined: only the customers' own keys can call the provider. */
+  readonly apiKey: string | undefined;
+  /** In place of the provider's public address; without a final slash. */
+  readonly baseUrl: string | undefined;
+}
+
+/** The providers of the catalogue; the variables in schemas/config.json name the same. */
+export const SERVICE_PROVIDERS = [
+  'anthropic',
+  'cerebras',
+  'deepseek',
+  'fireworks',
+  'google',
+  'groq',
+  'mistral',
+  'moonshotai',
+  'openai',
+  'openrouter',
+  'together',
+  'xai',
+] as const;
+
+/** The providers of which the environment says something, by id. @throws ConfigError */
+export function readServiceProviders(variables: Readonly<Record<string, string | undefined>>): ServiceProvider[] {
+  return SERVICE_PROVIDERS.flatMap((id) => {
+    const prefix = id.toUpperCase();
+    const apiKey = variables[`${prefix}_API_KEY`];
+    const baseUrl = variables[`${prefix}_BASE_URL`];
+    if (apiKey === undefined && baseUrl === undefined) return [];
+    return { id, apiKey, baseUrl: baseUrl === undefined ? undefined : readUrl(`${prefix}_BASE_URL`, baseUrl) };
+  });
+}
