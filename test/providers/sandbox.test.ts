@@ -151,9 +151,17 @@ describe('the sandbox', () => {
     expect(usage?.prompt_tokens).toBe(86);
   });
 
-  it('lists its chat models', async () => {
+  it('lists its models', async () => {
     const { data } = await client.models.list();
-    expect(data.map(({ id }) => id)).toEqual(['sandbox-free', 'sandbox-paid', 'sandbox-slow', 'sandbox-faulty']);
+    expect(data.map(({ id }) => id)).toEqual([
+      'sandbox-free',
+      'sandbox-paid',
+      'sandbox-slow',
+      'sandbox-faulty',
+      'sandbox-image-plus',
+      'sandbox-image-max',
+      'sandbox-moderation',
+    ]);
   });
 
   it.each([

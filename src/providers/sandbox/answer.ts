@@ -1,5 +1,6 @@
 import type { ChatMessage, ChatRequest, FinishReason } from '../../generated/types.ts';
 import { jsonSample } from './json-sample.ts';
+import { TOKEN_LENGTH, textTokens } from './tokens.ts';
 
 /** What the sandbox says in one choice: text, or a call of one tool. */
 export interface SandboxChoice {
@@ -8,6 +9,8 @@ export interface SandboxChoice {
   readonly pieces: readonly string[];
   readonly tool: { readonly id: string; readonly name: string } | undefined;
   readonly finishReason: FinishReason;
+  /** Pictures in base64. */
+  readonly images: readonly string[];
 }
 
 export interface SandboxAnswer {
@@ -16,11 +19,11 @@ export interface SandboxAnswer {
     readonly prompt_tokens: number;
     readonly completion_tokens: number;
     readonly total_tokens: number;
+    /** Of the models that draw. */
+    readonly completion_tokens_details?: { readonly image_tokens: number };
   };
 }
 
-/** A token is four characters; what is left over at the end of a text is one too. */
-const TOKEN_LENGTH = 4;
 const TOKENS_PER_MEDIA_PART = 85;
 const MAX_OUTPUT_TOKENS = 4096;
 const MAX_ECHO_LENGTH = 2000;
@@ -57,6 +60,7 @@ function choice(request: ChatRequest, index: number): SandboxChoice {
     pieces: isCut ? pieces.slice(0, limit) : pieces,
     tool: tool === undefined ? undefined : { id: `call_${request.messages.length}_${index}`, name: tool.name },
     finishReason: isCut ? 'length' : tool === undefined ? 'stop' : 'tool_calls',
+    images: [],
   };
 }
 
@@ -105,5 +109,5 @@ function messageText({ content }: ChatMessage): string {
 
 function messageTokens(message: ChatMessage): number {
   const media = Array.isArray(message.content) ? message.content.filter((part) => part.text === undefined).length : 0;
-  return Math.ceil(messageText(message).length / TOKEN_LENGTH) + media * TOKENS_PER_MEDIA_PART;
+  return textTokens(messageText(message)) + media * TOKENS_PER_MEDIA_PART;
 }

@@ -5,7 +5,10 @@ import type { ChatRequest } from '../../generated/types.ts';
 import { validateChatRequest } from '../../generated/validators.js';
 import { parseJson } from '../json.ts';
 import { answer, lastText, type SandboxAnswer, type SandboxChoice } from './answer.ts';
-import { faultOf, sendFault } from './fault.ts';
+import { CREATED } from './birthday.ts';
+import { type Fault, faultIn, faultOf, sendFault } from './fault.ts';
+import { illustrated } from './illustrate.ts';
+import { completesChats, detailOf } from './models.ts';
 import { beginEvents, sendError, sendEvent, sendJson } from './wire.ts';
 
 /** How slow `sandbox-slow` is. */
@@ -16,12 +19,9 @@ export interface SandboxPace {
   readonly chunkMs: number;
 }
 
-export const CHAT_MODELS: readonly string[] = ['sandbox-free', 'sandbox-paid', 'sandbox-slow', 'sandbox-faulty'];
-
 const AT_ONCE: SandboxPace = { firstByteMs: 0, chunkMs: 0 };
 
-/** Answers are the same whenever they are asked for, so they bear the birthday of the sandbox. */
-const CREATED = Date.UTC(2026, 10, 21) / 1000;
+const EMPTY = { object: 'chat.completion', choices: [] };
 
 /** `POST /v1/chat/completions`. Returns when the answer is written; stops early when `signal` says that the caller left. */
 export async function completeChat(
@@ -35,20 +35,28 @@ export async function completeChat(
     sendError(response, 400, 'invalid_request', 'The request is no chat completion request.');
     return;
   }
-  if (!CHAT_MODELS.includes(request.model)) {
+  if (!completesChats(request.model)) {
     sendError(response, 404, 'model_not_found', `The sandbox has no chat model ${request.model}.`);
     return;
   }
   const stream = request.stream === true;
-  if (request.model === 'sandbox-faulty') {
-    sendFault(response, faultOf(lastText(request)), stream);
+  const fault = wantedFault(request);
+  if (fault !== undefined) {
+    sendFault(response, fault, { stream, empty: EMPTY });
     return;
   }
   const pace = request.model === 'sandbox-slow' ? slow : AT_ONCE;
   await pause(pace.firstByteMs, signal);
   const head = { id: `chatcmpl-${createHash('sha256').update(body).digest('hex').slice(0, 24)}`, created: CREATED };
-  if (stream) await sendStream(request, head, response, pace.chunkMs, signal);
-  else sendJson(response, 200, wholeAnswer(request, head));
+  const said = await illustrated(answer(request), request, signal);
+  if (stream) await sendStream(request, said, head, response, { chunkMs: pace.chunkMs, signal });
+  else sendJson(response, 200, wholeAnswer(request, said, head));
+}
+
+/** The model that fails does so always, those that draw where the prompt says so, the others never. */
+function wantedFault(request: ChatRequest): Fault | undefined {
+  if (request.model === 'sandbox-faulty') return faultOf(lastText(request));
+  return detailOf(request.model) === undefined ? undefined : faultIn(lastText(request));
 }
 
 interface Head {
@@ -60,8 +68,7 @@ async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   if (milliseconds > 0) await sleep(milliseconds, undefined, { signal });
 }
 
-function wholeAnswer(request: ChatRequest, head: Head): object {
-  const { choices, usage } = answer(request);
+function wholeAnswer(request: ChatRequest, { choices, usage }: SandboxAnswer, head: Head): object {
   return {
     ...head,
     object: 'chat.completion',
@@ -76,21 +83,27 @@ function wholeAnswer(request: ChatRequest, head: Head): object {
   };
 }
 
-function wholeMessage({ pieces, tool }: SandboxChoice): object {
+function wholeMessage({ pieces, tool, images }: SandboxChoice): object {
   const text = pieces.join('');
-  if (tool === undefined) return { role: 'assistant', content: text };
+  if (tool === undefined) return { role: 'assistant', content: text, ...shown(images) };
   const call = { id: tool.id, type: 'function', function: { name: tool.name, arguments: text } };
-  return { role: 'assistant', content: null, tool_calls: [call] };
+  return { role: 'assistant', content: null, tool_calls: [call], ...shown(images) };
+}
+
+/** Pictures as a message, or a part of one, carries them; nothing where there are none. */
+function shown(images: readonly string[]): object {
+  if (images.length === 0) return {};
+  const parts = images.map((image) => ({ type: 'image_url', image_url: { url: `data:image/png;base64,${image}` } }));
+  return { images: parts };
 }
 
 async function sendStream(
   request: ChatRequest,
+  whole: SandboxAnswer,
   head: Head,
   response: ServerResponse,
-  chunkMs: number,
-  signal: AbortSignal,
+  { chunkMs, signal }: { chunkMs: number; signal: AbortSignal },
 ): Promise<void> {
-  const whole = answer(request);
   const includeUsage = request.stream_options?.include_usage === true;
   const envelope = { ...head, object: 'chat.completion.chunk', model: request.model };
   beginEvents(response);
@@ -114,6 +127,9 @@ function* streamedChoices({ choices }: SandboxAnswer): Generator<object> {
       const delta = deltaAt(choice, position);
       if (delta !== undefined) yield { index: choice.index, delta, finish_reason: null };
     }
+  }
+  for (const { index, images } of choices) {
+    if (images.length > 0) yield { index, delta: shown(images), finish_reason: null };
   }
   for (const { index, finishReason } of choices) yield { index, delta: {}, finish_reason: finishReason };
 }

@@ -8,17 +8,27 @@ const NAMES: readonly Exclude<Fault, number>[] = ['cut', 'empty', 'error', 'hang
 const DIRECTIVE = /\bfail:([a-z]+|[45][0-9]{2})\b/;
 const DEFAULT = 500;
 
-/** The directive `fail:<fault>` in the text; without one, status 500. */
-export function faultOf(text: string): Fault {
+/** The directive `fail:<fault>` in the text; undefined without one. */
+export function faultIn(text: string): Fault | undefined {
   const wanted = DIRECTIVE.exec(text)?.[1];
-  return NAMES.find((name) => name === wanted) ?? (Number(wanted) || DEFAULT);
+  return NAMES.find((name) => name === wanted) ?? (Number(wanted) || undefined);
+}
+
+/** The same for the model that always fails: without a directive, status 500. */
+export const faultOf = (text: string): Fault => faultIn(text) ?? DEFAULT;
+
+/** Of which operation the answer would have been. */
+export interface FaultForm {
+  readonly stream: boolean;
+  /** A success that holds nothing. */
+  readonly empty: object;
 }
 
 const BEGINNING =
   '{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"So f"},"finish_reason":null}]}';
 
 /** Answers with the fault. After `hang` and `stall` the response stays open until the caller leaves. */
-export function sendFault(response: ServerResponse, fault: Fault, stream: boolean): void {
+export function sendFault(response: ServerResponse, fault: Fault, { stream, empty }: FaultForm): void {
   if (fault === 'hang') return;
   if (typeof fault === 'number') {
     if (fault === 429) response.setHeader('retry-after', '1');
@@ -26,7 +36,7 @@ export function sendFault(response: ServerResponse, fault: Fault, stream: boolea
   } else if (stream) {
     sendStreamFault(response, fault);
   } else {
-    sendWholeFault(response, fault);
+    sendWholeFault(response, fault, empty);
   }
 }
 
@@ -40,10 +50,10 @@ function sendStreamFault(response: ServerResponse, fault: Exclude<Fault, number 
   else if (fault !== 'stall') response.end();
 }
 
-function sendWholeFault(response: ServerResponse, fault: Exclude<Fault, number | 'hang'>): void {
+function sendWholeFault(response: ServerResponse, fault: Exclude<Fault, number | 'hang'>, empty: object): void {
   switch (fault) {
     case 'empty':
-      sendJson(response, 200, { object: 'chat.completion', choices: [] });
+      sendJson(response, 200, empty);
       return;
     case 'error':
       sendJson(response, 200, { error: { message: 'The sandbox fails, as asked.' } });

@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { CHAT_MODELS, completeChat, type SandboxPace } from './chat.ts';
+import { completeChat, type SandboxPace } from './chat.ts';
+import { generateImages } from './images.ts';
+import { ALL_MODELS } from './models.ts';
+import { moderate } from './moderations.ts';
 import { readBody, sendError, sendJson } from './wire.ts';
 
 /** A running sandbox. */
@@ -22,6 +25,8 @@ export async function startSandbox(slow: SandboxPace = SLOW): Promise<Sandbox> {
   const routes: Readonly<Record<string, Route>> = {
     'GET /v1/models': (_body, response) => sendJson(response, 200, modelList()),
     'POST /v1/chat/completions': (body, response, signal) => completeChat(body, response, slow, signal),
+    'POST /v1/images/generations': generateImages,
+    'POST /v1/moderations': moderate,
   };
   const server = createServer((request, response) => {
     void serve(request, response, routes);
@@ -60,5 +65,5 @@ async function serve(
 }
 
 function modelList(): object {
-  return { object: 'list', data: CHAT_MODELS.map((id) => ({ id, object: 'model', created: 0, owned_by: 'sandbox' })) };
+  return { object: 'list', data: ALL_MODELS.map((id) => ({ id, object: 'model', created: 0, owned_by: 'sandbox' })) };
 }

@@ -1,0 +1,88 @@
+import type { ServerResponse } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { ImageRequest } from '../../generated/types.ts';
+import { validateImageRequest } from '../../generated/validators.js';
+import { parseJson } from '../json.ts';
+import { CREATED } from './birthday.ts';
+import { type Detail, drawImage } from './draw-image.ts';
+import { faultIn, sendFault } from './fault.ts';
+import { type ImageSize, imageSize, MAX_SIDE } from './image-size.ts';
+import { detailOf } from './models.ts';
+import { textTokens } from './tokens.ts';
+import { sendError, sendJson } from './wire.ts';
+
+const EMPTY = { created: CREATED, data: [] };
+
+/** `POST /v1/images/generations`. Draws one picture a turn of the event loop; stops early when `signal` says that the caller left. */
+export async function generateImages(body: string, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  const request = parseJson(body);
+  if (!validateImageRequest(request)) {
+    sendError(response, 400, 'invalid_request', 'The request is no image request.');
+    return;
+  }
+  const detail = detailOf(request.model ?? '');
+  if (detail === undefined) {
+    sendError(response, 404, 'model_not_found', `The sandbox has no image model ${request.model}.`);
+    return;
+  }
+  const fault = faultIn(request.prompt);
+  if (fault !== undefined) {
+    sendFault(response, fault, { stream: false, empty: EMPTY });
+    return;
+  }
+  const size = imageSize(request.size, request.aspect_ratio);
+  const refusal = refusalOf(request);
+  if (refusal !== undefined || size === undefined) {
+    sendError(response, 400, 'invalid_request', refusal ?? `The sandbox draws sides of 16 to ${MAX_SIDE} pixels.`);
+    return;
+  }
+  const images = await drawAll(request.prompt, request.n ?? 1, size, detail, signal);
+  sendJson(response, 200, answer(request, images, size, detail));
+}
+
+/** Why the sandbox cannot do what is asked. */
+function refusalOf({ response_format: form, output_format: file }: ImageRequest): string | undefined {
+  if (form === 'url') return 'The sandbox keeps no images, so it gives no URLs: ask for b64_json.';
+  if ((file ?? 'png') !== 'png') return 'The sandbox draws PNG only.';
+  return undefined;
+}
+
+/** The pictures in base64. @throws the signal's reason once the caller has left */
+export async function drawAll(
+  prompt: string,
+  count: number,
+  size: ImageSize,
+  detail: Detail,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const images: string[] = [];
+  for (let number = 0; number < count; number++) {
+    await turn(undefined, { signal });
+    images.push(Buffer.from(drawImage(prompt, number, size, detail)).toString('base64'));
+  }
+  return images;
+}
+
+/** Pixels of a picture for each of its tokens. */
+const PIXELS_PER_TOKEN: Readonly<Record<Detail, number>> = { plain: 1024, fine: 256 };
+
+/** The tokens that one picture counts as. */
+export const imageTokens = ({ width, height }: ImageSize, detail: Detail): number =>
+  Math.ceil((width * height) / PIXELS_PER_TOKEN[detail]);
+
+function answer(request: ImageRequest, images: readonly string[], size: ImageSize, detail: Detail): object {
+  const input = textTokens(request.prompt);
+  const output = images.length * imageTokens(size, detail);
+  return {
+    created: CREATED,
+    output_format: 'png',
+    size: `${size.width}x${size.height}`,
+    data: images.map((image) => ({ b64_json: image })),
+    usage: {
+      input_tokens: input,
+      input_tokens_details: { text_tokens: input, image_tokens: 0 },
+      output_tokens: output,
+      total_tokens: input + output,
+    },
+  };
+}
