@@ -1,13 +1,5 @@
 import { normaliseUsage, type Usage } from '../domain/usage.ts';
-import { isRecord } from './json.ts';
-
-const NOTHING: Readonly<Record<string, unknown>> = {};
-
-const record = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : NOTHING);
-
-/** A count: a whole number that is not negative; anything else was not reported. */
-const count = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+import { count, isRecord, record } from './json.ts';
 
 /**
  * Usage of OpenAI's form, with the extensions of gateways that pass cache writes on. `prompt_tokens` includes cached ones there.
