@@ -11,8 +11,10 @@ export type AttemptErrorType =
   | 'rejected';
 
 export interface UpstreamErrorOptions {
-  /** The upstream's HTTP status, if it answered. */
+  /** What the upstream's answer amounts to as an HTTP status, if it answered: mostly its own. */
   readonly status?: number | undefined;
+  /** Milliseconds after which the upstream wants to be asked again, at most 60,000. */
+  readonly retryAfterMs?: number | undefined;
   /** Overrides the rule of the type. */
   readonly retryable?: boolean;
   readonly cause?: unknown;
@@ -27,12 +29,14 @@ export class UpstreamError extends Error {
   readonly errorType: AttemptErrorType;
   readonly retryable: boolean;
   readonly status: number | undefined;
+  readonly retryAfterMs: number | undefined;
 
   constructor(errorType: AttemptErrorType, message: string, options: UpstreamErrorOptions = {}) {
     super(message, { cause: options.cause });
     this.errorType = errorType;
     this.retryable = options.retryable ?? errorType !== 'rejected';
     this.status = options.status;
+    this.retryAfterMs = options.retryAfterMs;
   }
 }
 
@@ -62,27 +66,32 @@ export function fromTransportError(error: TransportError): UpstreamError {
 /**
  * A status that is no success as a failed attempt. The text of 401, 402 and 403 is never used: it can hold credentials.
  * @param text what the upstream said, scrubbed; empty when it said nothing
+ * @param retryAfterMs what its headers ask for
  */
-export function fromStatus(status: number, text: string): UpstreamError {
+export function fromStatus(status: number, text: string, retryAfterMs?: number): UpstreamError {
   const said = text === '' ? `status ${status}` : text;
+  const facts = { status, retryAfterMs };
   switch (status) {
     case 401:
     case 403:
-      return new UpstreamError('credential', "The provider refused the gateway's credential.", { status });
+      return new UpstreamError('credential', "The provider refused the gateway's credential.", facts);
     case 402:
-      return new UpstreamError('credential', 'The provider asks for payment on the credential in use.', { status });
+      return new UpstreamError('credential', 'The provider asks for payment on the credential in use.', facts);
     case 404:
       // The caller's name was resolved, so this is a fault of our mapping, not of the request.
-      return new UpstreamError('upstream_error', 'The provider does not know the model.', { status, retryable: false });
+      return new UpstreamError('upstream_error', 'The provider does not know the model.', {
+        ...facts,
+        retryable: false,
+      });
     case 408:
-      return new UpstreamError('timeout', `The provider gave up waiting: ${said}`, { status });
+      return new UpstreamError('timeout', `The provider gave up waiting: ${said}`, facts);
     case 409:
-      return new UpstreamError('upstream_error', `The provider reported a conflict: ${said}`, { status });
+      return new UpstreamError('upstream_error', `The provider reported a conflict: ${said}`, facts);
     case 429:
-      return new UpstreamError('rate_limited', `The provider limits the rate of calls: ${said}`, { status });
+      return new UpstreamError('rate_limited', `The provider limits the rate of calls: ${said}`, facts);
     default:
-      if (status >= 500) return new UpstreamError('upstream_error', `The provider failed: ${said}`, { status });
+      if (status >= 500) return new UpstreamError('upstream_error', `The provider failed: ${said}`, facts);
       if (status < 400) return badResponse(`The provider answered with the unexpected status ${status}.`, status);
-      return new UpstreamError('rejected', `The provider rejected the request: ${said}`, { status });
+      return new UpstreamError('rejected', `The provider rejected the request: ${said}`, facts);
   }
 }
