@@ -116,7 +116,7 @@ export async function openCall(store: Store, facts: CallFacts, permitted: Permit
 }
 
 /** The parts that are not nothing, as decimal strings in USD. */
-function costDetailsJson({ unknownPrice: _, ...amounts }: Cost): string {
+function costDetailsJson({ unknownPrice: _, unpricedSearch: __, ...amounts }: Cost): string {
   const parts: Record<string, string> = {};
   for (const [name, amount] of Object.entries(amounts)) if (amount > 0n) parts[name] = formatUsd(amount);
   return JSON.stringify(parts);

@@ -31,7 +31,7 @@ export async function completeOnce(
   }
   const { value: upstream, target, attempts } = routed;
   const usage = upstream.usage ?? estimatedUsage(request, answerBytes(upstream.choices));
-  const cost = costOf(usage, target.mapping.prices);
+  const cost = costOf(usage, target.mapping);
   await settleCall(deps.store, call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
   const metadata = callMetadata(answer, routed, upstream.model);
   return chatCompletion(answer, upstream, target.mapping.modelId, chatUsage(usage, cost), metadata);

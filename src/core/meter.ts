@@ -1,69 +1,124 @@
-import type { Prices } from '../domain/model.ts';
+import type { Mapping, Prices } from '../domain/model.ts';
 import { usdNumber } from '../domain/money.ts';
 import type { Usage } from '../domain/usage.ts';
 import type { ChatUsage, CostDetails } from '../generated/types.ts';
 
-/** What one call cost, in pico-dollars, exact; the parts add up to `total`. */
-export interface Cost {
-  readonly total: bigint;
+/** The parts of a cost, in pico-dollars, exact. */
+interface CostParts {
+  /** Tokens of the prompt that nothing below charges. */
   readonly input: bigint;
   readonly cachedInput: bigint;
   readonly cacheWriteInput: bigint;
   readonly audioInput: bigint;
+  readonly imageInput: bigint;
+  /** Tokens of the completion, but for those of images. */
   readonly output: bigint;
   readonly imageOutput: bigint;
   readonly request: bigint;
   readonly webSearch: bigint;
-  /** True when a price that this usage needs is not known: nothing is booked for it. */
-  readonly unknownPrice: boolean;
 }
 
-const times = (count: number, price: bigint | undefined): bigint =>
-  price === undefined || count === 0 ? 0n : BigInt(count) * price;
+/** What one call cost, in pico-dollars, exact; the parts add up to `total`. */
+export interface Cost extends CostParts {
+  readonly total: bigint;
+  /** True when a price that this usage needs is not known: nothing is booked for it. */
+  readonly unknownPrice: boolean;
+  /** True when the web was searched and the price of that is not known: nothing is booked for it, the rest is. */
+  readonly unpricedSearch: boolean;
+}
+
+/** So many units of a part at a price; undefined: not known. */
+type Charge = readonly [part: keyof CostParts, count: number, price: bigint | undefined];
+
+type PriceLists = Pick<Mapping, 'prices' | 'tiers'>;
+
+/** The price list for a prompt of this length: of the highest tier that it exceeds. All of the call's tokens go by it. */
+function pricesFor({ prices, tiers = [] }: PriceLists, promptTokens: number): Prices {
+  return tiers.findLast(({ abovePromptTokens }) => abovePromptTokens < promptTokens)?.prices ?? prices;
+}
+
+/** Each token once. First come those read from a cache and written to one; of the others those of audio, then of images. */
+function promptCharges(usage: Usage, prices: Prices): Charge[] {
+  const { cachedTokens, cachedAudioTokens, cacheWrite5mTokens, cacheWrite1hTokens } = usage;
+  const fresh = usage.promptTokens - cachedTokens - cacheWrite5mTokens - cacheWrite1hTokens;
+  const freshAudio = Math.min(Math.max(usage.promptAudioTokens - cachedAudioTokens, 0), fresh);
+  const audio = prices.input_audio === undefined ? 0 : freshAudio;
+  const image = prices.input_image === undefined ? 0 : Math.min(usage.promptImageTokens, fresh - audio);
+  const read = prices.input_cache_read;
+  const write5m = prices.input_cache_write ?? prices.prompt;
+  return [
+    ['input', fresh - audio - image, prices.prompt],
+    ['audioInput', audio, prices.input_audio],
+    ['imageInput', image, prices.input_image],
+    ['cachedInput', cachedTokens - cachedAudioTokens, read ?? prices.prompt],
+    // Where reads have no price at all, a token that was read is charged as if it was not.
+    ['cachedInput', cachedAudioTokens, prices.input_audio_cache_read ?? read ?? prices.input_audio ?? prices.prompt],
+    ['cacheWriteInput', cacheWrite5mTokens, write5m],
+    ['cacheWriteInput', cacheWrite1hTokens, prices.input_cache_write_1h ?? write5m],
+  ];
+}
+
+/** Each token once: those of audio, then of images, then of thoughts, then the others. */
+function completionCharges(usage: Usage, prices: Prices): Charge[] {
+  const audio = prices.output_audio === undefined ? 0 : usage.completionAudioTokens;
+  const nonAudio = usage.completionTokens - audio;
+  const image = prices.output_image === undefined ? 0 : Math.min(usage.completionImageTokens, nonAudio);
+  const thoughts = prices.internal_reasoning === undefined ? 0 : Math.min(usage.reasoningTokens, nonAudio - image);
+  return [
+    ['output', nonAudio - image - thoughts, prices.completion],
+    ['output', thoughts, prices.internal_reasoning],
+    ['output', audio, prices.output_audio],
+    ['imageOutput', image, prices.output_image],
+  ];
+}
+
+/** Beside the tokens. What has no known price here is not charged. */
+const fees = (usage: Usage, prices: Prices): Charge[] => [
+  ['imageInput', usage.promptImages, prices.image],
+  ['imageOutput', usage.images, prices.per_image],
+  ['request', 1, prices.request],
+  ['webSearch', usage.webSearches, prices.web_search],
+];
+
+const lacksPrice = ([, count, price]: Charge): boolean => count > 0 && price === undefined;
 
 /**
- * The price of a usage by a mapping's price list. A part that has no price of its own (a cached read, reasoning, audio) is
- * charged as the whole that it belongs to.
+ * The price of a usage by a mapping's price lists (decisions.md, section 5, "cost"). A part that has no price of its own (a
+ * cached read, reasoning, audio, an image's tokens) is charged as the whole that it belongs to.
  */
-export function costOf(usage: Usage, prices: Prices): Cost {
-  const { cachedTokens, cacheWrite5mTokens, cacheWrite1hTokens } = usage;
-  const uncached = usage.promptTokens - cachedTokens - cacheWrite5mTokens - cacheWrite1hTokens;
-  const audioIn = prices.input_audio === undefined ? 0 : Math.min(usage.promptAudioTokens, uncached);
-  const audioOut = prices.output_audio === undefined ? 0 : usage.completionAudioTokens;
-  const reasoning =
-    prices.internal_reasoning === undefined ? 0 : Math.min(usage.reasoningTokens, usage.completionTokens - audioOut);
-  const write5m = prices.input_cache_write ?? prices.prompt;
-
-  const input = times(uncached - audioIn, prices.prompt);
-  const cachedInput = times(cachedTokens, prices.input_cache_read ?? prices.prompt);
-  const cacheWriteInput =
-    times(cacheWrite5mTokens, write5m) + times(cacheWrite1hTokens, prices.input_cache_write_1h ?? write5m);
-  const audioInput = times(audioIn, prices.input_audio);
-  const output =
-    times(usage.completionTokens - reasoning - audioOut, prices.completion) +
-    times(reasoning, prices.internal_reasoning) +
-    times(audioOut, prices.output_audio);
-  const imageOutput = times(usage.images, prices.per_image);
-  const request = prices.request ?? 0n;
-  const webSearch = times(usage.webSearches, prices.web_search);
+export function costOf(usage: Usage, lists: PriceLists): Cost {
+  const prices = pricesFor(lists, usage.promptTokens);
+  const tokens = [...promptCharges(usage, prices), ...completionCharges(usage, prices)];
+  const parts: Record<keyof CostParts, bigint> = {
+    input: 0n,
+    cachedInput: 0n,
+    cacheWriteInput: 0n,
+    audioInput: 0n,
+    imageInput: 0n,
+    output: 0n,
+    imageOutput: 0n,
+    request: 0n,
+    webSearch: 0n,
+  };
+  let total = 0n;
+  for (const [part, count, price] of [...tokens, ...fees(usage, prices)]) {
+    if (count === 0 || price === undefined) continue;
+    const amount = BigInt(count) * price;
+    parts[part] += amount;
+    total += amount;
+  }
+  // Images that show neither in tokens nor have a price each cannot be free.
+  const unpricedImages = usage.images > 0 && usage.completionTokens === 0 && prices.per_image === undefined;
   return {
-    total: input + cachedInput + cacheWriteInput + audioInput + output + imageOutput + request + webSearch,
-    input,
-    cachedInput,
-    cacheWriteInput,
-    audioInput,
-    output,
-    imageOutput,
-    request,
-    webSearch,
-    unknownPrice:
-      (usage.promptTokens > 0 && prices.prompt === undefined) ||
-      (usage.completionTokens > 0 && prices.completion === undefined),
+    ...parts,
+    total,
+    unknownPrice: unpricedImages || tokens.some(lacksPrice),
+    unpricedSearch: usage.webSearches > 0 && prices.web_search === undefined,
   };
 }
 
 function costDetails(cost: Cost): CostDetails {
-  const prompt = cost.input + cost.cachedInput + cost.cacheWriteInput + cost.audioInput;
+  const prompt = cost.input + cost.cachedInput + cost.cacheWriteInput + cost.audioInput + cost.imageInput;
   const completions = cost.output + cost.imageOutput;
   return {
     upstream_inference_cost: usdNumber(prompt + completions),
@@ -76,8 +131,7 @@ function costDetails(cost: Cost): CostDetails {
     cache_write_input_cost: usdNumber(cost.cacheWriteInput),
     request_cost: usdNumber(cost.request),
     web_search_cost: usdNumber(cost.webSearch),
-    // The tokens of an image in the prompt are charged as any other of its tokens: they stand in `input_cost`.
-    image_input_cost: 0,
+    image_input_cost: usdNumber(cost.imageInput),
     image_output_cost: usdNumber(cost.imageOutput),
     audio_input_cost: usdNumber(cost.audioInput),
     data_storage_cost: 0,
@@ -86,15 +140,28 @@ function costDetails(cost: Cost): CostDetails {
 
 function usageInfo(usage: Usage, cost: Cost): string | undefined {
   const notes = [];
-  if (usage.estimated) notes.push('The provider reported no usage: token counts are estimated.');
+  if (usage.estimated) notes.push(ESTIMATED);
+  if (usage.rough) notes.push(ROUGH);
   if (cost.unknownPrice) notes.push('A price of this model is unknown, so the cost is too.');
+  else if (cost.unpricedSearch) notes.push('The price of a web search is unknown: the cost has nothing for it.');
   return notes.length === 0 ? undefined : notes.join(' ');
 }
 
-/** The response's `usage`, with its cost in USD; the cost is absent when a price that it needs is unknown. */
+const ESTIMATED = 'The provider reported no usage: token counts are estimated.';
+const ROUGH = 'The estimate is rough: not all of the text was counted.';
+
+/** What the `usage` of any answer tells of its cost, in USD; the cost is absent when a price that it needs is unknown. */
+export function costFields(usage: Usage, cost: Cost): Pick<ChatUsage, 'cost' | 'cost_details' | 'info'> {
+  const info = usageInfo(usage, cost);
+  return {
+    ...(cost.unknownPrice ? {} : { cost: usdNumber(cost.total), cost_details: costDetails(cost) }),
+    ...(info === undefined ? {} : { info }),
+  };
+}
+
+/** The response's `usage`, with its cost. */
 export function chatUsage(usage: Usage, cost: Cost): ChatUsage {
   const cacheWrite = usage.cacheWrite5mTokens + usage.cacheWrite1hTokens;
-  const info = usageInfo(usage, cost);
   return {
     prompt_tokens: usage.promptTokens,
     completion_tokens: usage.completionTokens,
@@ -116,7 +183,6 @@ export function chatUsage(usage: Usage, cost: Cost): ChatUsage {
       image_tokens: usage.completionImageTokens,
       audio_tokens: usage.completionAudioTokens,
     },
-    ...(cost.unknownPrice ? {} : { cost: usdNumber(cost.total), cost_details: costDetails(cost) }),
-    ...(info === undefined ? {} : { info }),
+    ...costFields(usage, cost),
   };
 }

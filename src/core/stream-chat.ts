@@ -136,7 +136,7 @@ async function settleEnd(
 ): Promise<Pick<ChatChunk, 'usage' | 'metadata'>> {
   const { target, attempts } = routed;
   const usage = produced.usage ?? estimatedUsage(request, produced.bytes);
-  const cost = costOf(usage, target.mapping.prices);
+  const cost = costOf(usage, target.mapping);
   await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
   return { usage: chatUsage(usage, cost), metadata: callMetadata(answer, routed, produced.model) };
 }
@@ -150,7 +150,7 @@ async function settleDeparture(
   produced: Produced,
 ): Promise<void> {
   const usage = produced.usage ?? estimatedUsage(request, produced.bytes);
-  const cost = costOf(usage, target.mapping.prices);
+  const cost = costOf(usage, target.mapping);
   await settleCall(store, call, { statusCode: 499, errorCode: 'client_closed_request', target, attempts, usage, cost });
 }
 
@@ -172,7 +172,7 @@ async function settleBroken(
   }
   const [statusCode, errorCode] = failureCode(failure, facts.context);
   const { usage } = produced;
-  const cost = usage === undefined ? undefined : costOf(usage, target.mapping.prices);
+  const cost = usage === undefined ? undefined : costOf(usage, target.mapping);
   await settleCall(deps.store, call, { statusCode, errorCode, target, attempts, usage: usage ?? NO_USAGE, cost });
   return failure;
 }

@@ -7,9 +7,9 @@ export interface Usage {
   readonly completionTokens: number;
   /** Part of `completionTokens`. */
   readonly reasoningTokens: number;
-  /** Read from the provider's cache; part of `promptTokens`, as are the next five. */
+  /** Read from the provider's cache; part of `promptTokens`, as are the next six. */
   readonly cachedTokens: number;
-  /** Part of `cachedTokens`. */
+  /** Part of `cachedTokens`, and where the provider counts audio at all, of `promptAudioTokens`. */
   readonly cachedAudioTokens: number;
   readonly cacheWrite5mTokens: number;
   readonly cacheWrite1hTokens: number;
@@ -24,8 +24,10 @@ export interface Usage {
   /** Generated images. */
   readonly images: number;
   readonly webSearches: number;
-  /** True when the provider gave no numbers and ours are a guess. */
+  /** True when the provider gave no numbers and ours are an estimate. */
   readonly estimated: boolean;
+  /** True for an estimate that did not count all of the text. */
+  readonly rough: boolean;
 }
 
 /** Nothing consumed. */
@@ -46,6 +48,7 @@ export const NO_USAGE: Usage = {
   images: 0,
   webSearches: 0,
   estimated: false,
+  rough: false,
 };
 
 /**
