@@ -4,6 +4,8 @@ import type { OutboundRequest } from '../net/transport.ts';
 import type { Adapter, ChatCall, Endpoint, UpstreamChunk, UpstreamCompletion } from './adapter.ts';
 import { isRecord, parseJson } from './json.ts';
 import { type ChoiceState, normaliseChoice, normaliseChunkChoice } from './openai-choice.ts';
+import { openAiImages } from './openai-images.ts';
+import { openAiModerations } from './openai-moderations.ts';
 import { openAiUsage } from './openai-usage.ts';
 import { scrub } from './scrub.ts';
 import { badResponse, fromStatus, type UpstreamError } from './upstream-error.ts';
@@ -14,7 +16,14 @@ const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
 const MAX_CHOICES = 128;
 
 /** The adapter for every server that speaks OpenAI's wire format. */
-export const openAiAdapter: Adapter = { buildRequest, parseResponse, parseStream, parseError };
+export const openAiAdapter: Adapter = {
+  buildRequest,
+  parseResponse,
+  parseStream,
+  parseError,
+  images: openAiImages,
+  moderations: openAiModerations,
+};
 
 /** The caller's request with our `model`; unknown fields go along. Usage is always asked for. */
 function buildRequest(call: ChatCall, endpoint: Endpoint): OutboundRequest {
