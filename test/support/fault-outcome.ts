@@ -1,0 +1,83 @@
+// What is documented to come of a fault (decisions.md, section 5).
+import type { Fault } from './fault-server.ts';
+
+/** Nothing was sent yet: the next provider is asked, and where there is none, the caller gets this status. */
+interface FailedAttempt {
+  readonly is: 'failed attempt';
+  readonly status: 502 | 504;
+  readonly message: string;
+  /** Of the entry in `metadata.routing`. */
+  readonly entry: { readonly error_type: string; readonly status_code?: number };
+  /** Whether another provider is asked. */
+  readonly isRetried: boolean;
+}
+
+/** Part of the answer had been sent: the failure follows in band, without `[DONE]`. */
+interface ToldInBand {
+  readonly is: 'told in band';
+  readonly status: 502 | 504;
+  readonly message: string;
+  /** The text of the chunks that came before it. */
+  readonly said: string;
+  /** Pico-dollars: what the provider had reported until then. */
+  readonly cost: bigint;
+}
+
+/** The fault does no harm. */
+interface Served {
+  readonly is: 'served';
+}
+
+export type Outcome = FailedAttempt | ToldInBand | Served;
+
+type Entry = FailedAttempt['entry'];
+
+const failed = (status: 502 | 504, message: string, entry: Entry): FailedAttempt => ({
+  is: 'failed attempt',
+  status,
+  message,
+  entry,
+  isRetried: true,
+});
+
+export const SERVED: Served = { is: 'served' };
+
+const LOST = 'The connection to the provider failed: the connection failed.';
+export const lost = failed(502, LOST, { error_type: 'connection' });
+
+export const timedOut = (what: string): FailedAttempt =>
+  failed(504, `The provider took too long: ${what}.`, { error_type: 'timeout' });
+
+export const refused = (why: string): FailedAttempt =>
+  failed(502, `The answer of the provider was refused: ${why}.`, { error_type: 'bad_response' });
+
+/** An answer that arrived and is none. */
+export const badAnswer = (message: string, status = 200): FailedAttempt =>
+  failed(502, message, { error_type: 'bad_response', status_code: status });
+
+export const reported = (status: number, type: string, message: string): FailedAttempt =>
+  failed(502, message, { error_type: type, status_code: status });
+
+/** The same, but no other provider is asked. */
+export const final = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isRetried: false });
+
+/** The same failure after these words were sent. */
+export const inBand = ({ status, message }: FailedAttempt, said: string, cost = 0n): ToldInBand => ({
+  is: 'told in band',
+  status,
+  message,
+  said,
+  cost,
+});
+
+/** A line of the specification: how the upstream fails, and what comes of it for either kind of call. */
+export interface FaultCase {
+  readonly name: string;
+  readonly fault: Fault | 'down';
+  readonly whole?: Outcome;
+  readonly streamed?: Outcome;
+  /** The answer is complete as HTTP goes, so that its connection may be kept. */
+  readonly keepsConnection?: boolean;
+  /** The upstream's error text is told, scrubbed. */
+  readonly isQuoted?: boolean;
+}
