@@ -3,6 +3,7 @@ import schema from '../schemas/config.json' with { type: 'json' };
 import type { AddressRange } from './domain/client-ip.ts';
 import { parseRange } from './domain/client-ip.ts';
 import { ConfigError, explained, readList, readUrl } from './domain/config-value.ts';
+import { type Endpoint, parseEndpoint } from './domain/endpoint.ts';
 import { readServiceProviders, type ServiceProvider } from './domain/service-provider.ts';
 import type { UpstreamConfig } from './domain/upstream-config.ts';
 import { readUpstreams } from './domain/upstream-config.ts';
@@ -26,6 +27,8 @@ export interface Config {
   readonly allowedHosts: readonly string[];
   /** Null: `TRUSTED_PROXIES` is unset; empty: `none`. */
   readonly trustedProxies: readonly AddressRange[] | null;
+  /** Private hosts that base URLs from the database may name. */
+  readonly allowPrivateUpstreams: readonly Endpoint[];
   /** Absolute. */
   readonly dataDir: string;
   readonly durability: Environment['DURABILITY'];
@@ -82,6 +85,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     allowedHosts: readList(variables.ALLOWED_HOSTS).map((host) => host.toLowerCase()),
     trustedProxies: variables.TRUSTED_PROXIES === undefined ? null : readProxies(variables.TRUSTED_PROXIES),
     dataDir: path.resolve(variables.DATA_DIR ?? path.join(import.meta.dirname, '../data')),
+    allowPrivateUpstreams: readList(variables.ALLOW_PRIVATE_UPSTREAMS).map((entry) =>
+      explained('ALLOW_PRIVATE_UPSTREAMS', () => parseEndpoint(entry)),
+    ),
     durability: variables.DURABILITY,
     sandbox: variables.SANDBOX === 'on',
     logLevel: variables.LOG_LEVEL,

@@ -103,6 +103,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     totalTimeoutMs: timeouts.total,
     maxResponseBytes: limits.responseBytes,
   });
+    privateExceptions: config.allowPrivateUpstreams,
   closers.add(() => transport.close());
   const providers = createProviders({
     sandboxOrigin: sandbox?.origin,
@@ -168,6 +169,8 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     load,
     readiness,
     hosts: { ...hosts, boundHost: config.management.host },
+    encryptionKey,
+    allowPrivateUpstreams: config.allowPrivateUpstreams,
     bodyLimits,
   });
   const listeners: Listener[] = [];

@@ -1358,6 +1358,10 @@ export interface Environment {
    */
   TRUSTED_PROXIES?: string;
   /**
+   * Loopback, private and link-local hosts that the base URLs of custom providers and provider keys may name, each as `host:port`, such as `10.0.0.7:8000,ollama.internal:11434`. All others are refused when the connection is made. Providers of the environment need no entry.
+   */
+  ALLOW_PRIVATE_UPSTREAMS?: string;
+  /**
    * Folder of the database, the lock and `secrets.json`. Default: `data` beside `package.json`.
    */
   DATA_DIR?: string;
@@ -1397,6 +1401,10 @@ export interface Environment {
    * Largest answer of an upstream, in bytes after decoding.
    */
   MAX_RESPONSE_BYTES: string;
+  /**
+   * Memory for answers that may be given again.
+   */
+  CACHE_MAX_BYTES: string;
   /**
    * Time a client has to send its headers.
    */

@@ -1,9 +1,10 @@
-import { lookup as dnsLookup } from 'node:dns';
+import { lookup as dnsLookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
+import { type Endpoint, endpointOf, schemePort } from '../domain/endpoint.ts';
 import { TransportError } from './transport-error.ts';
 
-/** Where a request may connect to: `trusted` anywhere (the operator named it), `public` only to global unicast addresses. */
+/** Where a request may connect to: `trusted` anywhere (the operator named it), `public` only to global unicast addresses and to exceptions. */
 export type AddressPolicy = 'trusted' | 'public';
 
 const V4_RESERVED = [
@@ -48,27 +49,52 @@ export function isPublicAddress(address: string): boolean {
 
 const refused = (): TransportError => new TransportError('connection', 'the address is not public');
 
-/** Resolves a name and hands on its public addresses only: the connection is made to an address that was judged. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  dnsLookup(hostname, { ...options, all: true }, (error, addresses) => {
-    const permitted = error === null ? addresses.filter(({ address }) => isPublicAddress(address)) : [];
-    const [first] = permitted;
-    if (first === undefined) callback(error ?? refused(), options.all === true ? [] : '');
-    else if (options.all === true) callback(null, permitted);
-    else callback(null, first.address, first.family);
-  });
-};
+/** All addresses of a name, as `lookup` of node:dns gives them. */
+export type Resolve = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+/**
+ * Resolves a name and hands on its public addresses only: the connection is made to an address that was judged, so that no
+ * second answer of the name's server can lead elsewhere.
+ */
+const publicLookup =
+  (resolve: Resolve): LookupFunction =>
+  (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      const permitted = error === null ? addresses.filter(({ address }) => isPublicAddress(address)) : [];
+      const [first] = permitted;
+      if (first === undefined) callback(error ?? refused(), options.all === true ? [] : '');
+      else if (options.all === true) callback(null, permitted);
+      else callback(null, first.address, first.family);
+    });
+  };
+
+export interface ConnectorOptions {
+  readonly timeoutMs: number;
+  /** What `public` may reach besides: single private hosts that the operator has opened. */
+  readonly exceptions: readonly Endpoint[];
+  /** Default: `lookup` of node:dns. */
+  readonly resolve?: Resolve;
+}
 
 /** The connector of a pool: judges a literal address before, and the addresses of a name while, it connects. */
-export function guardedConnector(policy: AddressPolicy, timeoutMs: number): buildConnector.connector {
+export function guardedConnector(policy: AddressPolicy, options: ConnectorOptions): buildConnector.connector {
+  const { timeoutMs, exceptions, resolve = dnsLookup } = options;
   const base = { timeout: timeoutMs, allowH2: false };
-  if (policy === 'trusted') return buildConnector(base);
-  const connect = buildConnector({ ...base, lookup: publicLookup });
-  return (options, callback) => {
-    if (isIP(options.hostname) !== 0 && !isPublicAddress(options.hostname)) {
+  const anywhere = buildConnector(base);
+  if (policy === 'trusted') return anywhere;
+  const guarded = buildConnector({ ...base, lookup: publicLookup(resolve) });
+  return (target, callback) => {
+    const { hostname, port, protocol } = target;
+    if (exceptions.includes(endpointOf(hostname, Number(port) || schemePort(protocol)))) {
+      anywhere(target, callback);
+    } else if (isIP(hostname) !== 0 && !isPublicAddress(hostname)) {
       queueMicrotask(() => callback(refused(), null));
     } else {
-      connect(options, callback);
+      guarded(target, callback);
     }
   };
 }

@@ -1,4 +1,5 @@
 import { Pool } from 'undici';
+import type { Endpoint } from '../domain/endpoint.ts';
 import { type AddressPolicy, guardedConnector } from './address-policy.ts';
 import { Exchange, type OutboundResponse } from './exchange.ts';
 import { TransportError } from './transport-error.ts';
@@ -16,6 +17,8 @@ export interface TransportOptions {
   readonly maxResponseBytes: number;
   /** Connections to one origin; further requests wait for one. */
   readonly maxConnections?: number;
+  /** Hosts that requests to public addresses may reach although their address is private; default: none. */
+  readonly privateExceptions?: readonly Endpoint[];
 }
 
 export interface OutboundRequest {
@@ -57,7 +60,10 @@ export function createTransport(options: TransportOptions): Transport {
 
   function open(origin: string, addresses: AddressPolicy): Pool {
     return new Pool(origin, {
-      connect: guardedConnector(addresses, options.connectTimeoutMs),
+      connect: guardedConnector(addresses, {
+        timeoutMs: options.connectTimeoutMs,
+        exceptions: options.privateExceptions ?? [],
+      }),
       connections: options.maxConnections ?? 512,
       pipelining: 1,
       allowH2: false,

@@ -1,5 +1,6 @@
 import type { Actor } from '../../src/admin/actor.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
+import type { EncryptionKey } from '../../src/domain/sealed-secret.ts';
 import { generateSecret, hashSecret, maskSecret, type Pepper, type SecretKind } from '../../src/domain/secret.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
@@ -31,6 +32,8 @@ export const ID = {
 } as const;
 
 export const pepper: Pepper = { id: 'test', key: Buffer.alloc(32, 7) };
+
+export const encryptionKey: EncryptionKey = { id: 'test', key: Buffer.alloc(32, 9) };
 
 /** The time at which all tests begin. */
 export const START = '2026-01-31T12:00:00.000Z';

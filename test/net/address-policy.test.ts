@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { isPublicAddress } from '../../src/net/address-policy.ts';
+import { parseEndpoint } from '../../src/domain/endpoint.ts';
+import { type AddressPolicy, guardedConnector, isPublicAddress, type Resolve } from '../../src/net/address-policy.ts';
+import { serve } from './loopback-server.ts';
 
 describe('isPublicAddress', () => {
   it.each(['1.1.1.1', '8.8.8.8', '172.32.0.1', '100.128.0.1', '192.169.0.1', '2606:4700:4700::1111', '2a00:1450::1'])(
@@ -38,4 +40,102 @@ describe('isPublicAddress', () => {
     ['no address', 'example.com'],
     ['no address', ''],
   ])('refuses the %s address %s', (_kind, address) => expect(isPublicAddress(address)).toBe(false));
+});
+
+describe('the connector', () => {
+  interface Wanted {
+    readonly policy?: AddressPolicy;
+    readonly exceptions?: readonly string[];
+    /** What every name resolves to. */
+    readonly addresses?: readonly string[];
+  }
+
+  /** What becomes of a connection to this URL: the address that was reached, or why none was. */
+  function connectTo(target: string, { policy = 'public', exceptions = [], addresses = [] }: Wanted): Promise<string> {
+    const { hostname, host, protocol, port } = new URL(target);
+    const resolve: Resolve = (_hostname, _options, callback) =>
+      callback(
+        null,
+        addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+      );
+    const connect = guardedConnector(policy, { timeoutMs: 5000, exceptions, resolve });
+    const bare = hostname.replace(/^\[(.*)\]$/, '$1');
+    return new Promise((settle) => {
+      connect({ hostname: bare, host, protocol, port }, (error, socket) => {
+        settle(error === null ? (socket.remoteAddress ?? '') : error.message);
+        socket?.destroy();
+      });
+    });
+  }
+
+  const REFUSED = 'the address is not public';
+
+  it.each([
+    'http://127.0.0.1:8080',
+    'http://2130706433:8080',
+    'http://0x7f000001:8080',
+    'http://0177.0.0.1:8080',
+    'http://127.1:8080',
+    'http://0:8080',
+    'http://[::1]:8080',
+    'http://[::ffff:127.0.0.1]:8080',
+    'http://[::ffff:7f00:1]:8080',
+    'http://[64:ff9b::7f00:1]:8080',
+    'http://169.254.169.254',
+    'http://2852039166',
+    'http://[fd00:ec2::254]',
+    'https://10.0.0.1',
+    'https://172.16.0.1',
+    'https://192.168.1.1',
+    'https://[fe80::1]',
+  ])('refuses %s', async (target) => {
+    expect(await connectTo(target, {})).toBe(REFUSED);
+  });
+
+  it.each([['127.0.0.1'], ['10.0.0.1', '169.254.169.254'], ['::1'], ['::ffff:10.0.0.1']])(
+    'refuses a name that resolves to %s alone',
+    async (...addresses) => {
+      expect(await connectTo('https://models.example', { addresses })).toBe(REFUSED);
+    },
+  );
+
+  it('opens to an exception exactly the host and port that it names', async () => {
+    const { port } = new URL(await serve((_request, response) => response.end()));
+    const reached = (host: string, exception: string) =>
+      connectTo(`http://${host}:${port}`, { exceptions: [parseEndpoint(exception)], addresses: ['127.0.0.1'] });
+    expect(await reached('127.0.0.1', `127.0.0.1:${port}`)).toBe('127.0.0.1');
+    expect(await reached('0x7f.1', `127.0.0.1:${port}`)).toBe('127.0.0.1');
+    expect(await reached('LOCALHOST', `LocalHost:${port}`)).toBe('127.0.0.1');
+    expect(await reached('127.0.0.1', '127.0.0.1:1')).toBe(REFUSED);
+    expect(await reached('127.0.0.1', `localhost:${port}`)).toBe(REFUSED);
+    expect(await reached('localhost', `127.0.0.1:${port}`)).toBe(REFUSED);
+    expect(await reached('a.localhost', `localhost:${port}`)).toBe(REFUSED);
+    expect(await reached('127.0.0.1', `127.0.0.2:${port}`)).toBe(REFUSED);
+  });
+
+  it('takes the port of the scheme when an exception names it', async () => {
+    const refusedByHost = /ECONNREFUSED/;
+    const exceptions = [parseEndpoint('127.0.0.1:443')];
+    expect(await connectTo('https://127.0.0.1', { exceptions })).toMatch(refusedByHost);
+    expect(await connectTo('http://127.0.0.1', { exceptions })).toBe(REFUSED);
+  });
+
+  it('reaches whatever the operator named', async () => {
+    const { port } = new URL(await serve((_request, response) => response.end()));
+    expect(await connectTo(`http://127.0.0.1:${port}`, { policy: 'trusted' })).toBe('127.0.0.1');
+  });
+});
+
+describe('an endpoint', () => {
+  it.each([
+    ['Ollama.Internal:11434', 'ollama.internal:11434'],
+    ['2130706433:80', '127.0.0.1:80'],
+    ['[0:0:0::1]:443', '[::1]:443'],
+    ['[::FFFF:127.0.0.1]:1', '[::ffff:7f00:1]:1'],
+  ])('%s is compared as %s', (text, endpoint) => expect(parseEndpoint(text)).toBe(endpoint));
+
+  it.each(['host', 'host:', 'host:0', 'host:65536', '::1:80', '[::1]', 'http://host:80', 'a b:80', '999.1.1.1:80', ''])(
+    'is not "%s"',
+    (text) => expect(() => parseEndpoint(text)).toThrow(`"${text}" is not a host name or an IP address with a port.`),
+  );
 });

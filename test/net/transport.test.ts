@@ -370,6 +370,15 @@ describe('the address policy', () => {
     expect(requests).toBe(0);
   });
 
+  it.each(['127.0.0.1', 'localhost'])('opens one private host on one port: %s', async (host) => {
+    const origins = await Promise.all([1, 2].map(() => serve((_request, response) => response.end('{}'))));
+    const [opened = '', other = ''] = origins.map((origin) => origin.replace('127.0.0.1', host));
+    const transport = open({ privateExceptions: [new URL(opened).host] });
+    expect(await send(transport, post(opened, { addresses: 'public' }))).toMatchObject({ status: 200 });
+    const failure = send(transport, post(other, { addresses: 'public' }));
+    await expect(failure).rejects.toMatchObject({ kind: 'connection', message: 'the address is not public' });
+  });
+
   it('does not lend a trusted connection to a request that may go to public addresses only', async () => {
     const origin = await serve((_request, response) => response.end());
     const transport = open();

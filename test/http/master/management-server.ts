@@ -9,7 +9,7 @@ import { databasePath } from '../../../src/store/data-dir.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { createTelemetry } from '../../../src/telemetry.ts';
 import { createAnalyst } from '../../../src/workbench/analyst.ts';
-import { catalog, type MasterTokens, masked, pepper, START, seedTenants } from '../../admin/tenants.ts';
+import { catalog, encryptionKey, type MasterTokens, masked, pepper, START, seedTenants } from '../../admin/tenants.ts';
 
 export interface Answer {
   readonly status: number;
@@ -51,6 +51,8 @@ export async function startManagementServer(
     clock,
     analyst,
     peppers: [pepper],
+    encryptionKey,
+    allowPrivateUpstreams: ['127.0.0.1:4000'],
     trustedProxies: [],
     telemetry: createTelemetry({ level: 'silent', accessLog: 'off' }),
     load: createLoad({ maxInFlight: 100, maxBufferedBytes: 1_000_000 }),

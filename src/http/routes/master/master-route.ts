@@ -1,6 +1,8 @@
 import type Router from '@koa/router';
 import type { Catalog } from '../../../catalog/catalog.ts';
 import type { TrustedProxies } from '../../../domain/client-ip.ts';
+import type { Endpoint } from '../../../domain/endpoint.ts';
+import type { EncryptionKey } from '../../../domain/sealed-secret.ts';
 import type { Pepper } from '../../../domain/secret.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { Store } from '../../../store/store.ts';
@@ -14,6 +16,10 @@ export interface MasterDeps {
   clock: Clock;
   /** Accepted peppers; the first hashes new secrets. */
   peppers: readonly [Pepper, ...Pepper[]];
+  /** Seals the customers' own credentials. */
+  encryptionKey: EncryptionKey;
+  /** Private hosts that base URLs may name. */
+  allowPrivateUpstreams: readonly Endpoint[];
   /** Undefined: `TRUSTED_PROXIES` is unset. */
   trustedProxies: TrustedProxies | undefined;
   analyst: Pick<Analyst, 'analyse'>;
