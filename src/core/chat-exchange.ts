@@ -6,6 +6,7 @@ import type { Store } from '../store/store.ts';
 import { toApiError } from './api-error.ts';
 import { type Call, failed, settleCall } from './call.ts';
 import type { CallContext } from './call-context.ts';
+import { type ExchangeLimits, endpointOf, exchange } from './exchange.ts';
 import { type RouteDeps, RouteFailure } from './route.ts';
 import type { Target } from './target.ts';
 
@@ -18,24 +19,15 @@ export interface ChatExchangeDeps extends RouteDeps {
 /** Sends a chat request to a target; whatever is not a success of the wanted kind is thrown as the adapter reads it. */
 export async function exchangeChat<Kind extends OutboundResponse['kind']>(
   { transport }: ChatExchangeDeps,
-  { mapping, provider, credential }: Target,
+  target: Target,
   request: ChatRequest,
   kind: Kind,
-  limits: { readonly signal: AbortSignal; readonly totalTimeoutMs: number },
+  limits: ExchangeLimits,
 ): Promise<Extract<OutboundResponse, { kind: Kind }>> {
-  const { adapter, base, addresses } = provider;
-  const endpoint = { base, addresses, ...(credential.secret === undefined ? {} : { secret: credential.secret }) };
-  const outbound = adapter.buildRequest({ request: { ...request }, mapping }, endpoint);
-  const response = await transport.send(outbound, limits);
-  if (isKind(response, kind) && response.status >= 200 && response.status <= 299) return response;
-  if (response.kind === 'gathered') throw adapter.parseError(response, credential.secret);
-  throw new Error('a gathered answer was asked for and a stream came');
+  const { mapping, provider } = target;
+  const outbound = provider.adapter.buildRequest({ request: { ...request }, mapping }, endpointOf(target));
+  return exchange(transport, target, outbound, kind, limits);
 }
-
-const isKind = <Kind extends OutboundResponse['kind']>(
-  response: OutboundResponse,
-  kind: Kind,
-): response is Extract<OutboundResponse, { kind: Kind }> => response.kind === kind;
 
 /** The bytes of what a message, or a part of one, says: thoughts and tool calls too. For an estimate. */
 export function saidBytes({ content, reasoning, tool_calls: calls }: CompletionMessage | ChunkDelta): number {
