@@ -27,19 +27,24 @@ export interface FaultWorld {
   close(): Promise<void>;
 }
 
-const SECOND_TEXT = 'From the second';
+export const SECOND_TEXT = 'From the second';
 const fromSecond: Reply = (response, received) => {
   const isStream = received.text.includes('"stream":true');
   const stream = events(chunk({ content: SECOND_TEXT }), chunk({}, 'stop'), USAGE_CHUNK);
   return (isStream ? stream : json(completion(SECOND_TEXT)))(response, received);
 };
 
-export async function startFaultWorld(env: Readonly<Record<string, string>> = {}): Promise<FaultWorld> {
+/** With `isTls`, the gateway takes the server that fails for one that speaks TLS. */
+export async function startFaultWorld(
+  env: Readonly<Record<string, string>> = {},
+  { isTls = false } = {},
+): Promise<FaultWorld> {
   const faulty = await startFaultServer();
   const healthy = await startUpstream();
+  healthy.begin(fromSecond);
   const gateway = await startGateway({
     // Named against the order of their prices, so that only the price can explain who comes first.
-    ...upstreamEnv('zeta', faulty.origin, 'shared', 'shared=1/1'),
+    ...upstreamEnv('zeta', isTls ? faulty.origin.replace('http:', 'https:') : faulty.origin, 'shared', 'shared=1/1'),
     ...upstreamEnv('yota', healthy.origin, 'shared', 'shared=2/2'),
     ...env,
   });
@@ -75,7 +80,13 @@ const attemptsOf = (world: FaultWorld, answer: Answer): unknown =>
   JSON.parse(callRow(world.gateway, answer).attempts_json ?? '[]');
 
 /** A whole answer, or all of a stream, from the provider that is expected to give it. */
-function expectAnswered(world: FaultWorld, answer: Answer, kind: Kind, text: string, attempts: object[]): void {
+export function expectAnswered(
+  world: FaultWorld,
+  answer: Answer,
+  kind: Kind,
+  text: string,
+  attempts: readonly object[],
+): void {
   const last = attempts.at(-1);
   if (kind === 'whole') {
     const { choices, metadata } = completionOf(answer);
