@@ -1,0 +1,78 @@
+import type { ChatRequest, ResponseFormat } from '../generated/types.ts';
+import type { ChatCall } from './adapter.ts';
+import { toGoogleSchema } from './google-schema.ts';
+import { thinkingConfig } from './google-thinking.ts';
+import { isRecord, record } from './json.ts';
+import { notTakenByProvider } from './upstream-error.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Google's limit. */
+const MAX_STOPS = 5;
+
+const MODALITIES: ReadonlyMap<string, string> = new Map([
+  ['text', 'TEXT'],
+  ['image', 'IMAGE'],
+]);
+
+function stopSequences(stop: ChatRequest['stop']): string[] | undefined {
+  const stops = typeof stop === 'string' ? [stop] : (stop ?? []);
+  if (stops.length > MAX_STOPS) throw notTakenByProvider(`This provider takes at most ${MAX_STOPS} stop texts.`);
+  return stops.length === 0 ? undefined : stops;
+}
+
+function responseModalities(modalities: ChatRequest['modalities']): string[] | undefined {
+  if (!Array.isArray(modalities) || modalities.length === 0) return undefined;
+  return modalities.map((modality) => {
+    const known = MODALITIES.get(modality);
+    if (known === undefined) throw notTakenByProvider('This provider answers with text and images only.');
+    return known;
+  });
+}
+
+function formatFields(format: ResponseFormat | undefined): Fields {
+  switch (format?.type) {
+    case undefined:
+    case 'text':
+      return {};
+    case 'json_object':
+      return { responseMimeType: 'application/json' };
+    case 'json_schema': {
+      const schema = format?.json_schema?.schema;
+      const json = { responseMimeType: 'application/json' };
+      return isRecord(schema) ? { ...json, responseJsonSchema: toGoogleSchema(schema) } : json;
+    }
+    default:
+      throw notTakenByProvider('This provider does not take such a response format.');
+  }
+}
+
+/** Fields that are null are absent. */
+function present(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
+}
+
+/**
+ * `generationConfig`. The maximum of tokens is the gateway's where it set one, else the caller's. What Gemini has no word for is
+ * left out: `logit_bias`, `parallel_tool_calls`, `prediction`, `verbosity`, and fields of the caller's own bookkeeping.
+ * @throws UpstreamError for what the provider does not take
+ */
+export function toGenerationConfig(call: ChatCall): Fields {
+  const { request, mapping } = call;
+  return present({
+    temperature: request.temperature,
+    topP: request.top_p,
+    topK: record(request).top_k,
+    maxOutputTokens: call.maxOutputTokens ?? request.max_completion_tokens ?? request.max_tokens,
+    stopSequences: stopSequences(request.stop),
+    candidateCount: request.n,
+    seed: request.seed,
+    presencePenalty: request.presence_penalty,
+    frequencyPenalty: request.frequency_penalty,
+    responseLogprobs: request.logprobs === true ? true : undefined,
+    logprobs: request.logprobs === true ? request.top_logprobs : undefined,
+    responseModalities: responseModalities(request.modalities),
+    thinkingConfig: thinkingConfig(mapping.externalId, request.reasoning_effort),
+    ...formatFields(request.response_format),
+  });
+}

@@ -1,0 +1,78 @@
+import type { GatheredResponse } from '../net/exchange.ts';
+import type { OutboundRequest } from '../net/transport.ts';
+import type { Endpoint, ImageCall, UpstreamImage, UpstreamImages, WholeTranslation } from './adapter.ts';
+import { takeApart } from './google-answer.ts';
+import { blockedText, finishReason } from './google-finish.ts';
+import { googleOptions } from './google-options.ts';
+import { googleRequest } from './google-request.ts';
+import { googleUsage } from './google-usage.ts';
+import { record } from './json.ts';
+import { badResponse, notTakenByProvider, UpstreamError } from './upstream-error.ts';
+
+/** The ratios that every Gemini image model documents. */
+const RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '21:9'] as const;
+
+const SIZE = /^(\d{1,5})x(\d{1,5})$/;
+
+const ratioOf = (text: string): number => {
+  const [width, height] = text.split(':');
+  return Number(width) / Number(height);
+};
+
+/** The documented ratio nearest to a size in pixels. @throws UpstreamError for text that is no size */
+function nearestRatio(size: string): string {
+  const [, width, height] = SIZE.exec(size) ?? [];
+  const wanted = Math.log(Number(width) / Number(height));
+  if (!Number.isFinite(wanted)) throw notTakenByProvider('The size is not a width and a height in pixels.');
+  const distance = (ratio: string): number => Math.abs(Math.log(ratioOf(ratio)) - wanted);
+  return RATIOS.reduce<string>((nearest, ratio) => (distance(ratio) < distance(nearest) ? ratio : nearest), '1:1');
+}
+
+function aspectRatio({ aspect_ratio: ratio, size }: ImageCall['request']): string | undefined {
+  if (typeof ratio === 'string') return ratio;
+  return typeof size === 'string' && size !== 'auto' ? nearestRatio(size) : undefined;
+}
+
+/** An image is asked for as an answer that consists of one; sizes become the nearest ratio, quality and format are its own. */
+function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {
+  const { request, mapping } = call;
+  if ((request.n ?? 1) > 1) throw notTakenByProvider('This provider makes one image at a time.');
+  const ratio = aspectRatio(request);
+  const options = googleOptions(request);
+  const body = {
+    contents: [{ role: 'user', parts: [{ text: request.prompt }] }],
+    generationConfig: {
+      responseModalities: ['IMAGE'],
+      ...(ratio === undefined ? {} : { imageConfig: { aspectRatio: ratio } }),
+      ...options.generation,
+    },
+    ...options.body,
+  };
+  return googleRequest(endpoint, mapping.externalId, body, false);
+}
+
+const imagesOf = (candidate: Readonly<Record<string, unknown>>): UpstreamImage[] => {
+  const { parts } = record(candidate.content);
+  if (!Array.isArray(parts)) return [];
+  return parts.flatMap((part: unknown) => {
+    const { data, mimeType } = record(record(part).inlineData);
+    const isImage = typeof mimeType === 'string' && mimeType.startsWith('image/');
+    // Images among the thoughts are drafts.
+    return typeof data === 'string' && isImage && record(part).thought !== true ? [{ base64: data }] : [];
+  });
+};
+
+/** @throws UpstreamError `rejected` when the provider refuses to draw this, `bad_response` when there is no image otherwise */
+function parseResponse(response: GatheredResponse): UpstreamImages {
+  const { candidates, blocked, model, usage, fields } = takeApart(response.text);
+  if (blocked !== undefined) throw new UpstreamError('rejected', blockedText(blocked), { status: 400 });
+  const images = candidates.flatMap(imagesOf);
+  if (images.length === 0) {
+    const isFiltered = candidates.some((one) => finishReason(one.finishReason, false) === 'content_filter');
+    if (isFiltered) throw new UpstreamError('rejected', 'The provider filtered the image.', { status: 400 });
+    throw badResponse('The provider sent no image.');
+  }
+  return { model, images, usage: googleUsage(usage, model, { images: images.length, queries: new Set() }), fields };
+}
+
+export const googleImages: WholeTranslation<ImageCall, UpstreamImages> = { buildRequest, parseResponse };

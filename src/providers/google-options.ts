@@ -1,0 +1,35 @@
+import { isRecord, record } from './json.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Fields of Google's own that a caller may set, in either spelling; Google reads both. Others are not passed on. */
+const TOP_LEVEL = ['safetySettings', 'cachedContent'] as const;
+const GENERATION = ['thinkingConfig', 'imageConfig', 'mediaResolution'] as const;
+
+export interface GoogleOptions {
+  /** For the body. */
+  readonly body: Fields;
+  /** For its `generationConfig`; they win over what other fields of the request ask for. */
+  readonly generation: Fields;
+}
+
+const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+function pick(names: readonly string[], sources: readonly Fields[]): Fields {
+  const picked: Record<string, unknown> = {};
+  for (const name of names) {
+    for (const source of sources) picked[name] ??= source[name] ?? source[snakeCase(name)];
+    if (picked[name] === undefined || picked[name] === null) delete picked[name];
+  }
+  return picked;
+}
+
+/**
+ * What a request says in Google's own words: in an object `google`, as Google's OpenAI-compatible endpoint has it, also inside
+ * `extra_body`; `safetySettings` and `cachedContent` stand on their own as well.
+ */
+export function googleOptions(request: object): GoogleOptions {
+  const fields = record(request);
+  const own = [fields.google, record(fields.extra_body).google].filter(isRecord);
+  return { body: pick(TOP_LEVEL, [...own, fields]), generation: pick(GENERATION, own) };
+}
