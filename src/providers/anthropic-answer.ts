@@ -1,0 +1,39 @@
+import type { FinishReason } from '../generated/types.ts';
+import { isRecord } from './json.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Blocks of one answer, and citations of one block: more than any answer has. */
+export const MAX_BLOCKS = 1000;
+
+/** Whatever is not known counts as a normal end. */
+const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['refusal', 'content_filter'],
+]);
+
+/** `tool_calls` when the caller's tools were called, whatever the provider says; being cut short or refused wins over that. */
+export const finishReason = (stopReason: string, calledTools: boolean): FinishReason =>
+  FINISH_REASONS.get(stopReason) ?? (calledTools ? 'tool_calls' : 'stop');
+
+/** Sources on the web of a text that begins and ends there in the content. Citations of the caller's own documents are left out. */
+export function annotations(citations: unknown, start: number, end: number): Fields[] {
+  if (!Array.isArray(citations)) return [];
+  return citations.slice(0, MAX_BLOCKS).flatMap((citation: unknown) => {
+    if (!isRecord(citation) || typeof citation.url !== 'string') return [];
+    const title = typeof citation.title === 'string' ? citation.title : citation.url;
+    const source = { url: citation.url, title, start_index: start, end_index: end };
+    return [{ type: 'url_citation', url_citation: source }];
+  });
+}
+
+/** Why the provider refused, if it says so. */
+export const refusalText = (details: unknown): string | undefined =>
+  isRecord(details) && typeof details.explanation === 'string' ? details.explanation : undefined;
+
+/** Top-level fields of an answer that are ours to pass on: what is null says nothing. */
+export function otherFields(answer: Fields): Fields {
+  const { id, type, role, model, content, stop_reason, usage, ...rest } = answer;
+  return Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null));
+}

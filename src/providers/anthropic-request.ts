@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import type { ChatRequest } from '../generated/types.ts';
+import type { ChatCall } from './adapter.ts';
+import { answerFormat } from './anthropic-format.ts';
+import { conversation } from './anthropic-messages.ts';
+import { type ModelRules, modelRules } from './anthropic-model.ts';
+import { allowsManualThinking, planThinking } from './anthropic-thinking.ts';
+import { toolFields } from './anthropic-tools.ts';
+import { record } from './json.ts';
+import { notTakenByProvider } from './upstream-error.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** For a mapping whose largest output is unknown: every model of the API takes it. */
+const DEFAULT_MAX_TOKENS = 4096;
+
+/** Fields of the API that OpenAI does not have: a caller's go along. `thinking`, `top_k`, `output_config`, `betas` do too. */
+const OWN_FIELDS = ['cache_control', 'container', 'context_management', 'mcp_servers'];
+
+/**
+ * The body of a Messages request. What the API has no field for (penalties, logprobs, seed, …) is left out: it refuses fields
+ * that it does not know. @throws UpstreamError `rejected` for what it cannot do
+ */
+export function messagesBody(call: ChatCall): Fields {
+  const { request, mapping } = call;
+  refuse(request);
+  const given: Fields = { ...request };
+  const rules = modelRules(mapping.externalId);
+  const { system, turns } = conversation(request.messages);
+  if (!rules.prefill && turns.at(-1)?.role === 'assistant') {
+    throw notTakenByProvider('The model cannot continue an assistant message: the last message must be another.');
+  }
+  const { format, tool: answerTool, instruction } = answerFormat(request.response_format, rules);
+  const maxTokens = maxTokensOf(call);
+  const plan = planThinking(
+    {
+      own: given.thinking,
+      effort: request.reasoning_effort,
+      reasons: mapping.reasoning,
+      maxTokens,
+      // The form of an answer is a promise and thinking a wish: a forced call and a budget exclude each other.
+      manualAllowed: answerTool === undefined && allowsManualThinking(turns),
+    },
+    rules,
+  );
+  const { thinking, effort } = plan;
+  const outputConfig = { ...(effort === undefined ? {} : { effort }), ...(format === undefined ? {} : { format }) };
+  return {
+    model: mapping.externalId,
+    max_tokens: maxTokens,
+    ...list('system', [...system, ...instruction]),
+    messages: turns,
+    ...toolFields(request, rules, { answerTool, forceable: rules.forcedTools && !plan.manual }),
+    ...(thinking === undefined ? {} : { thinking }),
+    ...object('output_config', { ...outputConfig, ...record(given.output_config) }),
+    ...sampling(given, rules, plan.on),
+    ...list('stop_sequences', stopSequences(request.stop)),
+    ...metadata(request.safety_identifier ?? request.user),
+    ...serviceTier(request.service_tier),
+    ...Object.fromEntries(OWN_FIELDS.filter((name) => given[name] != null).map((name) => [name, given[name]])),
+    ...(request.stream === true ? { stream: true } : {}),
+  };
+}
+
+const list = (name: string, items: readonly unknown[]): Fields => (items.length === 0 ? {} : { [name]: items });
+
+const object = (name: string, value: Fields): Fields => (Object.keys(value).length === 0 ? {} : { [name]: value });
+
+/** Another provider may take it; to leave it out in silence would be another answer than the one asked for. */
+function refuse({ n, modalities, audio, web_search_options: search }: ChatRequest): void {
+  if (n != null && n > 1) throw notTakenByProvider('The provider gives one choice only.');
+  if (audio != null || modalities?.some((modality) => modality !== 'text') === true) {
+    throw notTakenByProvider('The provider answers in text only.');
+  }
+  if (search != null) {
+    throw notTakenByProvider(
+      'The provider does not take web_search_options; its own web search tool is taken as a tool.',
+    );
+  }
+}
+
+/** What the model cannot write anyway is not asked for: the API would refuse it. */
+function maxTokensOf({ request, mapping, maxOutputTokens }: ChatCall): number {
+  const largest = mapping.maxOutput ?? DEFAULT_MAX_TOKENS;
+  const wanted = maxOutputTokens ?? request.max_completion_tokens ?? request.max_tokens ?? largest;
+  return mapping.maxOutput === undefined ? wanted : Math.min(wanted, mapping.maxOutput);
+}
+
+/**
+ * What the API would refuse is left out: all of it by newer models; top_p beside a temperature by others; temperature, top_k
+ * and a top_p below 0.95 while thinking. A temperature above 1, the API's most, is 1.
+ */
+function sampling({ temperature, top_p: topP, top_k: topK }: Fields, rules: ModelRules, thinks: boolean): Fields {
+  if (rules.sampling === 'none') return {};
+  if (thinks) return typeof topP === 'number' && topP >= 0.95 ? { top_p: topP } : {};
+  const hot = typeof temperature === 'number' ? { temperature: Math.min(temperature, 1) } : {};
+  const nucleus = typeof topP === 'number' ? { top_p: topP } : {};
+  const top = topK == null ? {} : { top_k: topK };
+  return rules.sampling === 'one' && 'temperature' in hot ? { ...hot, ...top } : { ...hot, ...nucleus, ...top };
+}
+
+/** Blanks alone are refused. */
+function stopSequences(stop: ChatRequest['stop']): string[] {
+  const texts = typeof stop === 'string' ? [stop] : (stop ?? []);
+  return texts.filter((text) => text.trim() !== '');
+}
+
+/** The API refuses ids that look like an address or a telephone number, and long ones: those are hashed. */
+function metadata(user: string | null | undefined): Fields {
+  if (user == null || user === '') return {};
+  const opaque = /^[A-Za-z0-9_.:-]{1,256}$/.test(user) && /[A-Za-z]/.test(user);
+  return { metadata: { user_id: opaque ? user : createHash('sha256').update(user).digest('hex') } };
+}
+
+/** `default` is OpenAI's word for no priority; tiers that the API does not have are left to it. */
+function serviceTier(tier: string | null | undefined): Fields {
+  if (tier === 'default' || tier === 'standard_only') return { service_tier: 'standard_only' };
+  return tier === 'auto' || tier === 'priority' ? { service_tier: 'auto' } : {};
+}

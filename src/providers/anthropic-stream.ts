@@ -1,0 +1,137 @@
+import type { ChunkChoice, ChunkDelta } from '../generated/types.ts';
+import type { StreamedResponse } from '../net/exchange.ts';
+import { type SseEvent, SseParser } from '../net/sse.ts';
+import type { UpstreamChunk } from './adapter.ts';
+import { finishReason, MAX_BLOCKS, otherFields, refusalText } from './anthropic-answer.ts';
+import { reportedError } from './anthropic-error.ts';
+import { type OpenBlock, openBlock, type Spoken } from './anthropic-stream-block.ts';
+import { anthropicUsage, type ReportedUsage, reportUsage } from './anthropic-usage.ts';
+import { count, isRecord, parseJson, record } from './json.ts';
+import { badResponse } from './upstream-error.ts';
+
+/** Longest event: the result of one of the provider's own tools comes in one. */
+const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A streamed answer. Anything but a stop reason and then `message_stop` is a stream that was cut. */
+export async function* parseStream(response: StreamedResponse): AsyncGenerator<UpstreamChunk, void, undefined> {
+  const parser = new SseParser(MAX_EVENT_LENGTH);
+  const reader = new EventReader();
+  for await (const bytes of response.chunks) {
+    for (const event of parser.push(bytes)) {
+      yield* reader.read(event);
+      if (!reader.stopped) continue;
+      response.drain();
+      return;
+    }
+  }
+  throw badResponse(reader.begun ? "The provider's stream was cut off." : 'The provider sent an empty stream.');
+}
+
+/** Turns the events of one stream into chunks, in order. */
+class EventReader {
+  begun = false;
+  /** The last event was `message_stop`, at its place. */
+  stopped = false;
+  #finished = false;
+  /** The first delta, and no other, carries the role. */
+  #said = false;
+  #model: string | undefined;
+  #usage: ReportedUsage = {};
+  #blocks = 0;
+  readonly #open = new Map<number, OpenBlock>();
+  readonly #spoken: Spoken = { contentLength: 0, calls: 0 };
+
+  /** @throws UpstreamError `bad_response`, or the error that the event tells */
+  read({ event: name, data }: SseEvent): UpstreamChunk[] {
+    const event = parseJson(data);
+    if (!isRecord(event)) throw malformed();
+    const type = event.type ?? name;
+    const error = reportedError(type === 'error' ? { ...event, type } : event);
+    if (error !== undefined) throw error;
+    switch (type) {
+      case 'message_start':
+        return this.#start(record(event.message));
+      case 'content_block_start':
+        return this.#openBlock(event);
+      case 'content_block_delta':
+        return this.#block(event)
+          .add(record(event.delta))
+          .map((delta) => this.#chunk(delta));
+      case 'content_block_stop':
+        return this.#closeBlock(event);
+      case 'message_delta':
+        return this.#finish(event);
+      case 'message_stop':
+        if (!this.#finished) throw badResponse("The provider's stream was cut off.");
+        this.stopped = true;
+        return [];
+      default:
+        return [];
+    }
+  }
+
+  /**
+   * Says nothing yet: as long as nothing is said, another provider can take over. The usage, of a prompt and no answer, waits
+   * for the end too: taken for the whole it would leave out what was produced until the caller left.
+   */
+  #start({ model, usage }: Fields): UpstreamChunk[] {
+    this.begun = true;
+    if (typeof model === 'string') this.#model = model;
+    this.#usage = reportUsage(this.#usage, usage);
+    return [];
+  }
+
+  #openBlock(event: Fields): UpstreamChunk[] {
+    const index = count(event.index);
+    if (index === undefined || !isRecord(event.content_block)) throw malformed();
+    this.#blocks += 1;
+    if (this.#blocks > MAX_BLOCKS) throw badResponse('The provider sent too many blocks.');
+    const block = openBlock(event.content_block, index, this.#spoken);
+    this.#open.set(index, block);
+    return block.begin().map((delta) => this.#chunk(delta));
+  }
+
+  #closeBlock(event: Fields): UpstreamChunk[] {
+    const block = this.#block(event);
+    this.#open.delete(count(event.index) ?? -1);
+    return block.end().map((delta) => this.#chunk(delta));
+  }
+
+  #block({ index }: Fields): OpenBlock {
+    const block = this.#open.get(count(index) ?? -1);
+    if (block === undefined) throw malformed();
+    return block;
+  }
+
+  /** The usage of the last such event holds; the first that has a stop reason ends the choice. */
+  #finish({ type: _, delta, usage, ...fields }: Fields): UpstreamChunk[] {
+    this.#usage = reportUsage(this.#usage, usage);
+    const { stop_reason: reason, ...more } = record(delta);
+    const counted = anthropicUsage(this.#usage);
+    if (typeof reason !== 'string' || this.#finished) {
+      return [{ model: this.#model, choices: [], usage: counted, fields: {} }];
+    }
+    this.#finished = true;
+    const refusal = refusalText(more.stop_details);
+    const choice: ChunkChoice = {
+      ...this.#choice(refusal === undefined ? {} : { refusal }),
+      finish_reason: finishReason(reason, this.#spoken.calls > 0),
+    };
+    return [{ model: this.#model, choices: [choice], usage: counted, fields: otherFields({ ...fields, ...more }) }];
+  }
+
+  #chunk(delta: ChunkDelta): UpstreamChunk {
+    if (this.#finished) throw malformed();
+    return { model: this.#model, choices: [this.#choice(delta)], usage: undefined, fields: {} };
+  }
+
+  #choice(delta: ChunkDelta): ChunkChoice {
+    const first = !this.#said;
+    this.#said = true;
+    return { index: 0, delta: first ? { role: 'assistant', ...delta } : delta, finish_reason: null };
+  }
+}
+
+const malformed = () => badResponse('The provider sent a malformed chunk.');
