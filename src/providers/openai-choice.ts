@@ -1,8 +1,11 @@
 import type { ChatChoice, ChunkChoice, ChunkDelta, CompletionMessage, FinishReason } from '../generated/types.ts';
 import { isRecord } from './json.ts';
-import { badResponse } from './upstream-error.ts';
+import { disguisedError } from './openai-error.ts';
+import { type BegunCalls, normaliseFragment, normaliseToolCall } from './openai-tool-calls.ts';
+import { badResponse, UpstreamError } from './upstream-error.ts';
 
-type Fields = Readonly<Record<string, unknown>>;
+/** Parsed JSON that is ours alone, so it is brought into form in place: copies of every chunk would cost as much as parsing it. */
+type Fields = Record<string, unknown>;
 
 /** Other words that OpenAI-compatible servers use; whatever is not known counts as a normal end. */
 const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
@@ -17,27 +20,46 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['refusal', 'content_filter'],
 ]);
 
-/** An end that says `stop` although tools were called is `tool_calls`; being cut short or filtered wins over both. */
+/** Ends that are failures: Mistral's and OpenRouter's, and DeepSeek's when it runs out of machines. */
+const FAILURES: ReadonlySet<string> = new Set(['error', 'insufficient_system_resource']);
+
+/** Lists that some servers send as null where they have none. */
+const LISTS = ['tool_calls', 'reasoning_details', 'images', 'annotations'];
+
+/**
+ * An end that says `stop` although tools were called is `tool_calls`; being cut short or filtered wins over both.
+ * @throws UpstreamError `upstream_error` for an end that is a failure
+ */
 function finishReason(reported: string, calledTools: boolean): FinishReason {
-  const reason = FINISH_REASONS.get(reported.toLowerCase()) ?? 'stop';
+  const word = reported.toLowerCase();
+  if (FAILURES.has(word))
+    throw new UpstreamError('upstream_error', 'The provider broke its answer off.', { status: 200 });
+  const reason = FINISH_REASONS.get(word) ?? 'stop';
   return reason === 'stop' && calledTools ? 'tool_calls' : reason;
 }
 
-const callsTools = (message: CompletionMessage | ChunkDelta): boolean =>
-  message.tool_calls !== undefined && message.tool_calls.length > 0;
+const callsTools = ({ tool_calls: calls }: CompletionMessage): boolean => calls !== undefined && calls.length > 0;
 
 const partText = (part: unknown): string => (isRecord(part) && typeof part.text === 'string' ? part.text : '');
 
-/** Fields under our names: thoughts are `reasoning` too, a list that is null is absent, content is one text. */
-function rename(message: Fields): Fields {
-  const { reasoning_content: thoughts, tool_calls: calls, content } = message;
-  if (calls !== null && thoughts === undefined && !Array.isArray(content)) return message;
-  const { tool_calls: _, ...rest } = message;
-  const renamed: Record<string, unknown> = rest;
-  if (Array.isArray(content)) renamed.content = content.map(partText).join('');
-  if (calls !== null && calls !== undefined) renamed.tool_calls = calls;
-  if (typeof thoughts === 'string' && rest.reasoning === undefined) renamed.reasoning = thoughts;
-  return renamed;
+/** Mistral's thoughts: `{type: "thinking", thinking: [{type: "text", text}]}`. */
+function partThoughts(part: unknown): string {
+  if (!isRecord(part) || part.type !== 'thinking') return '';
+  const { thinking } = part;
+  if (Array.isArray(thinking)) return thinking.map(partText).join('');
+  return typeof thinking === 'string' ? thinking : '';
+}
+
+/** Fields under our names, in place: thoughts are `reasoning`, a list that is null is absent, content is one text. */
+function rename(message: Fields): void {
+  const { content, reasoning_content: thoughts } = message;
+  if (typeof thoughts === 'string') message.reasoning ??= thoughts;
+  if (Array.isArray(content)) {
+    message.content = content.map(partText).join('');
+    const thinking = content.map(partThoughts).join('');
+    if (thinking !== '') message.reasoning ??= thinking;
+  }
+  for (const list of LISTS) if (message[list] === null) delete message[list];
 }
 
 const isTextOrNull = (value: unknown): boolean => value === null || typeof value === 'string';
@@ -52,14 +74,21 @@ const isDelta = (delta: Fields): delta is Fields & ChunkDelta =>
 const isListOfRecords = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((item) => isRecord(item)));
 
+/** The tool calls of a message, as far as they are objects. */
+const toolCalls = ({ tool_calls: calls }: Fields): Fields[] => (Array.isArray(calls) ? calls.filter(isRecord) : []);
+
 const indexOf = (choice: Fields, position: number): number =>
   typeof choice.index === 'number' && Number.isSafeInteger(choice.index) && choice.index >= 0 ? choice.index : position;
 
-/** A choice of a whole answer in the normal form. @throws UpstreamError `bad_response` */
+/** A choice of a whole answer in the normal form. @throws UpstreamError */
 export function normaliseChoice(choice: unknown, position: number): ChatChoice {
   if (!isRecord(choice) || !isRecord(choice.message)) throw badResponse('The provider sent a malformed answer.');
-  const message: Record<string, unknown> = { role: 'assistant', content: null, ...rename(choice.message) };
+  if (isRecord(choice.error)) throw disguisedError(choice);
+  const { message } = choice;
+  rename(message);
   message.role = 'assistant';
+  message.content ??= null;
+  toolCalls(message).forEach(normaliseToolCall);
   if (!isMessage(message)) throw badResponse('The provider sent a malformed answer.');
   const reported = typeof choice.finish_reason === 'string' ? choice.finish_reason : 'stop';
   return {
@@ -72,25 +101,28 @@ export function normaliseChoice(choice: unknown, position: number): ChatChoice {
 
 /** What a stream has shown of one choice so far. */
 export interface ChoiceState {
-  calledTools: boolean;
+  readonly index: number;
+  readonly calls: BegunCalls;
   finished: boolean;
 }
 
-/** A choice of a chunk in the normal form; `states`, by index, is brought up to date. @throws UpstreamError `bad_response` */
-export function normaliseChunkChoice(choice: unknown, position: number, states: Map<number, ChoiceState>): ChunkChoice {
+/** A choice of a chunk in the normal form; `states` is brought up to date. @throws UpstreamError */
+export function normaliseChunkChoice(choice: unknown, position: number, states: ChoiceState[]): ChunkChoice {
   if (!isRecord(choice)) throw badResponse('The provider sent a malformed chunk.');
+  if (isRecord(choice.error)) throw disguisedError(choice);
   const index = indexOf(choice, position);
-  let delta: Fields = isRecord(choice.delta) ? rename(choice.delta) : {};
-  let state = states.get(index);
+  const delta = isRecord(choice.delta) ? choice.delta : {};
+  rename(delta);
+  let state = states.find((each) => each.index === index);
   if (state === undefined) {
-    state = { calledTools: false, finished: false };
-    states.set(index, state);
-    delta = { ...delta, role: 'assistant' };
+    state = { index, calls: [], finished: false };
+    states.push(state);
+    delta.role = 'assistant';
   }
+  for (const call of toolCalls(delta)) normaliseFragment(call, state.calls);
   if (!isDelta(delta)) throw badResponse('The provider sent a malformed chunk.');
-  if (callsTools(delta)) state.calledTools = true;
   const { finish_reason: reported } = choice;
   if (typeof reported !== 'string' || reported === '') return { ...choice, index, delta, finish_reason: null };
   state.finished = true;
-  return { ...choice, index, delta, finish_reason: finishReason(reported, state.calledTools) };
+  return { ...choice, index, delta, finish_reason: finishReason(reported, state.calls.length > 0) };
 }

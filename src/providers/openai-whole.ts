@@ -1,11 +1,15 @@
 import type { OutboundRequest } from '../net/transport.ts';
 import type { Endpoint } from './adapter.ts';
 import { isRecord, parseJson } from './json.ts';
+import { disguisedError, isError } from './openai-error.ts';
 import { badResponse } from './upstream-error.ts';
 
-/** A JSON request whose answer comes whole, to a path under the base URL. */
-export function openAiPost(path: string, body: object, endpoint: Endpoint): OutboundRequest {
-  const headers: Record<string, string> = { 'content-type': 'application/json', accept: 'application/json' };
+/** A JSON request to a path under the base URL. @param stream whether the answer shall come as events, not whole */
+export function openAiPost(path: string, body: object, endpoint: Endpoint, stream = false): OutboundRequest {
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    accept: stream ? 'text/event-stream' : 'application/json',
+  };
   if (endpoint.secret !== undefined) headers.authorization = `Bearer ${endpoint.secret}`;
   return {
     origin: endpoint.base.origin,
@@ -13,17 +17,15 @@ export function openAiPost(path: string, body: object, endpoint: Endpoint): Outb
     method: 'POST',
     headers,
     body: JSON.stringify(body),
-    stream: false,
+    stream,
     addresses: endpoint.addresses,
   };
 }
 
-/** The object that a success is. @throws UpstreamError `bad_response`, for an error in disguise too, whose text is kept back */
+/** The object that a success is. @throws UpstreamError `bad_response`, or what an error in disguise says that it is */
 export function openAiAnswer(text: string): Readonly<Record<string, unknown>> {
   const answer = parseJson(text);
   if (!isRecord(answer)) throw badResponse('The provider sent a malformed answer.');
-  if (answer.error !== undefined && answer.error !== null) {
-    throw badResponse('The provider reported an error inside a successful answer.');
-  }
+  if (isError(answer)) throw disguisedError(answer);
   return answer;
 }

@@ -1,15 +1,31 @@
 import { readFileSync } from 'node:fs';
-import type { GatheredResponse, StreamedResponse } from '../../src/net/exchange.ts';
+import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
+import type { GatheredResponse, ResponseHeaders, StreamedResponse } from '../../src/net/exchange.ts';
 import type { UpstreamChunk } from '../../src/providers/adapter.ts';
 import { openAiAdapter } from '../../src/providers/openai.ts';
 
 export const sample = (name: string): string => readFileSync(new URL(`./samples/${name}`, import.meta.url), 'utf8');
 
-export const gathered = (text: string, status = 200): GatheredResponse => ({
+export const gathered = (text: string, status = 200, headers: ResponseHeaders = {}): GatheredResponse => ({
   kind: 'gathered',
   status,
-  headers: {},
+  headers,
   text,
+});
+
+/** A mapping of a provider, of which nothing is known but what is given. */
+export const mappingOf = (providerId: string, more: Partial<Mapping> = {}): Mapping => ({
+  ...TEXT_ONLY,
+  id: `${providerId}/m`,
+  providerId,
+  modelId: 'm',
+  externalId: 'm-2026',
+  custom: false,
+  names: ['m'],
+  providerNames: [providerId],
+  prices: {},
+  freeFlag: false,
+  ...more,
 });
 
 /** A stream of these texts, one chunk each, and a count of how often it was drained. */

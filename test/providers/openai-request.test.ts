@@ -3,6 +3,9 @@ import type { ChatRequest } from '../../src/generated/types.ts';
 import { validateChatRequest } from '../../src/generated/validators.js';
 import type { ChatCall, Endpoint } from '../../src/providers/adapter.ts';
 import { openAiAdapter } from '../../src/providers/openai.ts';
+import { mappingOf } from './answers.ts';
+
+const MAPPING = mappingOf('acme', { externalId: 'gpt-x-2026' });
 
 const ENDPOINT: Endpoint = {
   base: { origin: 'https://up.example', path: '/api/v1' },
@@ -17,14 +20,14 @@ function parsed(text: string): ChatRequest {
 }
 
 function sent(text: string, more: Partial<ChatCall> = {}): string | undefined {
-  return openAiAdapter.buildRequest({ request: parsed(text), externalId: 'gpt-x-2026', ...more }, ENDPOINT).body;
+  return openAiAdapter.buildRequest({ request: parsed(text), mapping: MAPPING, ...more }, ENDPOINT).body;
 }
 
 const MESSAGES = '"messages":[{"role":"user","content":"hi"}]';
 
 describe('buildRequest', () => {
   it('makes a whole request for a whole answer', () => {
-    const call = { request: parsed(`{"model":"gpt-x",${MESSAGES}}`), externalId: 'gpt-x-2026' };
+    const call = { request: parsed(`{"model":"gpt-x",${MESSAGES}}`), mapping: MAPPING };
     expect(openAiAdapter.buildRequest(call, ENDPOINT)).toEqual({
       origin: 'https://up.example',
       path: '/api/v1/chat/completions',
@@ -38,7 +41,7 @@ describe('buildRequest', () => {
 
   it('sends no authorization to an upstream that asks for none, and accepts a stream where one is wanted', () => {
     const { base, addresses } = ENDPOINT;
-    const call = { request: parsed(`{"model":"m","stream":true,${MESSAGES}}`), externalId: 'm' };
+    const call = { request: parsed(`{"model":"m","stream":true,${MESSAGES}}`), mapping: MAPPING };
     const request = openAiAdapter.buildRequest(call, { base, addresses });
     expect(request).toMatchObject({ stream: true, headers: { accept: 'text/event-stream' } });
     expect(Object.keys(request.headers)).not.toContain('authorization');
@@ -80,7 +83,7 @@ describe('buildRequest', () => {
 
   it('leaves the request as it was', () => {
     const request = Object.freeze(parsed(`{"model":"m","stream":true,${MESSAGES}}`));
-    openAiAdapter.buildRequest({ request, externalId: 'x', maxOutputTokens: 1 }, ENDPOINT);
+    openAiAdapter.buildRequest({ request, mapping: MAPPING, maxOutputTokens: 1 }, ENDPOINT);
     expect(JSON.stringify(request)).toBe(`{"model":"m","stream":true,${MESSAGES}}`);
   });
 });

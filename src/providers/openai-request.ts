@@ -1,0 +1,63 @@
+import type { OutboundRequest } from '../net/transport.ts';
+import type { ChatCall, Endpoint } from './adapter.ts';
+import { isRecord } from './json.ts';
+import type { OpenAiDialect } from './openai-dialects.ts';
+import { translateMessages } from './openai-messages.ts';
+import { openAiPost } from './openai-whole.ts';
+import { notTakenByProvider } from './upstream-error.ts';
+
+type Body = Record<string, unknown>;
+
+/**
+ * The caller's request with the provider's `model`, in its dialect; unknown fields go along. Usage is always asked for.
+ * @throws UpstreamError `rejected` for a field that the provider refuses and the answer depends on
+ */
+export function buildChatRequest(call: ChatCall, endpoint: Endpoint, dialect: OpenAiDialect): OutboundRequest {
+  return openAiPost('/chat/completions', chatBody(call, dialect), endpoint, call.request.stream === true);
+}
+
+function chatBody({ request, mapping, maxOutputTokens }: ChatCall, dialect: OpenAiDialect): Body {
+  const body: Body = { ...request, model: mapping.externalId };
+  if (dialect.messages !== undefined) {
+    body.messages = translateMessages(request.messages, dialect.messages, mapping.reasoning);
+  }
+  for (const field of dialect.refused ?? []) {
+    if (asksForSomething(field, body[field])) throw notTakenByProvider(`The provider does not take \`${field}\`.`);
+    delete body[field];
+  }
+  for (const field of dialect.leftOut ?? []) delete body[field];
+  for (const [field, name] of Object.entries(dialect.renamed ?? {})) rename(body, field, name);
+  limitOutput(body, dialect, maxOutputTokens);
+  if (dialect.noStreamOptions === true) {
+    delete body.stream_options;
+  } else if (request.stream === true) {
+    const { stream_options: options } = request;
+    body.stream_options = isRecord(options) ? { ...options, include_usage: true } : { include_usage: true };
+  }
+  return body;
+}
+
+/** A field that is at rest, such as `logprobs: false` or `n: 1`, can be left out without loss. */
+function asksForSomething(field: string, value: unknown): boolean {
+  if (field === 'n') return typeof value === 'number' && value > 1;
+  if (isRecord(value)) return Object.keys(value).length > 0;
+  return Boolean(value);
+}
+
+/** A caller who used the provider's own name too is taken at that word. */
+function rename(body: Body, field: string, name: string): void {
+  const { [field]: value } = body;
+  if (value === undefined) return;
+  delete body[field];
+  body[name] ??= value;
+}
+
+/** Puts the most tokens to generate, ours before the caller's, into the one field that the provider knows. */
+function limitOutput(body: Body, { maxTokens }: OpenAiDialect, ours: number | undefined): void {
+  if (maxTokens === undefined && ours === undefined) return;
+  const { max_tokens: older, max_completion_tokens: newer } = body;
+  const limit = ours ?? newer ?? older;
+  const field = maxTokens ?? (typeof newer === 'number' ? 'max_completion_tokens' : 'max_tokens');
+  delete body[field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens'];
+  if (limit !== undefined) body[field] = limit;
+}
