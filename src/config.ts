@@ -33,6 +33,10 @@ export interface Config {
   readonly dataDir: string;
   readonly durability: Environment['DURABILITY'];
   readonly sandbox: boolean;
+  /** Of an image request that names none. */
+  readonly defaultImageModel: string;
+  /** The one that moderates. */
+  readonly moderationModel: string;
   readonly logLevel: Environment['LOG_LEVEL'];
   /** A file's path, `stdout` or `off`. */
   readonly accessLog: string;
@@ -42,6 +46,7 @@ export interface Config {
     readonly inFlight: number;
     readonly bufferedBytes: number;
     readonly responseBytes: number;
+    readonly cacheBytes: number;
   };
   readonly timeouts: {
     readonly requestHeaders: number;
@@ -84,12 +89,14 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     publicUrl: variables.PUBLIC_URL === undefined ? undefined : readUrl('PUBLIC_URL', variables.PUBLIC_URL),
     allowedHosts: readList(variables.ALLOWED_HOSTS).map((host) => host.toLowerCase()),
     trustedProxies: variables.TRUSTED_PROXIES === undefined ? null : readProxies(variables.TRUSTED_PROXIES),
-    dataDir: path.resolve(variables.DATA_DIR ?? path.join(import.meta.dirname, '../data')),
     allowPrivateUpstreams: readList(variables.ALLOW_PRIVATE_UPSTREAMS).map((entry) =>
       explained('ALLOW_PRIVATE_UPSTREAMS', () => parseEndpoint(entry)),
     ),
+    dataDir: path.resolve(variables.DATA_DIR ?? path.join(import.meta.dirname, '../data')),
     durability: variables.DURABILITY,
     sandbox: variables.SANDBOX === 'on',
+    defaultImageModel: variables.DEFAULT_IMAGE_MODEL,
+    moderationModel: variables.MODERATION_MODEL,
     logLevel: variables.LOG_LEVEL,
     accessLog: variables.ACCESS_LOG,
     limits: {
@@ -98,6 +105,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       inFlight: Number(variables.MAX_IN_FLIGHT),
       bufferedBytes: Number(variables.MAX_BUFFERED_BYTES),
       responseBytes: Number(variables.MAX_RESPONSE_BYTES),
+      cacheBytes: Number(variables.CACHE_MAX_BYTES),
     },
     timeouts: {
       requestHeaders: Number(variables.REQUEST_HEADERS_TIMEOUT_MS),

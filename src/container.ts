@@ -7,11 +7,14 @@ import { createAuthorize } from './core/authorize.ts';
 import { createChooseAuto } from './core/choose-auto.ts';
 import { createCompleteChat } from './core/complete-chat.ts';
 import { createDocuments } from './core/documents.ts';
+import { createGenerateImage } from './core/generate-image.ts';
 import { Health } from './core/health.ts';
 import { createListModels } from './core/list-models.ts';
+import { createModerate } from './core/moderate.ts';
 import { createFindReach } from './core/reach.ts';
 import { createFindReachable } from './core/reachable.ts';
 import { createResolve } from './core/resolve.ts';
+import { ResponseCache } from './core/response-cache.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { createGatewayApp } from './http/gateway-app.ts';
 import { type Listener, listen } from './http/listen.ts';
@@ -102,8 +105,8 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     idleTimeoutMs: timeouts.idle,
     totalTimeoutMs: timeouts.total,
     maxResponseBytes: limits.responseBytes,
-  });
     privateExceptions: config.allowPrivateUpstreams,
+  });
   closers.add(() => transport.close());
   const providers = createProviders({
     sandboxOrigin: sandbox?.origin,
@@ -130,7 +133,13 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     totalTimeoutMs: timeouts.total,
     clock,
   };
-  const completeChat = createCompleteChat({ ...exchanges, chooseAuto: createChooseAuto({ findReachable, clock }) });
+  const completeChat = createCompleteChat({
+    ...exchanges,
+    chooseAuto: createChooseAuto({ findReachable, clock }),
+    cache: new ResponseCache(clock, limits.cacheBytes),
+  });
+  const generateImage = createGenerateImage({ ...exchanges, defaultModel: config.defaultImageModel });
+  const moderate = createModerate({ ...exchanges, model: config.moderationModel });
   const listModels = createListModels({ catalog, findReachable, clock });
 
   let stopping = false;
@@ -147,6 +156,8 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const gatewayApp = createGatewayApp({
     authenticate,
     completeChat,
+    generateImage,
+    moderate,
     listModels,
     telemetry,
     load,
@@ -164,13 +175,13 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     clock,
     analyst,
     peppers,
+    encryptionKey,
+    allowPrivateUpstreams: config.allowPrivateUpstreams,
     trustedProxies,
     telemetry,
     load,
     readiness,
     hosts: { ...hosts, boundHost: config.management.host },
-    encryptionKey,
-    allowPrivateUpstreams: config.allowPrivateUpstreams,
     bodyLimits,
   });
   const listeners: Listener[] = [];

@@ -41,6 +41,7 @@ describe('the configuration', () => {
         inFlight: 1000,
         bufferedBytes: 268_435_456,
         responseBytes: 67_108_864,
+        cacheBytes: 67_108_864,
       },
       timeouts: {
         requestHeaders: 10_000,

@@ -52,8 +52,10 @@ const context: CallContext = {
   clientIp: CLIENT_IP,
   signal: new AbortController().signal,
   noFallback: false,
+  noCache: false,
   onDecision: () => {},
   onCall: () => {},
+  onCacheHit: () => {},
 };
 
 function principalOf(number: number): Principal {
@@ -70,6 +72,7 @@ function principalOf(number: number): Principal {
     ],
     ruleRevision: 0,
     capped: false,
+    cacheSeconds: undefined,
   };
 }
 

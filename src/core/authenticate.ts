@@ -50,6 +50,7 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
       ],
       ruleRevision: key.ruleRevision,
       capped: key.usageLimit !== null || key.periodUsageLimit !== null,
+      cacheSeconds: key.cachingEnabled ? key.cacheDurationSeconds : undefined,
     };
   };
 }

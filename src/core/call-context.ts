@@ -8,8 +8,12 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** One attempt only (`x-no-fallback`). */
   readonly noFallback: boolean;
+  /** The answer comes from a provider and is not kept (`x-no-cache`). */
+  readonly noCache: boolean;
   /** Called once a decision is made, whatever it is; `policyRevision` is what `x-policy-revision` shows. */
   onDecision(decisionId: string, policyRevision: string): void;
   /** Called once the call has its row. */
   onCall(callId: string): void;
+  /** Called when the answer comes from the cache, before it is given. */
+  onCacheHit(): void;
 }

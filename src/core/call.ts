@@ -3,7 +3,7 @@ import { newId } from '../domain/id.ts';
 import type { Mapping } from '../domain/model.ts';
 import { formatUsd } from '../domain/money.ts';
 import { NO_USAGE, type Usage } from '../domain/usage.ts';
-import type { RoutingAttempt } from '../generated/types.ts';
+import type { PolicyInput, RoutingAttempt } from '../generated/types.ts';
 import type { DecisionRecord } from '../store/decisions.ts';
 import type { NewCall, OpenCall, Settlement } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
@@ -25,7 +25,7 @@ export interface Call {
 export interface CallFacts {
   readonly principal: Principal;
   readonly context: CallContext;
-  readonly action: NewCall['action'];
+  readonly action: PolicyInput['action'];
   readonly requestedModel: string;
   readonly stream: boolean;
 }
@@ -91,9 +91,39 @@ async function recordRefusal(
 export const recordDenial = (store: Store, facts: CallFacts, denial: Denial): Promise<void> =>
   recordRefusal(store, facts, decisionRecord(denial.decision, denial.reason), 'denied', denial.answer());
 
-/** While a spend limit applies, a mapping whose cost cannot be told may not serve: the limit could not be enforced. */
-export const isPriced = ({ prices }: Mapping): boolean =>
-  prices.prompt !== undefined && prices.completion !== undefined;
+/** Writes the finished row of a call that the cache answers; resolves when it is committed. */
+export async function recordCacheHit(
+  store: Store,
+  facts: CallFacts,
+  { decision }: Permitted,
+  { providerId, modelId }: Mapping,
+): Promise<Pick<Call, 'id'>> {
+  const call = newCall(facts);
+  facts.context.onCall(call.id);
+  await store.recordFinishedCall(call, decisionRecord(decision), {
+    state: 'settled',
+    cached: true,
+    providerId,
+    modelId,
+    statusCode: 200,
+    errorCode: null,
+  });
+  facts.context.onCacheHit();
+  return { id: call.id };
+}
+
+/** While a spend limit applies, a mapping whose charge for the action cannot be told may not serve: the limit could not be enforced. */
+export function isPriced({ prices, freeFlag }: Mapping, action: PolicyInput['action']): boolean {
+  const { prompt, completion, output_image: imageToken, per_image: image } = prices;
+  switch (action) {
+    case 'chat':
+      return prompt !== undefined && completion !== undefined;
+    case 'image':
+      return image !== undefined || (prompt !== undefined && (imageToken ?? completion) !== undefined);
+    case 'moderation':
+      return prompt !== undefined || freeFlag;
+  }
+}
 
 const unknownPrices = (): ApiError =>
   unauthorized(
@@ -103,7 +133,9 @@ const unknownPrices = (): ApiError =>
 
 /** Commits the call's row, with its decision, before anything is dispatched. */
 export async function openCall(store: Store, facts: CallFacts, permitted: Permitted): Promise<Call> {
-  const reachable = facts.principal.capped ? permitted.narrowed(isPriced) : permitted;
+  const reachable = facts.principal.capped
+    ? permitted.narrowed((mapping) => isPriced(mapping, facts.action))
+    : permitted;
   if (reachable.candidates.length === 0) {
     const refusal = unknownPrices();
     await recordRefusal(store, facts, decisionRecord(permitted.decision), 'released', refusal);

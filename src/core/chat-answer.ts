@@ -1,15 +1,23 @@
-import type { CallMetadata, ChatChunk, ChatCompletion, ChatUsage } from '../generated/types.ts';
+import type { Mapping } from '../domain/model.ts';
+import type { CallMetadata, ChatChunk, ChatCompletion, ChatUsage, RoutingAttempt } from '../generated/types.ts';
 import type { UpstreamChunk, UpstreamCompletion } from '../providers/adapter.ts';
 import type { Call, CallFacts } from './call.ts';
-import type { Routed } from './route.ts';
+import type { CachedAnswer } from './response-cache.ts';
 
 /** What all parts of one answer share. */
 export interface AnswerFacts {
   readonly facts: CallFacts;
-  readonly call: Call;
+  readonly call: Pick<Call, 'id'>;
   readonly requestedProvider: string | undefined;
   /** Seconds since 1970: one `created` for the whole answer. */
   readonly created: number;
+}
+
+/** An answer that a provider is to give. */
+export interface DispatchedAnswer extends AnswerFacts {
+  readonly call: Call;
+  /** Keeps the answer for the next caller; absent where nothing is kept. */
+  readonly keep?: (answer: CachedAnswer) => void;
 }
 
 const answerId = (callId: string): string => `chatcmpl-${callId.slice('call_'.length)}`;
@@ -17,10 +25,11 @@ const answerId = (callId: string): string => `chatcmpl-${callId.slice('call_'.le
 /** The answer's `metadata`, exactly as the specification and decisions.md, section 5, have it. */
 export function callMetadata(
   { facts, call, requestedProvider }: AnswerFacts,
-  { target, attempts }: Pick<Routed<unknown>, 'target' | 'attempts'>,
+  mapping: Mapping,
   upstreamModel: string | undefined,
+  routing: readonly RoutingAttempt[],
+  cached = false,
 ): CallMetadata {
-  const { mapping } = target;
   return {
     request_id: facts.context.requestId,
     requested_model: facts.requestedModel,
@@ -33,15 +42,15 @@ export function callMetadata(
     organization_id: facts.principal.organizationId,
     project_id: facts.principal.projectId,
     discount: 0,
-    cached: false,
-    routing: [...attempts],
+    cached,
+    routing: [...routing],
   };
 }
 
 /** A whole answer. Fields of the upstream's that nobody here knows are kept. */
 export function chatCompletion(
   answer: AnswerFacts,
-  upstream: UpstreamCompletion,
+  upstream: Pick<UpstreamCompletion, 'choices' | 'fields'>,
   modelId: string,
   usage: ChatUsage,
   metadata: CallMetadata,

@@ -1,7 +1,7 @@
-import { estimateUsage, type Usage } from '../domain/usage.ts';
-import type { ChatRequest, ChunkDelta, CompletionMessage, RoutingAttempt } from '../generated/types.ts';
+import type { ChatRequest, RoutingAttempt } from '../generated/types.ts';
 import type { OutboundResponse } from '../net/exchange.ts';
 import type { Transport } from '../net/transport.ts';
+import type { TokenEstimator } from '../providers/token-estimate.ts';
 import type { Store } from '../store/store.ts';
 import { toApiError } from './api-error.ts';
 import { type Call, failed, settleCall } from './call.ts';
@@ -14,6 +14,7 @@ import type { Target } from './target.ts';
 export interface ChatExchangeDeps extends RouteDeps {
   readonly store: Store;
   readonly transport: Transport;
+  readonly estimator: TokenEstimator;
 }
 
 /** Sends a chat request to a target; whatever is not a success of the wanted kind is thrown as the adapter reads it. */
@@ -28,18 +29,6 @@ export async function exchangeChat<Kind extends OutboundResponse['kind']>(
   const outbound = provider.adapter.buildRequest({ request: { ...request }, mapping }, endpointOf(target));
   return exchange(transport, target, outbound, kind, limits);
 }
-
-/** The bytes of what a message, or a part of one, says: thoughts and tool calls too. For an estimate. */
-export function saidBytes({ content, reasoning, tool_calls: calls }: CompletionMessage | ChunkDelta): number {
-  // Unlike the others, thoughts pass as the provider sent them, whatever their type.
-  const thoughts = typeof reasoning === 'string' ? reasoning : '';
-  const tools = calls === undefined || calls.length === 0 ? '' : JSON.stringify(calls);
-  return Buffer.byteLength(content ?? '') + Buffer.byteLength(thoughts) + Buffer.byteLength(tools);
-}
-
-/** A guess at what a provider that reported nothing consumed. */
-export const estimatedUsage = (request: ChatRequest, answerBytes: number): Usage =>
-  estimateUsage(Buffer.byteLength(JSON.stringify(request.messages)), answerBytes);
 
 /** Status and code under which a failed call is booked; 499 when the caller left, who is told nothing. */
 export function failureCode(error: unknown, context: CallContext): [status: number, code: string] {

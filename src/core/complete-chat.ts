@@ -4,18 +4,21 @@ import type { Store } from '../store/store.ts';
 import { type Authorize, Denial } from './authorize.ts';
 import { type CallFacts, openCall, recordDenial } from './call.ts';
 import type { CallContext } from './call-context.ts';
-import type { AnswerFacts } from './chat-answer.ts';
+import type { DispatchedAnswer } from './chat-answer.ts';
 import type { ChatExchangeDeps } from './chat-exchange.ts';
 import { AUTO, type ChooseAuto } from './choose-auto.ts';
 import { completeOnce } from './complete-once.ts';
 import type { Principal } from './principal.ts';
 import type { Resolve, Resolved } from './resolve.ts';
+import { cacheKey, type ResponseCache } from './response-cache.ts';
+import { findCached, serveCached } from './serve-cached.ts';
 import { streamChat } from './stream-chat.ts';
 
 export interface CompleteChatDeps extends ChatExchangeDeps {
   readonly resolve: Resolve;
   readonly chooseAuto: ChooseAuto;
   readonly authorize: Authorize;
+  readonly cache: ResponseCache;
   readonly clock: Clock;
 }
 
@@ -31,7 +34,7 @@ export type ChatOutcome =
 export type CompleteChat = (principal: Principal, context: CallContext, request: ChatRequest) => Promise<ChatOutcome>;
 
 export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
-  const { authorize, store, clock } = deps;
+  const { authorize, store, cache, clock } = deps;
   return async (principal, context, request) => {
     const { candidates, requestedProvider } = await candidatesOf(deps, principal, context, request);
     const stream = request.stream === true;
@@ -39,8 +42,21 @@ export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
     const permitted = await authorize({ principal, context, action: 'chat', candidates }).catch((error: unknown) =>
       refuse(store, facts, error),
     );
+    const begun = { facts, requestedProvider, created: Math.floor(clock.now() / 1000) };
+
+    const { cacheSeconds } = principal;
+    const key = cacheSeconds === undefined || context.noCache ? undefined : cacheKey(principal, request);
+    const hit = key === undefined ? undefined : findCached(cache, key, permitted);
+    if (hit !== undefined) return serveCached(store, begun, permitted, request, hit);
+
     const call = await openCall(store, facts, permitted);
-    const answer: AnswerFacts = { facts, call, requestedProvider, created: Math.floor(clock.now() / 1000) };
+    const answer: DispatchedAnswer = {
+      ...begun,
+      call,
+      ...(key === undefined || cacheSeconds === undefined
+        ? {}
+        : { keep: (kept) => cache.set(key(kept.mapping), kept, cacheSeconds) }),
+    };
     return stream
       ? { kind: 'stream', chunks: streamChat(deps, answer, request) }
       : { kind: 'completion', completion: await completeOnce(deps, answer, request) };

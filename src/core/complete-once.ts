@@ -1,18 +1,16 @@
 import type { ChatCompletion, ChatRequest } from '../generated/types.ts';
 import type { UpstreamCompletion } from '../providers/adapter.ts';
 import { settleCall } from './call.ts';
-import { type AnswerFacts, callMetadata, chatCompletion } from './chat-answer.ts';
-import { type ChatExchangeDeps, estimatedUsage, exchangeChat, saidBytes, settleFailure } from './chat-exchange.ts';
+import { callMetadata, chatCompletion, type DispatchedAnswer } from './chat-answer.ts';
+import { type ChatExchangeDeps, exchangeChat, settleFailure } from './chat-exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
+import { Produced } from './produced.ts';
 import { type Routed, route } from './route.ts';
-
-const answerBytes = (choices: UpstreamCompletion['choices']): number =>
-  choices.reduce((sum, { message }) => sum + saidBytes(message), 0);
 
 /** Routes an opened call to a whole answer and settles it; the answer is returned when the settlement is committed. */
 export async function completeOnce(
   deps: ChatExchangeDeps,
-  answer: AnswerFacts,
+  answer: DispatchedAnswer,
   request: ChatRequest,
 ): Promise<ChatCompletion> {
   const { call, facts } = answer;
@@ -30,9 +28,18 @@ export async function completeOnce(
     throw await settleFailure(deps.store, call, context, error);
   }
   const { value: upstream, target, attempts } = routed;
-  const usage = upstream.usage ?? estimatedUsage(request, answerBytes(upstream.choices));
+  const produced = new Produced();
+  produced.report(upstream.usage);
+  for (const { index, message } of upstream.choices) produced.say(index, message);
+  const usage = await produced.usage(deps.estimator, request, target.mapping);
   const cost = costOf(usage, target.mapping);
   await settleCall(deps.store, call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
-  const metadata = callMetadata(answer, routed, upstream.model);
+  answer.keep?.({
+    mapping: target.mapping,
+    upstreamModel: upstream.model,
+    usage,
+    kept: { kind: 'whole', upstream, characters: JSON.stringify(upstream.choices).length },
+  });
+  const metadata = callMetadata(answer, target.mapping, upstream.model, attempts);
   return chatCompletion(answer, upstream, target.mapping.modelId, chatUsage(usage, cost), metadata);
 }

@@ -12,4 +12,6 @@ export interface Principal {
   readonly ruleRevision: number;
   /** A spend limit applies: only mappings whose cost can be told may serve. */
   readonly capped: boolean;
+  /** For how long the project's answers may be given again; undefined: not at all. */
+  readonly cacheSeconds: number | undefined;
 }

@@ -5,7 +5,7 @@ import type { Pdp } from '../policy/pdp.ts';
 import { policyRevision } from './authorize.ts';
 import { isPriced } from './call.ts';
 import type { Documents } from './documents.ts';
-import { permittedIds } from './permitted-ids.ts';
+import { actionOf, permittedIds } from './permitted-ids.ts';
 import type { Principal } from './principal.ts';
 import type { FindReach, Reach } from './reach.ts';
 
@@ -59,7 +59,7 @@ export function createFindReachable({ catalog, findReach, documents, pdp }: Reac
     return {
       reach,
       mappings,
-      usable: (mapping) => ids.has(mapping.id) && (!principal.capped || isPriced(mapping)),
+      usable: (mapping) => ids.has(mapping.id) && (!principal.capped || isPriced(mapping, actionOf(mapping))),
       policyRevision: policyRevision(engine.bundleDigest, principal.ruleRevision),
     };
   };

@@ -1,18 +1,18 @@
-import { NO_USAGE, type Usage } from '../domain/usage.ts';
+import { NO_USAGE } from '../domain/usage.ts';
 import type { ChatChunk, ChatRequest } from '../generated/types.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
 import { settleCall } from './call.ts';
-import { type AnswerFacts, callMetadata, chatChunk } from './chat-answer.ts';
+import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import {
   type ChatExchangeDeps,
-  estimatedUsage,
   exchangeChat,
   failureCode,
-  saidBytes,
   settleFailure,
 } from './chat-exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
+import { Produced } from './produced.ts';
 import { failureAnswer, type Routed, route, toUpstreamError } from './route.ts';
+import { StreamKeeper } from './stream-keeper.ts';
 import type { Target } from './target.ts';
 
 /** A stream that has begun to say something: until then an attempt may fail over, from then on it is this one or none. */
@@ -20,13 +20,6 @@ interface OpenedStream {
   /** The first chunk with a choice, and what came before it. */
   readonly begun: readonly UpstreamChunk[];
   readonly rest: AsyncIterator<UpstreamChunk>;
-}
-
-/** What has come of a stream so far. */
-interface Produced {
-  usage: Usage | undefined;
-  model: string | undefined;
-  bytes: number;
 }
 
 async function openStream(
@@ -57,9 +50,9 @@ async function* chunksOf({ begun, rest }: OpenedStream): AsyncGenerator<Upstream
 }
 
 function note(produced: Produced, chunk: UpstreamChunk): void {
-  produced.usage = chunk.usage ?? produced.usage;
+  produced.report(chunk.usage);
   produced.model ??= chunk.model;
-  for (const { delta } of chunk.choices) produced.bytes += saidBytes(delta);
+  for (const { index, delta } of chunk.choices) produced.say(index, delta);
 }
 
 const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ finish_reason }) => finish_reason !== null);
@@ -71,7 +64,7 @@ const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ fini
  */
 export async function* streamChat(
   deps: ChatExchangeDeps,
-  answer: AnswerFacts,
+  answer: DispatchedAnswer,
   request: ChatRequest,
 ): AsyncGenerator<ChatChunk, void, undefined> {
   const { call, facts } = answer;
@@ -89,26 +82,28 @@ export async function* streamChat(
 
 async function* relay(
   deps: ChatExchangeDeps,
-  answer: AnswerFacts,
+  answer: DispatchedAnswer,
   request: ChatRequest,
   routed: Routed<OpenedStream>,
 ): AsyncGenerator<ChatChunk, void, undefined> {
   const { modelId } = routed.target.mapping;
   const wantsUsageChunk = request.stream_options?.include_usage === true;
   const beforeEnd = wantsUsageChunk ? { usage: null } : {};
-  const produced: Produced = { usage: undefined, model: undefined, bytes: 0 };
+  const produced = new Produced();
+  const keeper = answer.keep === undefined ? undefined : new StreamKeeper();
   let settled = false;
   try {
     let held: UpstreamChunk | undefined;
     for await (const chunk of chunksOf(routed.value)) {
       note(produced, chunk);
       if (chunk.choices.length === 0) continue;
+      keeper?.add(chunk);
       if (held !== undefined) yield chatChunk(answer, held, modelId, beforeEnd);
       held = endsChoice(chunk) ? chunk : undefined;
       if (held === undefined) yield chatChunk(answer, chunk, modelId, beforeEnd);
     }
     settled = true;
-    const end = await settleEnd(deps, answer, request, routed, produced);
+    const end = await settleEnd(deps, answer, request, routed, produced, keeper);
     const last = held ?? { choices: [], fields: {} };
     if (!wantsUsageChunk) {
       yield chatChunk(answer, last, modelId, end);
@@ -128,28 +123,31 @@ async function* relay(
 
 /** Books a whole stream; its last chunk carries what is returned. */
 async function settleEnd(
-  { store }: ChatExchangeDeps,
-  answer: AnswerFacts,
+  { store, estimator }: ChatExchangeDeps,
+  answer: DispatchedAnswer,
   request: ChatRequest,
   routed: Routed<OpenedStream>,
   produced: Produced,
+  keeper: StreamKeeper | undefined,
 ): Promise<Pick<ChatChunk, 'usage' | 'metadata'>> {
   const { target, attempts } = routed;
-  const usage = produced.usage ?? estimatedUsage(request, produced.bytes);
+  const usage = await produced.usage(estimator, request, target.mapping);
   const cost = costOf(usage, target.mapping);
   await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
-  return { usage: chatUsage(usage, cost), metadata: callMetadata(answer, routed, produced.model) };
+  const kept = keeper?.kept();
+  if (kept !== undefined) answer.keep?.({ mapping: target.mapping, upstreamModel: produced.model, usage, kept });
+  return { usage: chatUsage(usage, cost), metadata: callMetadata(answer, target.mapping, produced.model, attempts) };
 }
 
 /** Books a stream whose reader left: what the provider reported, else an estimate of what was produced. */
 async function settleDeparture(
-  { store }: ChatExchangeDeps,
-  { call }: AnswerFacts,
+  { store, estimator }: ChatExchangeDeps,
+  { call }: DispatchedAnswer,
   request: ChatRequest,
   { target, attempts }: Routed<OpenedStream>,
   produced: Produced,
 ): Promise<void> {
-  const usage = produced.usage ?? estimatedUsage(request, produced.bytes);
+  const usage = await produced.usage(estimator, request, target.mapping);
   const cost = costOf(usage, target.mapping);
   await settleCall(store, call, { statusCode: 499, errorCode: 'client_closed_request', target, attempts, usage, cost });
 }
@@ -157,7 +155,7 @@ async function settleDeparture(
 /** Books a stream that broke: only what the provider itself reported is charged. Returns the error for the caller. */
 async function settleBroken(
   deps: ChatExchangeDeps,
-  answer: AnswerFacts,
+  answer: DispatchedAnswer,
   request: ChatRequest,
   routed: Routed<OpenedStream>,
   produced: Produced,
@@ -171,7 +169,7 @@ async function settleBroken(
     return failure;
   }
   const [statusCode, errorCode] = failureCode(failure, facts.context);
-  const { usage } = produced;
+  const usage = produced.reportedUsage(request, target.mapping);
   const cost = usage === undefined ? undefined : costOf(usage, target.mapping);
   await settleCall(deps.store, call, { statusCode, errorCode, target, attempts, usage: usage ?? NO_USAGE, cost });
   return failure;

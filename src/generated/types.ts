@@ -6,6 +6,447 @@
 export type UsdAmount = string;
 
 /**
+ * Answer that carries one custom model.
+ */
+export interface CustomModelAnswer {
+  customModel: CustomModelRecord;
+}
+
+/**
+ * Body of `POST /v1/master/custom-models`. An organization has at most 500.
+ */
+export interface CustomModelCreate {
+  customProviderId: string;
+  /**
+   * The provider's own id of it; unique at that provider.
+   */
+  model: string;
+  /**
+   * Default: the model's id.
+   */
+  displayName?: string;
+  pricing?: CustomModelPrices;
+  /**
+   * Tokens; null: unknown.
+   */
+  contextLength?: number | null;
+  /**
+   * Tokens; null: unknown.
+   */
+  maxOutput?: number | null;
+  /**
+   * It can answer as a stream. Default: true.
+   */
+  streaming?: boolean;
+  /**
+   * It reads images. Default: false.
+   */
+  vision?: boolean;
+  /**
+   * It calls tools. Default: false.
+   */
+  tools?: boolean;
+  /**
+   * It calls several tools at once. Default: false.
+   */
+  parallelToolCalls?: boolean;
+  /**
+   * It reasons before it answers. Default: false.
+   */
+  reasoning?: boolean;
+  /**
+   * It answers JSON when asked. Default: false.
+   */
+  jsonOutput?: boolean;
+  /**
+   * It keeps to a JSON Schema when asked. Default: false.
+   */
+  structuredOutputs?: boolean;
+  /**
+   * Default: `text`, and `image` with `vision`.
+   */
+  inputModalities?: InputModality[];
+  /**
+   * Default: `text`. A model that gives `image` serves image generations, not chat.
+   */
+  outputModalities?: OutputModality[];
+  /**
+   * Request fields that it takes; null: unknown.
+   */
+  supportedParameters?: string[] | null;
+  /**
+   * `inactive`: no request finds it. Default: `active`.
+   */
+  status?: CustomModelStatus;
+}
+
+/**
+ * Answer of `GET /v1/master/custom-models`, newest first.
+ */
+export interface CustomModelList {
+  customModels: CustomModelRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Body of `PATCH /v1/master/custom-models/{id}`: what is to change, at least one field.
+ */
+export interface CustomModelPatch {
+  displayName?: string;
+  pricing?: CustomModelPrices;
+  /**
+   * Tokens; null: unknown.
+   */
+  contextLength?: number | null;
+  /**
+   * Tokens; null: unknown.
+   */
+  maxOutput?: number | null;
+  /**
+   * It can answer as a stream.
+   */
+  streaming?: boolean;
+  /**
+   * It reads images.
+   */
+  vision?: boolean;
+  /**
+   * It calls tools.
+   */
+  tools?: boolean;
+  /**
+   * It calls several tools at once.
+   */
+  parallelToolCalls?: boolean;
+  /**
+   * It reasons before it answers.
+   */
+  reasoning?: boolean;
+  /**
+   * It answers JSON when asked.
+   */
+  jsonOutput?: boolean;
+  /**
+   * It keeps to a JSON Schema when asked.
+   */
+  structuredOutputs?: boolean;
+  /**
+   * All of them.
+   */
+  inputModalities?: InputModality[];
+  /**
+   * All of them.
+   */
+  outputModalities?: OutputModality[];
+  /**
+   * Request fields that it takes; null: unknown.
+   */
+  supportedParameters?: string[] | null;
+  /**
+   * `inactive`: no request finds it.
+   */
+  status?: CustomModelStatus;
+}
+
+/**
+ * A model at a custom provider as the management API shows it. Every field is there, null where it does not apply.
+ */
+export interface CustomModelRecord {
+  id: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When its settings last changed.
+   */
+  updatedAt: string;
+  customProviderId: string;
+  /**
+   * The provider's own id of it; may hold `/`.
+   */
+  model: string;
+  /**
+   * By which requests and rules mean it: `<custom provider>/<model>`.
+   */
+  name: string;
+  displayName: string;
+  pricing: CustomModelPricing;
+  /**
+   * Tokens; null: unknown.
+   */
+  contextLength: number | null;
+  /**
+   * Tokens; null: unknown.
+   */
+  maxOutput: number | null;
+  /**
+   * It can answer as a stream.
+   */
+  streaming: boolean;
+  /**
+   * It reads images.
+   */
+  vision: boolean;
+  /**
+   * It calls tools.
+   */
+  tools: boolean;
+  /**
+   * It calls several tools at once.
+   */
+  parallelToolCalls: boolean;
+  /**
+   * It reasons before it answers.
+   */
+  reasoning: boolean;
+  /**
+   * It answers JSON when asked.
+   */
+  jsonOutput: boolean;
+  /**
+   * It keeps to a JSON Schema when asked.
+   */
+  structuredOutputs: boolean;
+  inputModalities: string[];
+  outputModalities: string[];
+  /**
+   * Request fields that it takes; null: unknown.
+   */
+  supportedParameters: string[] | null;
+  status: CustomModelStatus;
+}
+
+export type CustomModelStatus = 'active' | 'inactive';
+
+/**
+ * What it charges, as decimal strings in USD; `"0"`: nothing, null: unknown.
+ */
+export interface CustomModelPricing {
+  /**
+   * USD per input token.
+   */
+  prompt: string | null;
+  /**
+   * USD per output token.
+   */
+  completion: string | null;
+  /**
+   * USD per request.
+   */
+  request: string | null;
+  /**
+   * USD per input image, beside its tokens.
+   */
+  image: string | null;
+  /**
+   * USD per input token read from the provider's prompt cache.
+   */
+  input_cache_read: string | null;
+  /**
+   * USD per input token written to it for 5 minutes.
+   */
+  input_cache_write: string | null;
+  /**
+   * USD per input token written to it for an hour.
+   */
+  input_cache_write_1h: string | null;
+  /**
+   * USD per reasoning token.
+   */
+  internal_reasoning: string | null;
+  /**
+   * USD per input token of audio.
+   */
+  input_audio: string | null;
+  /**
+   * USD per cached input token of audio.
+   */
+  input_audio_cache_read: string | null;
+  /**
+   * USD per output token of audio.
+   */
+  output_audio: string | null;
+  /**
+   * USD per token of an image in the prompt.
+   */
+  input_image: string | null;
+  /**
+   * USD per token of a generated image.
+   */
+  output_image: string | null;
+  /**
+   * USD per generated image.
+   */
+  per_image: string | null;
+  /**
+   * USD per web search.
+   */
+  web_search: string | null;
+}
+
+/**
+ * What it charges, as decimal strings in USD with at most 12 places; `"0"`: nothing, null or absent: unknown. A change keeps the prices that it does not name.
+ */
+export interface CustomModelPrices {
+  /**
+   * USD per input token.
+   */
+  prompt?: UsdAmount | null;
+  /**
+   * USD per output token.
+   */
+  completion?: UsdAmount | null;
+  /**
+   * USD per request.
+   */
+  request?: UsdAmount | null;
+  /**
+   * USD per input image, beside its tokens.
+   */
+  image?: UsdAmount | null;
+  /**
+   * USD per input token read from the provider's prompt cache.
+   */
+  input_cache_read?: UsdAmount | null;
+  /**
+   * USD per input token written to it for 5 minutes.
+   */
+  input_cache_write?: UsdAmount | null;
+  /**
+   * USD per input token written to it for an hour.
+   */
+  input_cache_write_1h?: UsdAmount | null;
+  /**
+   * USD per reasoning token.
+   */
+  internal_reasoning?: UsdAmount | null;
+  /**
+   * USD per input token of audio.
+   */
+  input_audio?: UsdAmount | null;
+  /**
+   * USD per cached input token of audio.
+   */
+  input_audio_cache_read?: UsdAmount | null;
+  /**
+   * USD per output token of audio.
+   */
+  output_audio?: UsdAmount | null;
+  /**
+   * USD per token of an image in the prompt.
+   */
+  input_image?: UsdAmount | null;
+  /**
+   * USD per token of a generated image.
+   */
+  output_image?: UsdAmount | null;
+  /**
+   * USD per generated image.
+   */
+  per_image?: UsdAmount | null;
+  /**
+   * USD per web search.
+   */
+  web_search?: UsdAmount | null;
+}
+
+export type InputModality = 'text' | 'image' | 'audio' | 'video' | 'file';
+
+export type OutputModality = 'text' | 'image' | 'audio';
+
+/**
+ * Answer that carries one custom provider.
+ */
+export interface CustomProviderAnswer {
+  customProvider: CustomProviderRecord;
+}
+
+/**
+ * Body of `POST /v1/master/custom-providers`. An organization has at most 50.
+ */
+export interface CustomProviderCreate {
+  /**
+   * By which requests and rules mean it. Names of providers of the catalogue and of the environment, `custom` and `sandbox` are taken.
+   */
+  name: string;
+  /**
+   * Default: `openai`.
+   */
+  wire?: CustomProviderWire;
+  /**
+   * Where its API is: an http or https URL without user, query and fragment, up to and with the version, such as `https://models.example/v1`. A private address must stand in `ALLOW_PRIVATE_UPSTREAMS`.
+   */
+  baseUrl: string;
+  /**
+   * It asks for no credential: it can be called without a provider key. Default: false.
+   */
+  keyless?: boolean;
+}
+
+/**
+ * Answer of `GET /v1/master/custom-providers`, newest first.
+ */
+export interface CustomProviderList {
+  customProviders: CustomProviderRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Body of `PATCH /v1/master/custom-providers/{id}`: what is to change, at least one field. While it has provider keys its base URL stays on its host: a stored secret is sent nowhere else.
+ */
+export interface CustomProviderPatch {
+  wire?: CustomProviderWire;
+  /**
+   * Where its API is: an http or https URL without user, query and fragment, up to and with the version, such as `https://models.example/v1`. A private address must stand in `ALLOW_PRIVATE_UPSTREAMS`.
+   */
+  baseUrl?: string;
+  /**
+   * It asks for no credential: it can be called without a provider key.
+   */
+  keyless?: boolean;
+}
+
+/**
+ * A provider of the organization's own as the management API shows it.
+ */
+export interface CustomProviderRecord {
+  id: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When its settings last changed.
+   */
+  updatedAt: string;
+  /**
+   * By which requests (`<name>/<model>`) and rules (`custom:<name>`) mean it. Never changes.
+   */
+  name: string;
+  wire: CustomProviderWire;
+  /**
+   * Where its API is, without a final slash.
+   */
+  baseUrl: string;
+  /**
+   * It asks for no credential: it can be called without a provider key.
+   */
+  keyless: boolean;
+}
+
+/**
+ * The API that it speaks.
+ */
+export type CustomProviderWire = 'openai' | 'anthropic' | 'google';
+
+/**
  * Answer to a deletion.
  */
 export interface Deletion {
@@ -236,6 +677,130 @@ export type KeyStatus = 'active' | 'inactive';
 export type KeyState = 'active' | 'disabled' | 'expired' | 'limit_reached';
 
 export type PeriodDurationUnit = 'hour' | 'day' | 'week' | 'month';
+
+/**
+ * Answer that carries one provider key.
+ */
+export interface ProviderKeyAnswer {
+  providerKey: ProviderKeyRecord;
+}
+
+/**
+ * Body of `POST /v1/master/provider-keys`. An organization has at most 100.
+ */
+export interface ProviderKeyCreate {
+  /**
+   * Id of a provider of the catalogue, or `custom:<name>` of a custom provider of the organization.
+   */
+  provider: string;
+  /**
+   * What people call it; answers to calls name it in `metadata.routing`.
+   */
+  label: string;
+  /**
+   * The provider's secret: visible ASCII characters without blanks. Stored encrypted, never shown again.
+   */
+  token: string;
+  /**
+   * The one project whose calls use it; null: all of the organization.
+   */
+  projectId?: string | null;
+  /**
+   * http or https URL in place of the provider's own, without user, query and fragment; null: the provider's own. A private address must stand in `ALLOW_PRIVATE_UPSTREAMS`.
+   */
+  baseUrl?: string | null;
+  /**
+   * Place among the keys of the same provider, from 1; those behind move back. Beyond the last: last. Default: last.
+   */
+  position?: number;
+  /**
+   * Default: `active`.
+   */
+  status?: ProviderKeyStatus;
+}
+
+/**
+ * Answer of `GET /v1/master/provider-keys`, newest first.
+ */
+export interface ProviderKeyList {
+  providerKeys: ProviderKeyRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Body of `PATCH /v1/master/provider-keys/{id}`: what is to change, at least one field. A base URL of another host comes with the token: a stored secret is sent nowhere else.
+ */
+export interface ProviderKeyPatch {
+  /**
+   * What people call it; answers to calls name it in `metadata.routing`.
+   */
+  label?: string;
+  /**
+   * The provider's secret: visible ASCII characters without blanks. Stored encrypted, never shown again.
+   */
+  token?: string;
+  /**
+   * The one project whose calls use it; null: all of the organization.
+   */
+  projectId?: string | null;
+  /**
+   * http or https URL in place of the provider's own, without user, query and fragment; null: the provider's own. A private address must stand in `ALLOW_PRIVATE_UPSTREAMS`.
+   */
+  baseUrl?: string | null;
+  /**
+   * Place among the keys of the same provider, from 1; those behind move back. Beyond the last: last.
+   */
+  position?: number;
+  /**
+   * `inactive`: no call uses it.
+   */
+  status?: ProviderKeyStatus;
+}
+
+/**
+ * A customer's own credential for a provider as the management API shows it. Every field is there, null where it does not apply; the secret never is.
+ */
+export interface ProviderKeyRecord {
+  id: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When its settings last changed.
+   */
+  updatedAt: string;
+  /**
+   * What people call it; answers to calls name it in `metadata.routing`.
+   */
+  label: string;
+  /**
+   * Id of a provider of the catalogue, or `custom:<name>`.
+   */
+  provider: string;
+  /**
+   * The one project whose calls use it; null: all of the organization.
+   */
+  projectId: string | null;
+  /**
+   * Where the provider is reached with this key; null: at the provider's own address.
+   */
+  baseUrl: string | null;
+  /**
+   * The first and last four characters of the secret around `…`; less of a short one.
+   */
+  maskedToken: string;
+  /**
+   * Place in the order in which the keys of one provider are tried; 1 comes first.
+   */
+  position: number;
+  status: ProviderKeyStatus;
+}
+
+export type ProviderKeyStatus = 'active' | 'inactive';
 
 /**
  * Answer that carries one IAM rule.
@@ -1373,6 +1938,14 @@ export interface Environment {
    * `off` removes the built-in `sandbox` provider.
    */
   SANDBOX: 'on' | 'off';
+  /**
+   * The model of an image request that names none.
+   */
+  DEFAULT_IMAGE_MODEL: string;
+  /**
+   * The model that moderates, whatever a request names.
+   */
+  MODERATION_MODEL: string;
   /**
    * Least severe level that is logged.
    */

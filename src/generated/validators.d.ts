@@ -25,6 +25,20 @@ import type {
   CompletionMessage,
   ContentPart,
   CostDetails,
+  CustomModelAnswer,
+  CustomModelCreate,
+  CustomModelList,
+  CustomModelPatch,
+  CustomModelPrices,
+  CustomModelPricing,
+  CustomModelRecord,
+  CustomModelStatus,
+  CustomProviderAnswer,
+  CustomProviderCreate,
+  CustomProviderList,
+  CustomProviderPatch,
+  CustomProviderRecord,
+  CustomProviderWire,
   Deletion,
   DraftRule,
   DraftRules,
@@ -54,6 +68,7 @@ import type {
   ImageAnswer,
   ImageRequest,
   ImageUsage,
+  InputModality,
   IpCidrsValue,
   IpRules,
   KeyAnswer,
@@ -76,6 +91,7 @@ import type {
   ModerationAnswer,
   ModerationRequest,
   ModerationResult,
+  OutputModality,
   PeriodDurationUnit,
   PolicyCandidate,
   PolicyData,
@@ -89,6 +105,12 @@ import type {
   PricingCondition,
   PricingRules,
   PricingValue,
+  ProviderKeyAnswer,
+  ProviderKeyCreate,
+  ProviderKeyList,
+  ProviderKeyPatch,
+  ProviderKeyRecord,
+  ProviderKeyStatus,
   ProviderRules,
   ProvidersValue,
   ReasoningDetail,
@@ -156,6 +178,20 @@ export declare const validateCompletionImage: Validator<CompletionImage>;
 export declare const validateCompletionMessage: Validator<CompletionMessage>;
 export declare const validateContentPart: Validator<ContentPart>;
 export declare const validateCostDetails: Validator<CostDetails>;
+export declare const validateCustomModelAnswer: Validator<CustomModelAnswer>;
+export declare const validateCustomModelCreate: Validator<CustomModelCreate>;
+export declare const validateCustomModelList: Validator<CustomModelList>;
+export declare const validateCustomModelPatch: Validator<CustomModelPatch>;
+export declare const validateCustomModelPrices: Validator<CustomModelPrices>;
+export declare const validateCustomModelPricing: Validator<CustomModelPricing>;
+export declare const validateCustomModelRecord: Validator<CustomModelRecord>;
+export declare const validateCustomModelStatus: Validator<CustomModelStatus>;
+export declare const validateCustomProviderAnswer: Validator<CustomProviderAnswer>;
+export declare const validateCustomProviderCreate: Validator<CustomProviderCreate>;
+export declare const validateCustomProviderList: Validator<CustomProviderList>;
+export declare const validateCustomProviderPatch: Validator<CustomProviderPatch>;
+export declare const validateCustomProviderRecord: Validator<CustomProviderRecord>;
+export declare const validateCustomProviderWire: Validator<CustomProviderWire>;
 export declare const validateDeletion: Validator<Deletion>;
 export declare const validateDraftRule: Validator<DraftRule>;
 export declare const validateDraftRules: Validator<DraftRules>;
@@ -185,6 +221,7 @@ export declare const validateIamRule: Validator<IamRule>;
 export declare const validateImageAnswer: Validator<ImageAnswer>;
 export declare const validateImageRequest: Validator<ImageRequest>;
 export declare const validateImageUsage: Validator<ImageUsage>;
+export declare const validateInputModality: Validator<InputModality>;
 export declare const validateIpCidrsValue: Validator<IpCidrsValue>;
 export declare const validateIpRules: Validator<IpRules>;
 export declare const validateKeyAnswer: Validator<KeyAnswer>;
@@ -207,6 +244,7 @@ export declare const validateModelsValue: Validator<ModelsValue>;
 export declare const validateModerationAnswer: Validator<ModerationAnswer>;
 export declare const validateModerationRequest: Validator<ModerationRequest>;
 export declare const validateModerationResult: Validator<ModerationResult>;
+export declare const validateOutputModality: Validator<OutputModality>;
 export declare const validatePeriodDurationUnit: Validator<PeriodDurationUnit>;
 export declare const validatePolicyCandidate: Validator<PolicyCandidate>;
 export declare const validatePolicyData: Validator<PolicyData>;
@@ -220,6 +258,12 @@ export declare const validatePriceCap: Validator<PriceCap>;
 export declare const validatePricingCondition: Validator<PricingCondition>;
 export declare const validatePricingRules: Validator<PricingRules>;
 export declare const validatePricingValue: Validator<PricingValue>;
+export declare const validateProviderKeyAnswer: Validator<ProviderKeyAnswer>;
+export declare const validateProviderKeyCreate: Validator<ProviderKeyCreate>;
+export declare const validateProviderKeyList: Validator<ProviderKeyList>;
+export declare const validateProviderKeyPatch: Validator<ProviderKeyPatch>;
+export declare const validateProviderKeyRecord: Validator<ProviderKeyRecord>;
+export declare const validateProviderKeyStatus: Validator<ProviderKeyStatus>;
 export declare const validateProviderRules: Validator<ProviderRules>;
 export declare const validateProvidersValue: Validator<ProvidersValue>;
 export declare const validateReasoningDetail: Validator<ReasoningDetail>;

@@ -19,6 +19,7 @@ export function callContext(ctx: AppContext): CallContext {
     clientIp: state.clientIp,
     signal: state.signal,
     noFallback: isTrue(req.headers['x-no-fallback']),
+    noCache: isTrue(req.headers['x-no-cache']),
     onDecision(decisionId, policyRevision) {
       state.decisionId = decisionId;
       res.setHeader('x-decision-id', decisionId);
@@ -26,6 +27,9 @@ export function callContext(ctx: AppContext): CallContext {
     },
     onCall(callId) {
       state.callId = callId;
+    },
+    onCacheHit() {
+      res.setHeader('x-cache', 'HIT');
     },
   };
 }

@@ -55,8 +55,10 @@ const context = (): CallContext => ({
   clientIp: '192.0.2.7',
   signal: new AbortController().signal,
   noFallback: false,
+  noCache: false,
   onDecision: (id, revision) => decided.push([id, revision]),
   onCall: () => {},
+  onCacheHit: () => {},
 });
 
 async function authorize(candidates: readonly Mapping[], engine: () => Pdp = () => pdp): Promise<Permitted> {

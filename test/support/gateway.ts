@@ -13,6 +13,7 @@ import type { IamRule, KeyCreate, KeyRecord, RuleCreate } from '../../src/genera
 import { databasePath } from '../../src/store/data-dir.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { loadSecrets } from '../../src/store/secrets.ts';
+import { updateProject } from '../../src/store/tenants.ts';
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -41,14 +42,18 @@ export const newDataDir = (): string => mkdtempSync(path.join(tmpdir(), 'portcul
 export const testConfig = (dataDir: string, env: Environment = {}): Config =>
   readConfig({ ...QUIET, DATA_DIR: dataDir, ...env });
 
-/** Starts on an empty data directory. */
-export async function startGateway(env: Environment = {}, overrides: Overrides = {}): Promise<TestGateway> {
+/** Starts on an empty data directory. Answers are not kept, so that equal requests are all dispatched, unless the test is about that. */
+export async function startGateway(
+  env: Environment = {},
+  { caching = false, ...overrides }: Overrides & { readonly caching?: boolean } = {},
+): Promise<TestGateway> {
   const dataDir = newDataDir();
   const config = testConfig(dataDir, env);
   const container = await createContainer(config, overrides);
   const { firstRun } = container;
   if (firstRun === undefined) throw new Error('an empty data directory gave no first run');
   const db = openDatabase(databasePath(dataDir), { busyTimeoutMs: 5000 });
+  if (!caching) updateProject(db, firstRun.organizationId, firstRun.projectId, { cachingEnabled: false }, Date.now());
   const key = db.connection.prepare<[], { id: string; created_by: string }>('SELECT id, created_by FROM keys').get();
   if (key === undefined) throw new Error('the first run made no key');
   return {

@@ -1,5 +1,6 @@
 // POST /v1/chat/completions: what happens when the first provider fails (decisions.md, section 5, "failover").
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { ManualClock } from '../../../src/domain/time.ts';
 import { chat, completionOf, errorOf, eventsOf, hello, streamedText } from '../../support/chat.ts';
 import { addRule, removeRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { callRow } from '../../support/rows.ts';
@@ -22,19 +23,24 @@ let first: TestUpstream;
 let second: TestUpstream;
 let others: TestUpstream;
 let gateway: TestGateway;
+const clock = new ManualClock('2026-11-21T12:00:00Z');
 
 beforeAll(async () => {
   [first, second, others] = [await startUpstream(), await startUpstream(), await startUpstream()];
-  gateway = await startGateway({
-    // Named against the order of their prices, so that only the price can explain who comes first.
-    ...upstreamEnv('zeta', first.origin, 'shared', 'shared=1/1'),
-    ...upstreamEnv('yota', second.origin, 'shared', 'shared=2/2'),
-    ...upstreamEnv('beta', others.origin, 'shared', 'shared=3/3'),
-    ...upstreamEnv('alpha', others.origin, 'shared', 'shared=3/3'),
-  });
+  gateway = await startGateway(
+    {
+      // Named against the order of their prices, so that only the price can explain who comes first.
+      ...upstreamEnv('zeta', first.origin, 'shared', 'shared=1/1'),
+      ...upstreamEnv('yota', second.origin, 'shared', 'shared=2/2'),
+      ...upstreamEnv('beta', others.origin, 'shared', 'shared=3/3'),
+      ...upstreamEnv('alpha', others.origin, 'shared', 'shared=3/3'),
+    },
+    { clock },
+  );
 });
 
 beforeEach(() => {
+  clock.advance(30_000); // whoever rests for the failures of the test before has its turn again
   first.begin(failure(500, 'Broken.'));
   second.begin(json(completion('From the second')));
   others.begin(json(completion('From the others')));

@@ -1,0 +1,61 @@
+import type { Clock } from '../domain/time.ts';
+import { NO_USAGE } from '../domain/usage.ts';
+import type { ImageAnswer, ImageRequest } from '../generated/types.ts';
+import type { UpstreamImages } from '../providers/adapter.ts';
+import { notTakenByProvider } from '../providers/upstream-error.ts';
+import type { Authorize } from './authorize.ts';
+import { type CallFacts, openCall } from './call.ts';
+import type { CallContext } from './call-context.ts';
+import { callMetadata } from './chat-answer.ts';
+import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
+import { imageAnswer, imageUsage } from './image-answer.ts';
+import type { Principal } from './principal.ts';
+import type { Resolve } from './resolve.ts';
+import { servingCandidates } from './serving.ts';
+import type { Target } from './target.ts';
+import { permit, serveWhole, type WholeCallDeps } from './whole-call.ts';
+
+export interface GenerateImageDeps extends WholeCallDeps {
+  readonly resolve: Resolve;
+  readonly authorize: Authorize;
+  readonly clock: Clock;
+  /** Of a request that names none. */
+  readonly defaultModel: string;
+}
+
+/**
+ * The one way to make images, for every door: resolve, decide, open the call, route, settle. Throws ApiError, PolicyFailure or
+ * StoreUnavailable; whatever was dispatched is settled by then.
+ */
+export type GenerateImage = (principal: Principal, context: CallContext, request: ImageRequest) => Promise<ImageAnswer>;
+
+export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
+  const { resolve, findReach, store, transport, clock, defaultModel } = deps;
+
+  async function draw(request: ImageRequest, target: Target, limits: ExchangeLimits): Promise<UpstreamImages> {
+    const { mapping, provider } = target;
+    const { images } = provider.adapter;
+    if (images === undefined) throw notTakenByProvider(`${mapping.providerId} does not make images.`);
+    return exchangeWhole(transport, target, images, { request, mapping }, limits);
+  }
+
+  return async (principal, context, request) => {
+    const model = request.model ?? defaultModel;
+    const { candidates, requestedProvider } = await resolve(model, principal);
+    const serving = servingCandidates(candidates, 'image', await findReach(principal), model);
+    const facts: CallFacts = { principal, context, action: 'image', requestedModel: model, stream: false };
+    const permitted = await permit(deps, facts, serving);
+    const call = await openCall(store, facts, permitted);
+    const created = Math.floor(clock.now() / 1000);
+    // What a provider leaves unreported is no tokens: where they alone would be charged, the cost is unknown.
+    const { value, target, attempts, usage, cost } = await serveWhole(
+      deps,
+      call,
+      facts,
+      (each, limits) => draw(request, each, limits),
+      (upstream) => upstream.usage ?? { ...NO_USAGE, images: upstream.images.length },
+    );
+    const metadata = callMetadata({ facts, call, requestedProvider, created }, target.mapping, value.model, attempts);
+    return imageAnswer(created, value, imageUsage(usage, cost), metadata);
+  };
+}

@@ -1,0 +1,74 @@
+import type { Clock } from '../domain/time.ts';
+import { NO_USAGE } from '../domain/usage.ts';
+import type { ModerationAnswer, ModerationRequest } from '../generated/types.ts';
+import type { UpstreamModeration } from '../providers/adapter.ts';
+import { notTakenByProvider } from '../providers/upstream-error.ts';
+import type { Authorize } from './authorize.ts';
+import { type CallFacts, openCall } from './call.ts';
+import type { CallContext } from './call-context.ts';
+import { callMetadata } from './chat-answer.ts';
+import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
+import { chatUsage } from './meter.ts';
+import type { Principal } from './principal.ts';
+import type { Resolve } from './resolve.ts';
+import { servingCandidates } from './serving.ts';
+import type { Target } from './target.ts';
+import { permit, serveWhole, type WholeCallDeps } from './whole-call.ts';
+
+export interface ModerateDeps extends WholeCallDeps {
+  readonly resolve: Resolve;
+  readonly authorize: Authorize;
+  readonly clock: Clock;
+  /** The one that moderates, whatever a request names. */
+  readonly model: string;
+}
+
+/**
+ * The one way to moderate, for every door: as for images, but by the fixed model, so that rules on models and prices are skipped
+ * (decisions.md, section 4, "moderation"). Nobody reports tokens here: only a fee per request costs anything.
+ */
+export type Moderate = (
+  principal: Principal,
+  context: CallContext,
+  request: ModerationRequest,
+) => Promise<ModerationAnswer>;
+
+export function createModerate(deps: ModerateDeps): Moderate {
+  const { resolve, findReach, store, transport, clock, model } = deps;
+
+  async function judge(
+    request: ModerationRequest,
+    target: Target,
+    limits: ExchangeLimits,
+  ): Promise<UpstreamModeration> {
+    const { mapping, provider } = target;
+    const { moderations } = provider.adapter;
+    if (moderations === undefined) throw notTakenByProvider(`${mapping.providerId} does not moderate.`);
+    return exchangeWhole(transport, target, moderations, { request, mapping }, limits);
+  }
+
+  return async (principal, context, request) => {
+    const { candidates } = await resolve(model, principal);
+    const serving = servingCandidates(candidates, 'moderation', await findReach(principal), model);
+    const requestedModel = request.model ?? model;
+    const facts: CallFacts = { principal, context, action: 'moderation', requestedModel, stream: false };
+    const permitted = await permit(deps, facts, serving);
+    const call = await openCall(store, facts, permitted);
+    const { value, target, attempts, usage, cost } = await serveWhole(
+      deps,
+      call,
+      facts,
+      (each, limits) => judge(request, each, limits),
+      () => NO_USAGE,
+    );
+    // The provider was pinned by the configuration, if at all, and never by the caller.
+    const answer = { facts, call, requestedProvider: undefined, created: Math.floor(clock.now() / 1000) };
+    return {
+      id: `modr-${call.id.slice('call_'.length)}`,
+      model: target.mapping.modelId,
+      results: [...value.results],
+      usage: chatUsage(usage, cost),
+      metadata: callMetadata(answer, target.mapping, value.model, attempts),
+    };
+  };
+}

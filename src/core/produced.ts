@@ -1,0 +1,78 @@
+import type { Mapping, Prices } from '../domain/model.ts';
+import { NO_USAGE, type Usage } from '../domain/usage.ts';
+import type { ChatRequest, ChunkDelta, CompletionMessage } from '../generated/types.ts';
+import type { TokenEstimator } from '../providers/token-estimate.ts';
+import { imagesIn, promptContent } from './prompt-content.ts';
+import { SaidText } from './said-text.ts';
+
+/** An image of 1024 by 1024 pixels, as Google counts one that it made. */
+const MADE_IMAGE_TOKENS = 1290;
+
+/** What has come of an answer so far, for its bill. */
+export class Produced {
+  /** The upstream's own id of the model that answers. */
+  model: string | undefined;
+  #reported: Usage | undefined;
+  #images = 0;
+  /** Kept while the provider has reported nothing. */
+  #said: SaidText | undefined = new SaidText();
+
+  /** What the provider itself said that it used. */
+  get reported(): Usage | undefined {
+    return this.#reported;
+  }
+
+  /** Usage that the provider reports; the last one counts. */
+  report(usage: Usage | undefined): void {
+    if (usage === undefined) return;
+    this.#reported = usage;
+    this.#said = undefined;
+  }
+
+  /** A message, or a piece of one, of a choice. */
+  say(choice: number, message: CompletionMessage | ChunkDelta): void {
+    this.#said?.add(choice, message);
+    if (Array.isArray(message.images)) this.#images += message.images.length;
+  }
+
+  /** What the call is billed for: what the provider reported, else an estimate of what was asked and said. */
+  async usage(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
+    const usage = this.#reported ?? (await this.#estimate(estimator, request));
+    return this.#withImages(usage, request, mapping);
+  }
+
+  /** What the call is billed for where nothing may be estimated. */
+  reportedUsage(request: ChatRequest, mapping: Mapping): Usage | undefined {
+    return this.#reported && this.#withImages(this.#reported, request, mapping);
+  }
+
+  async #estimate(estimator: TokenEstimator, request: ChatRequest): Promise<Usage> {
+    const { texts, imageTokens, audioTokens, videoTokens, otherTokens } = promptContent(request);
+    const said = this.#said?.toCount() ?? { texts: [], omittedBytes: 0 };
+    const { promptTokens, completionTokens, rough } = await estimator.estimate({ texts, omittedBytes: 0 }, said);
+    const madeTokens = this.#images * MADE_IMAGE_TOKENS;
+    return {
+      ...NO_USAGE,
+      promptTokens: promptTokens + imageTokens + audioTokens + videoTokens + otherTokens,
+      promptImageTokens: imageTokens,
+      promptAudioTokens: audioTokens,
+      promptVideoTokens: videoTokens,
+      completionTokens: completionTokens + madeTokens,
+      completionImageTokens: madeTokens,
+      estimated: true,
+      rough,
+    };
+  }
+
+  /** Images are told by no provider's tokens; they are counted where the mapping has a price for each. */
+  #withImages(usage: Usage, request: ChatRequest, mapping: Mapping): Usage {
+    return {
+      ...usage,
+      promptImages: hasPrice(mapping, 'image') ? imagesIn(request) : usage.promptImages,
+      images: hasPrice(mapping, 'per_image') ? Math.max(usage.images, this.#images) : usage.images,
+    };
+  }
+}
+
+const hasPrice = ({ prices, tiers = [] }: Mapping, name: keyof Prices): boolean =>
+  prices[name] !== undefined || tiers.some((tier) => tier.prices[name] !== undefined);

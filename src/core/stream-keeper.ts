@@ -1,0 +1,57 @@
+import type { UpstreamChunk } from '../providers/adapter.ts';
+import type { KeptStream } from './response-cache.ts';
+
+type Chunk = Pick<UpstreamChunk, 'choices' | 'fields'>;
+
+/** A chunk as it is kept: its text alone, when there is nothing else in it. */
+type Piece = string | Chunk;
+
+/** Characters beyond which a stream is not kept: many streams run at once. */
+const MAX_CHARACTERS = 256 * 1024;
+/** What a piece takes beside its text. */
+const PIECE_OVERHEAD = 64;
+
+/** The text of a chunk that says nothing but a piece of the first choice's content. */
+function plainText({ choices }: Chunk): string | undefined {
+  const [choice] = choices;
+  if (choice === undefined || choices.length > 1 || choice.index !== 0 || choice.finish_reason !== null)
+    return undefined;
+  const { delta } = choice;
+  if (typeof delta.content !== 'string' || Object.keys(delta).length > 1) return undefined;
+  for (const [name, value] of Object.entries(choice)) {
+    if (name !== 'index' && name !== 'delta' && value !== null) return undefined;
+  }
+  return delta.content;
+}
+
+/** Takes down a stream while it passes, so that it can be given again. */
+export class StreamKeeper {
+  #pieces: Piece[] = [];
+  #characters = 0;
+  /** Of the first chunk: fields beside the choices stand in every one. */
+  #fields: UpstreamChunk['fields'] = {};
+
+  add(chunk: Chunk): void {
+    if (this.#characters > MAX_CHARACTERS) return;
+    if (this.#pieces.length === 0) this.#fields = chunk.fields;
+    const text = plainText(chunk);
+    this.#characters += PIECE_OVERHEAD + (text ?? JSON.stringify(chunk.choices)).length;
+    this.#pieces.push(text ?? { choices: chunk.choices, fields: chunk.fields });
+    if (this.#characters > MAX_CHARACTERS) this.#pieces = [];
+  }
+
+  /** The whole stream; undefined when it was too long to be kept. */
+  kept(): KeptStream | undefined {
+    if (this.#characters > MAX_CHARACTERS) return undefined;
+    const [pieces, fields] = [this.#pieces, this.#fields];
+    return { kind: 'stream', characters: this.#characters, chunks: () => replay(pieces, fields) };
+  }
+}
+
+function* replay(pieces: readonly Piece[], fields: Chunk['fields']): Generator<Chunk, void, undefined> {
+  for (const piece of pieces) {
+    yield typeof piece === 'string'
+      ? { choices: [{ index: 0, delta: { content: piece }, finish_reason: null }], fields }
+      : piece;
+  }
+}

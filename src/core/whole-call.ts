@@ -1,0 +1,66 @@
+import type { Mapping } from '../domain/model.ts';
+import type { Usage } from '../domain/usage.ts';
+import type { Transport } from '../net/transport.ts';
+import type { Store } from '../store/store.ts';
+import { type Authorize, Denial, type Permitted } from './authorize.ts';
+import { type Call, type CallFacts, recordDenial, settleCall } from './call.ts';
+import { settleFailure } from './chat-exchange.ts';
+import type { ExchangeLimits } from './exchange.ts';
+import { type Cost, costOf } from './meter.ts';
+import { type RouteDeps, type Routed, route } from './route.ts';
+import type { Target } from './target.ts';
+
+export interface WholeCallDeps extends RouteDeps {
+  readonly store: Store;
+  readonly transport: Transport;
+}
+
+/** Asks the policy. A denial is answered when its row is committed. @throws ApiError 403, PolicyFailure */
+export async function permit(
+  { authorize, store }: { readonly authorize: Authorize; readonly store: Store },
+  facts: CallFacts,
+  candidates: readonly Mapping[],
+): Promise<Permitted> {
+  const { principal, context, action } = facts;
+  try {
+    return await authorize({ principal, context, action, candidates });
+  } catch (error) {
+    if (!(error instanceof Denial)) throw error;
+    await recordDenial(store, facts, error);
+    throw error.answer();
+  }
+}
+
+/** What came of a call whose answer is whole. */
+export interface Served<T> extends Routed<T> {
+  readonly usage: Usage;
+  readonly cost: Cost;
+}
+
+/**
+ * Routes an opened call to an answer that comes whole, and settles it; resolves when the settlement is committed. A call that
+ * fails is settled too, at no cost.
+ * @throws ApiError, PolicyFailure or StoreUnavailable
+ */
+export async function serveWhole<T>(
+  deps: WholeCallDeps,
+  call: Call,
+  { principal, context }: CallFacts,
+  attempt: (target: Target, limits: ExchangeLimits) => Promise<T>,
+  usageOf: (value: T) => Usage | Promise<Usage>,
+): Promise<Served<T>> {
+  const { signal } = context;
+  let routed: Routed<T>;
+  try {
+    routed = await route(deps, call, principal, context, (target, totalTimeoutMs) =>
+      attempt(target, { signal, totalTimeoutMs }),
+    );
+  } catch (error) {
+    throw await settleFailure(deps.store, call, context, error);
+  }
+  const { value, target, attempts } = routed;
+  const usage = await usageOf(value);
+  const cost = costOf(usage, target.mapping);
+  await settleCall(deps.store, call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
+  return { ...routed, usage, cost };
+}
