@@ -1,17 +1,23 @@
 import type Koa from 'koa';
 import type { Authenticate } from '../core/authenticate.ts';
 import type { CompleteChat } from '../core/complete-chat.ts';
+import type { GenerateImage } from '../core/generate-image.ts';
 import type { ListModels } from '../core/list-models.ts';
+import type { Moderate } from '../core/moderate.ts';
 import { type AppDeps, createApp } from './app.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { chatCompletionsRoute } from './routes/chat-completions.ts';
+import { imagesRoute } from './routes/images.ts';
 import { modelsRoute } from './routes/models.ts';
+import { moderationsRoute } from './routes/moderations.ts';
 import type { RequestState } from './state.ts';
 
 export interface GatewayDeps extends AppDeps {
   authenticate: Authenticate;
   completeChat: CompleteChat;
+  generateImage: GenerateImage;
+  moderate: Moderate;
   listModels: ListModels;
   keepAliveMs: number;
 }
@@ -20,11 +26,9 @@ export interface GatewayDeps extends AppDeps {
 export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>
   createApp(deps, (router) => {
     const authenticated = authenticate(deps.authenticate);
-    router.post(
-      '/v1/chat/completions',
-      authenticated,
-      jsonBody(deps.load, deps.bodyLimits),
-      chatCompletionsRoute(deps),
-    );
+    const body = jsonBody(deps.load, deps.bodyLimits);
+    router.post('/v1/chat/completions', authenticated, body, chatCompletionsRoute(deps));
+    router.post('/v1/images/generations', authenticated, body, imagesRoute(deps));
+    router.post('/v1/moderations', authenticated, body, moderationsRoute(deps));
     router.get('/v1/models', modelsRoute(deps));
   });
