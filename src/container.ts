@@ -1,6 +1,7 @@
 import { startExpiringKeys } from './admin/expire-keys.ts';
 import { type FirstRun, firstRun } from './admin/first-run.ts';
 import { createCatalog } from './catalog/catalog.ts';
+import { providerDefinitions } from './catalog/provider-definitions.ts';
 import type { Config } from './config.ts';
 import { createAuthenticate } from './core/authenticate.ts';
 import { createAuthorize } from './core/authorize.ts';
@@ -24,6 +25,7 @@ import { createTransport } from './net/transport.ts';
 import { createActivePolicy } from './policy/active-policy.ts';
 import { createProviders } from './providers/providers.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
+import { createTokenEstimator } from './providers/token-estimate.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/data-dir.ts';
 import { lockDataDir } from './store/lock.ts';
 import { loadSecrets } from './store/secrets.ts';
@@ -111,7 +113,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const providers = createProviders({
     sandboxOrigin: sandbox?.origin,
     upstreams: config.upstreams,
-    definitions: [],
+    definitions: providerDefinitions(),
     serviceProviders: config.serviceProviders,
     pepper: peppers[0],
   });
@@ -133,8 +135,11 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     totalTimeoutMs: timeouts.total,
     clock,
   };
+  const estimator = createTokenEstimator();
+  closers.add(() => estimator.close());
   const completeChat = createCompleteChat({
     ...exchanges,
+    estimator,
     chooseAuto: createChooseAuto({ findReachable, clock }),
     cache: new ResponseCache(clock, limits.cacheBytes),
   });

@@ -3,12 +3,7 @@ import type { ChatChunk, ChatRequest } from '../generated/types.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
 import { settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
-import {
-  type ChatExchangeDeps,
-  exchangeChat,
-  failureCode,
-  settleFailure,
-} from './chat-exchange.ts';
+import { type ChatExchangeDeps, exchangeChat, failureCode, settleFailure } from './chat-exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
 import { Produced } from './produced.ts';
 import { failureAnswer, type Routed, route, toUpstreamError } from './route.ts';

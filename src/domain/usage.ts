@@ -75,12 +75,5 @@ export function normaliseUsage(reported: Partial<Usage>): Usage {
   };
 }
 
-/** A guess for a provider that reported nothing: one token for every four bytes of UTF-8, rounded up. */
-export function estimateUsage(promptBytes: number, completionBytes: number): Usage {
-  return {
-    ...NO_USAGE,
-    promptTokens: Math.ceil(promptBytes / 4),
-    completionTokens: Math.ceil(completionBytes / 4),
-    estimated: true,
-  };
-}
+/** A guess at the tokens of text that nobody counted: one for every four bytes of UTF-8, rounded up. */
+export const guessTokens = (bytes: number): number => Math.ceil(bytes / 4);

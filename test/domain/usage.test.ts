@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { estimateUsage, NO_USAGE, normaliseUsage } from '../../src/domain/usage.ts';
+import { guessTokens, NO_USAGE, normaliseUsage } from '../../src/domain/usage.ts';
 
 describe('normaliseUsage', () => {
   it('fills what is not reported with nothing', () => {
@@ -52,8 +52,8 @@ describe('normaliseUsage', () => {
   });
 });
 
-describe('estimateUsage', () => {
-  it('takes four bytes for a token, rounds up, and says that it guesses', () => {
-    expect(estimateUsage(9, 4)).toEqual({ ...NO_USAGE, promptTokens: 3, completionTokens: 1, estimated: true });
+describe('a guess at the tokens of a text', () => {
+  it('takes four bytes for a token and rounds up', () => {
+    expect([0, 1, 4, 5, 9].map(guessTokens)).toEqual([0, 1, 1, 2, 3]);
   });
 });
