@@ -4,7 +4,9 @@ import type { ServiceProvider } from '../domain/service-provider.ts';
 import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { AddressPolicy } from '../net/address-policy.ts';
 import type { Adapter, BaseUrl } from './adapter.ts';
-import { openAiAdapter } from './openai.ts';
+import { anthropicAdapter } from './anthropic.ts';
+import { googleAdapter } from './google.ts';
+import { openAiAdapterFor } from './openai.ts';
 
 /** Somebody who serves models: how to talk to it, and where. */
 export interface Provider {
@@ -58,7 +60,16 @@ export function parseBaseUrl(text: string): BaseUrl {
   return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
 }
 
-const adapterFor = (_wire: WireFormat, _providerId: string): Adapter => openAiAdapter;
+function adapterFor(wire: WireFormat, providerId: string): Adapter {
+  switch (wire) {
+    case 'anthropic':
+      return anthropicAdapter;
+    case 'google':
+      return googleAdapter;
+    case 'openai':
+      return openAiAdapterFor(providerId);
+  }
+}
 
 /** What is known of one provider before any organization is. */
 interface Known {
