@@ -1,8 +1,7 @@
 import type { Clock } from '../domain/time.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../generated/types.ts';
-import type { Store } from '../store/store.ts';
-import { type Authorize, Denial } from './authorize.ts';
-import { type CallFacts, openCall, recordDenial } from './call.ts';
+import type { Authorize } from './authorize.ts';
+import { type CallFacts, openCall } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import type { DispatchedAnswer } from './chat-answer.ts';
 import type { ChatExchangeDeps } from './chat-exchange.ts';
@@ -13,6 +12,7 @@ import type { Resolve, Resolved } from './resolve.ts';
 import { cacheKey, type ResponseCache } from './response-cache.ts';
 import { findCached, serveCached } from './serve-cached.ts';
 import { streamChat } from './stream-chat.ts';
+import { permit } from './whole-call.ts';
 
 export interface CompleteChatDeps extends ChatExchangeDeps {
   readonly resolve: Resolve;
@@ -34,14 +34,12 @@ export type ChatOutcome =
 export type CompleteChat = (principal: Principal, context: CallContext, request: ChatRequest) => Promise<ChatOutcome>;
 
 export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
-  const { authorize, store, cache, clock } = deps;
+  const { store, cache, clock } = deps;
   return async (principal, context, request) => {
     const { candidates, requestedProvider } = await candidatesOf(deps, principal, context, request);
     const stream = request.stream === true;
     const facts: CallFacts = { principal, context, action: 'chat', requestedModel: request.model, stream };
-    const permitted = await authorize({ principal, context, action: 'chat', candidates }).catch((error: unknown) =>
-      refuse(store, facts, error),
-    );
+    const permitted = await permit(deps, facts, candidates);
     const begun = { facts, requestedProvider, created: Math.floor(clock.now() / 1000) };
 
     const { cacheSeconds } = principal;
@@ -70,13 +68,6 @@ async function candidatesOf(
   { clientIp }: CallContext,
   request: ChatRequest,
 ): Promise<Resolved> {
-  if (request.model !== AUTO) return resolve(request.model, principal);
+  if (request.model !== AUTO) return resolve(request.model, 'chat', principal);
   return { candidates: await chooseAuto(request, { principal, clientIp }), requestedProvider: undefined };
-}
-
-/** A denial is answered when its row is committed. */
-async function refuse(store: Store, facts: CallFacts, error: unknown): Promise<never> {
-  if (!(error instanceof Denial)) throw error;
-  await recordDenial(store, facts, error);
-  throw error.answer();
 }

@@ -11,7 +11,6 @@ import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
 import { imageAnswer, imageUsage } from './image-answer.ts';
 import type { Principal } from './principal.ts';
 import type { Resolve } from './resolve.ts';
-import { servingCandidates } from './serving.ts';
 import type { Target } from './target.ts';
 import { permit, serveWhole, type WholeCallDeps } from './whole-call.ts';
 
@@ -30,7 +29,7 @@ export interface GenerateImageDeps extends WholeCallDeps {
 export type GenerateImage = (principal: Principal, context: CallContext, request: ImageRequest) => Promise<ImageAnswer>;
 
 export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
-  const { resolve, findReach, store, transport, clock, defaultModel } = deps;
+  const { resolve, store, transport, clock, defaultModel } = deps;
 
   async function draw(request: ImageRequest, target: Target, limits: ExchangeLimits): Promise<UpstreamImages> {
     const { mapping, provider } = target;
@@ -41,10 +40,9 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
 
   return async (principal, context, request) => {
     const model = request.model ?? defaultModel;
-    const { candidates, requestedProvider } = await resolve(model, principal);
-    const serving = servingCandidates(candidates, 'image', await findReach(principal), model);
+    const { candidates, requestedProvider } = await resolve(model, 'image', principal);
     const facts: CallFacts = { principal, context, action: 'image', requestedModel: model, stream: false };
-    const permitted = await permit(deps, facts, serving);
+    const permitted = await permit(deps, facts, candidates);
     const call = await openCall(store, facts, permitted);
     const created = Math.floor(clock.now() / 1000);
     // What a provider leaves unreported is no tokens: where they alone would be charged, the cost is unknown.

@@ -11,7 +11,6 @@ import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
 import { chatUsage } from './meter.ts';
 import type { Principal } from './principal.ts';
 import type { Resolve } from './resolve.ts';
-import { servingCandidates } from './serving.ts';
 import type { Target } from './target.ts';
 import { permit, serveWhole, type WholeCallDeps } from './whole-call.ts';
 
@@ -34,7 +33,7 @@ export type Moderate = (
 ) => Promise<ModerationAnswer>;
 
 export function createModerate(deps: ModerateDeps): Moderate {
-  const { resolve, findReach, store, transport, clock, model } = deps;
+  const { resolve, store, transport, clock, model } = deps;
 
   async function judge(
     request: ModerationRequest,
@@ -48,11 +47,10 @@ export function createModerate(deps: ModerateDeps): Moderate {
   }
 
   return async (principal, context, request) => {
-    const { candidates } = await resolve(model, principal);
-    const serving = servingCandidates(candidates, 'moderation', await findReach(principal), model);
+    const { candidates } = await resolve(model, 'moderation', principal);
     const requestedModel = request.model ?? model;
     const facts: CallFacts = { principal, context, action: 'moderation', requestedModel, stream: false };
-    const permitted = await permit(deps, facts, serving);
+    const permitted = await permit(deps, facts, candidates);
     const call = await openCall(store, facts, permitted);
     const { value, target, attempts, usage, cost } = await serveWhole(
       deps,

@@ -1,19 +1,21 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { modelNotFound } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';
+import type { PolicyInput } from '../generated/types.ts';
 import type { Principal } from './principal.ts';
 import type { FindReach, Reach } from './reach.ts';
+import { doesNotServe, serves } from './serving.ts';
 
 /** What a request's `model` stands for. */
 export interface Resolved {
-  /** Every active mapping that could serve it and whose provider has a credential for the project; at least one. */
+  /** Every active mapping that serves the action and whose provider has a credential for the project; at least one. */
   readonly candidates: readonly Mapping[];
   /** The provider that the request pinned (`provider/model`). */
   readonly requestedProvider: string | undefined;
 }
 
-/** @throws ApiError 404 */
-export type Resolve = (model: string, principal: Principal) => Promise<Resolved>;
+/** @throws ApiError 404, or 400 for a model that is of no use to the action */
+export type Resolve = (model: string, action: PolicyInput['action'], principal: Principal) => Promise<Resolved>;
 
 /** What a name means: the part before the first `/` is looked up as custom provider, then as provider (decisions.md, section 2). */
 function mappingsOf(name: string, catalog: Catalog, reach: Reach): readonly Mapping[] | undefined {
@@ -25,15 +27,17 @@ function mappingsOf(name: string, catalog: Catalog, reach: Reach): readonly Mapp
 
 /** Names become candidates: the catalogue and the organization know the names, the reach tells for whom there is a credential. */
 export function createResolve({ catalog, findReach }: { catalog: Catalog; findReach: FindReach }): Resolve {
-  return async (model, principal) => {
+  return async (model, action, principal) => {
     const reach = await findReach(principal);
     const mappings = mappingsOf(model, catalog, reach);
     if (mappings === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
-    const candidates = mappings.filter((mapping) => reach.has(mapping));
-    const [first] = candidates;
-    if (first === undefined) {
+    const callable = mappings.filter((mapping) => reach.has(mapping));
+    if (callable.length === 0) {
       throw modelNotFound(`No provider of the model \`${model}\` has a credential for this project.`);
     }
+    const candidates = callable.filter((mapping) => serves(mapping, action, reach));
+    const [first] = candidates;
+    if (first === undefined) throw doesNotServe(model, action);
     return { candidates, requestedProvider: model.startsWith(`${first.providerId}/`) ? first.providerId : undefined };
   };
 }

@@ -1,4 +1,4 @@
-import { invalidRequest } from '../domain/errors.ts';
+import { type ApiError, invalidRequest } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { PolicyInput } from '../generated/types.ts';
 import type { Adapter } from '../providers/adapter.ts';
@@ -21,21 +21,10 @@ const gives = ({ outputModalities }: Mapping, action: Action): boolean =>
 const speaks = ({ images, moderations }: Adapter, action: Action): boolean =>
   action === 'chat' || (action === 'image' ? images : moderations) !== undefined;
 
-/** The candidates that can serve the action. @throws ApiError 400 naming the model when there is none */
-export function servingCandidates(
-  candidates: readonly Mapping[],
-  action: Action,
-  reach: Reach,
-  model: string,
-): readonly Mapping[] {
-  const serving = candidates.filter(
-    (mapping) =>
-      gives(mapping, action) && reach.targets(mapping).every(({ provider }) => speaks(provider.adapter, action)),
-  );
-  if (serving.length > 0) return serving;
-  // The caller did not choose the model that moderates.
-  throw invalidRequest(
-    `The model \`${model}\` does not ${SERVICE[action]}.`,
-    action === 'moderation' ? null : '/model',
-  );
-}
+/** Whether one of the ways to call the mapping serves the action; they all speak one wire format. */
+export const serves = (mapping: Mapping, action: Action, reach: Reach): boolean =>
+  gives(mapping, action) && reach.targets(mapping).every(({ provider }) => speaks(provider.adapter, action));
+
+/** A request to a model that cannot serve it. The one that moderates was not chosen by the caller. */
+export const doesNotServe = (model: string, action: Action): ApiError =>
+  invalidRequest(`The model \`${model}\` does not ${SERVICE[action]}.`, action === 'moderation' ? null : '/model');

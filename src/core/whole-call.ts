@@ -47,7 +47,7 @@ export async function serveWhole<T>(
   call: Call,
   { principal, context }: CallFacts,
   attempt: (target: Target, limits: ExchangeLimits) => Promise<T>,
-  usageOf: (value: T) => Usage | Promise<Usage>,
+  usageOf: (value: T, target: Target) => Usage | Promise<Usage>,
 ): Promise<Served<T>> {
   const { signal } = context;
   let routed: Routed<T>;
@@ -59,7 +59,7 @@ export async function serveWhole<T>(
     throw await settleFailure(deps.store, call, context, error);
   }
   const { value, target, attempts } = routed;
-  const usage = await usageOf(value);
+  const usage = await usageOf(value, target);
   const cost = costOf(usage, target.mapping);
   await settleCall(deps.store, call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
   return { ...routed, usage, cost };
