@@ -2,10 +2,11 @@ import { checkShape } from '../domain/check-shape.ts';
 import { permissionDenied } from '../domain/errors.ts';
 import { kindOf } from '../domain/iam-rule.ts';
 import { newId } from '../domain/id.ts';
-import { type RuleContent, readRule, storedRule } from '../domain/rule-content.ts';
+import { type CanonicalRule, type RuleContent, readRule, storedRule } from '../domain/rule-content.ts';
 import { formatTime } from '../domain/time.ts';
 import type { Deletion, IamRule, RuleAnswer, RuleList, RulePatch, RuleType } from '../generated/types.ts';
 import { validateRulePatch } from '../generated/validators.js';
+import { readCustomNames } from '../store/custom-names.ts';
 import type { Database } from '../store/database.ts';
 import { decodeCursor, type PageRequest, toPage } from '../store/page.ts';
 import * as store from '../store/rules.ts';
@@ -35,7 +36,7 @@ export function createRule(db: Database, actor: Actor, owner: RuleOwner, body: u
     checkBounds([...others.map(storedRule), content.canonical]);
     const rule = { id: newId('rule'), ...stored(content) };
     const record = store.insertRule(db, actor.organizationId, subject.id, rule, compileRules, write.now);
-    return { rule: view(record), warnings: ruleWarnings(content.canonical, write) };
+    return { rule: view(record), warnings: warningsOf(db, actor, content.canonical, write) };
   });
 }
 
@@ -52,7 +53,7 @@ export function listRules(db: Database, actor: Actor, owner: RuleOwner, page: Pa
 export function getRule(db: Database, actor: Actor, owner: RuleOwner, id: string, world: RuleWorld): RuleAnswer {
   const subject = getRuleSubject(db, actor, owner);
   const record = store.getRule(db, actor.organizationId, subject.id, id);
-  return { rule: view(record), warnings: ruleWarnings(storedRule(record), world) };
+  return { rule: view(record), warnings: warningsOf(db, actor, storedRule(record), world) };
 }
 
 /**
@@ -77,7 +78,7 @@ export function changeRule(
     const others = store.listRules(db, organizationId, subject.id).filter((other) => other.id !== id);
     checkBounds([...others.map(storedRule), content.canonical]);
     const record = store.updateRule(db, organizationId, subject.id, id, stored(content), compileRules, write.now);
-    return { rule: view(record), warnings: ruleWarnings(content.canonical, write) };
+    return { rule: view(record), warnings: warningsOf(db, actor, content.canonical, write) };
   });
 }
 
@@ -97,6 +98,9 @@ function checkPlan(db: Database, actor: Actor, ruleType: RuleType): void {
   if (kindOf(ruleType) !== 'ip_cidrs' || getOrganization(db, actor.organizationId).plan === 'enterprise') return;
   throw permissionDenied('IP rules are part of the enterprise plan only.');
 }
+
+const warningsOf = (db: Database, { organizationId }: Actor, rule: CanonicalRule, world: RuleWorld): string[] =>
+  ruleWarnings(rule, world, readCustomNames(db, organizationId));
 
 const merged = (rule: store.RuleRecord, patch: RulePatch): RuleContent =>
   readRule({

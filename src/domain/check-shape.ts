@@ -10,13 +10,20 @@ export interface Explanation {
 /**
  * Unknown JSON becomes what the validator says it is, or a 400 whose `param` is the JSON pointer of the first fault (empty: the
  * whole body) and whose message names the place and, for a single value, its text.
+ * @param quotable places whose text the message may repeat; all others may hold secrets. Default: every place.
  */
-export function checkShape<T>(validator: Validator<T>, body: unknown, explanations: readonly Explanation[] = []): T {
+export function checkShape<T>(
+  validator: Validator<T>,
+  body: unknown,
+  explanations: readonly Explanation[] = [],
+  quotable = /^/,
+): T {
   if (validator(body)) return body;
   const fault = validator.errors?.[0];
   const pointer = pointerOf(fault);
   const must = missing(fault) ?? explanations.find(({ at }) => at.test(pointer))?.must ?? generalFault(fault);
-  const place = pointer === '' ? 'The request body' : `${pointer}${textAt(body, pointer)}`;
+  const place =
+    pointer === '' ? 'The request body' : `${pointer}${quotable.test(pointer) ? textAt(body, pointer) : ''}`;
   throw invalidRequest(`${place} ${must}.`, pointer);
 }
 

@@ -14,6 +14,13 @@ export interface EncryptionKey {
   readonly key: Buffer;
 }
 
+/** Shortest secret of which eight characters may be shown without giving away a good part of it. */
+const SHOWABLE_LENGTH = 20;
+
+/** What may be shown of a provider's secret later: `sk-p…wxyz`; of a short one nothing. */
+export const maskCredential = (secret: string): string =>
+  secret.length < SHOWABLE_LENGTH ? '…' : `${secret.slice(0, 4)}…${secret.slice(-4)}`;
+
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 

@@ -2,11 +2,14 @@ import type Koa from 'koa';
 import { type AppDeps, createApp } from './app.ts';
 import { authenticateMaster } from './middleware/authenticate-master.ts';
 import { jsonBody } from './middleware/json-body.ts';
+import { customModelRoutes } from './routes/master/custom-models.ts';
+import { customProviderRoutes } from './routes/master/custom-providers.ts';
 import { directoryRoutes } from './routes/master/directory.ts';
 import { ruleRoutes } from './routes/master/iam-rules.ts';
 import { keyRoutes } from './routes/master/keys.ts';
 import type { MasterDeps } from './routes/master/master-route.ts';
 import { policyRoutes } from './routes/master/policy.ts';
+import { providerKeyRoutes } from './routes/master/provider-keys.ts';
 import type { RequestState } from './state.ts';
 
 export interface ManagementDeps extends AppDeps, MasterDeps {}
@@ -23,5 +26,8 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
     keyRoutes(master);
     ruleRoutes(master);
     directoryRoutes(master);
+    providerKeyRoutes(master);
+    customProviderRoutes(master);
+    customModelRoutes(master);
     policyRoutes(master);
   });

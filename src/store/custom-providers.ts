@@ -3,6 +3,7 @@ import { notFound } from '../domain/errors.ts';
 import type { CustomProvider } from '../domain/provider.ts';
 import type { Database } from './database.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
+import { FORGOTTEN } from './provider-keys.ts';
 import { build } from './sql.ts';
 import type { CustomProvidersTable } from './tables.ts';
 
@@ -111,7 +112,7 @@ export function updateCustomProvider(
   return getCustomProvider(db, organizationId, id);
 }
 
-/** Deletes a custom provider softly, with its models and its keys: a later provider of that name inherits none. 404 when there is none. */
+/** Deletes a custom provider softly, with its models and keys: a later one of its name inherits none. 404 when there is none. */
 export function deleteCustomProvider(db: Database, organizationId: string, id: string, now: number): void {
   db.transaction(() => {
     const { name } = getCustomProvider(db, organizationId, id);
@@ -127,7 +128,7 @@ export function deleteCustomProvider(db: Database, organizationId: string, id: s
     db.run(
       build
         .updateTable('provider_keys')
-        .set(deletion)
+        .set({ ...FORGOTTEN, ...deletion })
         .where('organization_id', '=', organizationId)
         .where('provider_id', '=', `custom:${name}`)
         .where('deleted_at', 'is', null),

@@ -18,7 +18,7 @@ export interface ProviderKeyRecord extends SealedProviderKey {
   readonly updatedAt: number;
 }
 
-export type NewProviderKey = Omit<ProviderKeyRecord, 'organizationId' | 'createdAt' | 'updatedAt'>;
+export type NewProviderKey = Omit<ProviderKeyRecord, 'organizationId' | 'position' | 'createdAt' | 'updatedAt'>;
 export type ProviderKeyChanges = Partial<Omit<NewProviderKey, 'id' | 'provider'>>;
 
 export const toProviderKey = (row: Selectable<ProviderKeysTable>): ProviderKeyRecord => ({
@@ -36,9 +36,13 @@ export const toProviderKey = (row: Selectable<ProviderKeysTable>): ProviderKeyRe
   updatedAt: row.updated_at,
 });
 
+/** What is left of the secret of a deleted key. */
+export const FORGOTTEN = { ciphertext: '', mask: '' } as const;
+
 const present = (organizationId: string) =>
   build.selectFrom('provider_keys').where('organization_id', '=', organizationId).where('deleted_at', 'is', null);
 
+/** Stores a provider key behind the others of its provider. */
 export function insertProviderKey(
   db: Database,
   organizationId: string,
@@ -56,7 +60,7 @@ export function insertProviderKey(
       encryption_key_id: key.secret.keyId,
       mask: key.mask,
       base_url: key.baseUrl,
-      position: key.position,
+      position: keysOfProvider(db, organizationId, key.provider).length + 1,
       status: key.status,
       created_at: now,
       updated_at: now,
@@ -90,14 +94,31 @@ export function listProviderKeys(
 export const countProviderKeys = (db: Database, organizationId: string): number =>
   db.get(present(organizationId).select((row) => row.fn.countAll<number>().as('count')))?.count ?? 0;
 
-/** The position behind all keys of this provider; 1 when there are none. */
-export function nextPosition(db: Database, organizationId: string, provider: string): number {
-  const row = db.get(
-    present(organizationId)
-      .select((columns) => columns.fn.max('position').as('last'))
-      .where('provider_id', '=', provider),
-  );
-  return (row?.last ?? 0) + 1;
+/** The keys of one provider in the order in which they are tried. */
+export const keysOfProvider = (db: Database, organizationId: string, provider: string): ProviderKeyRecord[] =>
+  db
+    .all(present(organizationId).selectAll().where('provider_id', '=', provider).orderBy('position').orderBy('id'))
+    .map(toProviderKey);
+
+/** Puts a key at a place (from 1) among those of its provider, which are numbered anew; beyond the last: last. */
+export function placeProviderKey(db: Database, organizationId: string, id: string, position: number): void {
+  db.transaction(() => {
+    const { provider } = getProviderKey(db, organizationId, id);
+    const others = keysOfProvider(db, organizationId, provider).filter((key) => key.id !== id);
+    number(db, organizationId, others.map((key) => key.id).toSpliced(position - 1, 0, id));
+  });
+}
+
+function number(db: Database, organizationId: string, ids: readonly string[]): void {
+  for (const [index, id] of ids.entries()) {
+    db.run(
+      build
+        .updateTable('provider_keys')
+        .set({ position: index + 1 })
+        .where('organization_id', '=', organizationId)
+        .where('id', '=', id),
+    );
+  }
 }
 
 function toColumns(changes: ProviderKeyChanges): Updateable<ProviderKeysTable> {
@@ -105,7 +126,6 @@ function toColumns(changes: ProviderKeyChanges): Updateable<ProviderKeysTable> {
   if (changes.label !== undefined) row.label = changes.label;
   if (changes.projectId !== undefined) row.project_id = changes.projectId;
   if (changes.baseUrl !== undefined) row.base_url = changes.baseUrl;
-  if (changes.position !== undefined) row.position = changes.position;
   if (changes.status !== undefined) row.status = changes.status;
   if (changes.mask !== undefined) row.mask = changes.mask;
   if (changes.secret !== undefined) {
@@ -134,15 +154,21 @@ export function updateProviderKey(
   return getProviderKey(db, organizationId, id);
 }
 
-/** Deletes a provider key softly; 404 when there is none. */
+/** Deletes a provider key softly and forgets its secret; those behind it move up. 404 when there is none. */
 export function deleteProviderKey(db: Database, organizationId: string, id: string, now: number): void {
-  const deleted = db.run(
-    build
-      .updateTable('provider_keys')
-      .set({ deleted_at: now, updated_at: now })
-      .where('organization_id', '=', organizationId)
-      .where('id', '=', id)
-      .where('deleted_at', 'is', null),
-  );
-  if (deleted !== 1) throw notFound('There is no such provider key.');
+  db.transaction(() => {
+    const { provider } = getProviderKey(db, organizationId, id);
+    db.run(
+      build
+        .updateTable('provider_keys')
+        .set({ ...FORGOTTEN, deleted_at: now, updated_at: now })
+        .where('organization_id', '=', organizationId)
+        .where('id', '=', id),
+    );
+    number(
+      db,
+      organizationId,
+      keysOfProvider(db, organizationId, provider).map((key) => key.id),
+    );
+  });
 }

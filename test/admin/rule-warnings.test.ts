@@ -8,25 +8,32 @@ const [model] = catalog.models();
 const known = model?.id ?? '';
 
 const warnings = (rule: RuleCreate, trustedProxies?: []): string[] =>
-  ruleWarnings(canonicalRule(rule), { catalog, trustedProxies });
+  ruleWarnings(
+    canonicalRule(rule),
+    { catalog, trustedProxies },
+    { providers: ['acme'], models: ['acme/org/model-7b'] },
+  );
 
 const UNSET =
   'TRUSTED_PROXIES is not set: the client address is whatever X-Forwarded-For says, and may be forged or missing.';
 
 describe('a rule is accepted with a warning', () => {
   it('for each model name that the catalogue does not know', () => {
-    const models = [known, `sandbox/${known}`, 'sandbox/*', '*', 'gpt-unknown', 'nowhere/*'];
+    const custom = ['acme/org/model-7b', 'acme/*', 'acme/org/*', 'acme/unknown', 'acme/x*'];
+    const models = [known, `sandbox/${known}`, 'sandbox/*', '*', 'gpt-unknown', 'nowhere/*', ...custom];
     expect(warnings({ ruleType: 'deny_models', ruleValue: { models } })).toEqual([
       '"gpt-unknown" is not the name of a model in the catalogue.',
       'No name of a model in the catalogue begins with "nowhere/".',
+      '"acme/unknown" is not the name of a model in the catalogue.',
+      'No name of a model in the catalogue begins with "acme/x".',
     ]);
   });
 
   it('for each provider that is not one, which may be a custom provider named barely', () => {
-    const providers = ['sandbox', 'custom', 'acme', 'custom:acme'];
+    const providers = ['sandbox', 'custom', 'acme', 'custom:acme', 'custom:other'];
     expect(warnings({ ruleType: 'allow_providers', ruleValue: { providers } })).toEqual([
       '"acme" is not a provider in the catalogue; a custom provider is written "custom:acme".',
-      '"custom:acme" is not a custom provider of the organization.',
+      '"custom:other" is not a custom provider of the organization.',
     ]);
   });
 

@@ -2,7 +2,14 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { newId } from '../../src/domain/id.ts';
 import { type CustomModelRecord, insertCustomModel, type NewCustomModel } from '../../src/store/custom-models.ts';
 import { deleteCustomProvider, insertCustomProvider } from '../../src/store/custom-providers.ts';
-import { insertProviderKey, type NewProviderKey, updateProviderKey } from '../../src/store/provider-keys.ts';
+import {
+  deleteProviderKey,
+  insertProviderKey,
+  keysOfProvider,
+  type NewProviderKey,
+  placeProviderKey,
+  updateProviderKey,
+} from '../../src/store/provider-keys.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
 import { updateOrganization } from '../../src/store/tenants.ts';
 import { addTenant, storeWithTenant } from './fixture.ts';
@@ -45,7 +52,6 @@ const newProviderKey = (provider: string, changes: Partial<NewProviderKey> = {})
   baseUrl: null,
   secret: { keyId: 'abc', ciphertext: 'AAAA' },
   mask: '…wxyz',
-  position: 1,
   status: 'active',
   ...changes,
 });
@@ -102,13 +108,33 @@ describe('what an organization has brought along', () => {
     });
   });
 
-  it('lists keys by position, and those of one position by id', async () => {
+  it('lists the keys of a provider in the order in which they were put', async () => {
     const { store, tenant } = await storeWithTenant();
     const { organizationId } = tenant;
-    const keys = [3, 1, 2, 1].map((position) => newProviderKey('openai', { position }));
-    await store.write((db, now) => keys.map((key) => insertProviderKey(db, organizationId, key, now)));
-    const read = await store.organizationProviders(organizationId);
-    expect(read.keys.map(({ id }) => id)).toEqual([keys[1]?.id, keys[3]?.id, keys[2]?.id, keys[0]?.id]);
+    const keys = [1, 2, 3, 4].map(() => newProviderKey('openai'));
+    const other = newProviderKey('mistral');
+    await store.write((db, now) => {
+      for (const key of [...keys, other]) insertProviderKey(db, organizationId, key, now);
+    });
+    const order = async () =>
+      (await store.organizationProviders(organizationId)).keys
+        .filter(({ provider }) => provider === 'openai')
+        .map(({ id }) => keys.findIndex((key) => key.id === id));
+    const place = (index: number, position: number) =>
+      store.write((db) => placeProviderKey(db, organizationId, keys[index]?.id ?? '', position));
+    expect(await order()).toEqual([0, 1, 2, 3]);
+    await place(3, 1);
+    expect(await order()).toEqual([3, 0, 1, 2]);
+    await place(3, 2);
+    expect(await order()).toEqual([0, 3, 1, 2]);
+    await place(0, 100);
+    expect(await order()).toEqual([3, 1, 2, 0]);
+    await store.write((db, now) => deleteProviderKey(db, organizationId, keys[1]?.id ?? '', now));
+    expect(await order()).toEqual([3, 2, 0]);
+    const positions = await store.read((db) =>
+      keysOfProvider(db, organizationId, 'openai').map(({ position }) => position),
+    );
+    expect(positions).toEqual([1, 2, 3]);
   });
 
   it('is nothing of another organization, even where both have a provider of the same name', async () => {

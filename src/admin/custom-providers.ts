@@ -1,0 +1,130 @@
+import { checkShape } from '../domain/check-shape.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import { invalidRequest } from '../domain/errors.ts';
+import { newId } from '../domain/id.ts';
+import { formatTime } from '../domain/time.ts';
+import type { CustomProviderAnswer, CustomProviderList, CustomProviderRecord, Deletion } from '../generated/types.ts';
+import { validateCustomProviderCreate, validateCustomProviderPatch } from '../generated/validators.js';
+import * as store from '../store/custom-providers.ts';
+import type { Database } from '../store/database.ts';
+import type { PageRequest } from '../store/page.ts';
+import { keysOfProvider } from '../store/provider-keys.ts';
+import { type Actor, checkManagesOrganization } from './actor.ts';
+import { isSameServer, readBaseUrl } from './base-url.ts';
+import { checkNameIsFree, type KnownProviders } from './known-providers.ts';
+
+const MAX_CUSTOM_PROVIDERS = 50;
+
+const EXPLANATIONS = [
+  { at: /^\/name$/, must: 'must be words of small letters joined by single hyphens, at most 63 characters' },
+  { at: /^\/baseUrl$/, must: 'must be a URL of at most 2048 characters' },
+];
+
+const PATCH_EXPLANATIONS = [
+  ...EXPLANATIONS.slice(1),
+  { at: /^\/name$/, must: 'cannot be changed: requests and rules mean the provider by it' },
+];
+
+/** A URL can hold a credential. */
+const QUOTABLE = /^(?!\/baseUrl$)/;
+
+/** What a write of custom providers needs beside the database; `now` in epoch ms. */
+export interface CustomProviderWrite {
+  readonly now: number;
+  readonly catalog: KnownProviders;
+  /** Private hosts that base URLs may name. */
+  readonly allowPrivateUpstreams: readonly Endpoint[];
+}
+
+/**
+ * Adds a provider of the organization's own. Shape, a name that is taken and a private address 400, role 403.
+ * @param body as `CustomProviderCreate`, unchecked.
+ */
+export function createCustomProvider(
+  db: Database,
+  actor: Actor,
+  body: unknown,
+  write: CustomProviderWrite,
+): CustomProviderAnswer {
+  const wanted = checkShape(validateCustomProviderCreate, body, EXPLANATIONS, QUOTABLE);
+  const { organizationId } = actor;
+  return db.transaction(() => {
+    checkManagesOrganization(actor);
+    checkNameIsFree(db, organizationId, wanted.name, write.catalog);
+    if (store.countCustomProviders(db, organizationId) >= MAX_CUSTOM_PROVIDERS) {
+      throw invalidRequest(`An organization has at most ${MAX_CUSTOM_PROVIDERS} custom providers.`);
+    }
+    const provider: store.NewCustomProvider = {
+      id: newId('prov'),
+      name: wanted.name,
+      wire: wanted.wire ?? 'openai',
+      baseUrl: readBaseUrl(wanted.baseUrl, '/baseUrl', write.allowPrivateUpstreams),
+      keyless: wanted.keyless ?? false,
+    };
+    return { customProvider: view(store.insertCustomProvider(db, organizationId, provider, write.now)) };
+  });
+}
+
+/** A page of the organization's custom providers, newest first; 403 for developers. */
+export function listCustomProviders(db: Database, actor: Actor, page: PageRequest): CustomProviderList {
+  checkManagesOrganization(actor);
+  const { items, nextCursor } = store.listCustomProviders(db, actor.organizationId, page);
+  return { customProviders: items.map(view), nextCursor };
+}
+
+/** One custom provider; 404 when there is none, 403 for developers. */
+export function getCustomProvider(db: Database, actor: Actor, id: string): CustomProviderAnswer {
+  checkManagesOrganization(actor);
+  return { customProvider: view(store.getCustomProvider(db, actor.organizationId, id)) };
+}
+
+/**
+ * Changes how a custom provider is called.
+ * @param body as `CustomProviderPatch`, unchecked.
+ */
+export function changeCustomProvider(
+  db: Database,
+  actor: Actor,
+  id: string,
+  body: unknown,
+  write: CustomProviderWrite,
+): CustomProviderAnswer {
+  const { baseUrl: text, ...patch } = checkShape(validateCustomProviderPatch, body, PATCH_EXPLANATIONS, QUOTABLE);
+  const { organizationId } = actor;
+  return db.transaction(() => {
+    checkManagesOrganization(actor);
+    const provider = store.getCustomProvider(db, organizationId, id);
+    const baseUrl = text === undefined ? undefined : readBaseUrl(text, '/baseUrl', write.allowPrivateUpstreams);
+    if (baseUrl !== undefined) checkSecretsStay(db, provider, baseUrl);
+    const changes = { ...patch, ...(baseUrl === undefined ? {} : { baseUrl }) };
+    return { customProvider: view(store.updateCustomProvider(db, organizationId, id, changes, write.now)) };
+  });
+}
+
+/** Deletes a custom provider with its models and its provider keys: no call reaches them from the next one on. */
+export function deleteCustomProvider(db: Database, actor: Actor, id: string, now: number): Deletion {
+  checkManagesOrganization(actor);
+  store.deleteCustomProvider(db, actor.organizationId, id, now);
+  return { id, deleted: true };
+}
+
+/** Whoever may point a provider elsewhere could read there what its keys hold. */
+function checkSecretsStay(db: Database, provider: store.CustomProviderRecord, baseUrl: string): void {
+  if (isSameServer(provider.baseUrl, baseUrl)) return;
+  const keys = keysOfProvider(db, provider.organizationId, `custom:${provider.name}`);
+  if (keys.every((key) => key.baseUrl !== null)) return;
+  throw invalidRequest(
+    'The provider has keys, and a stored secret is not sent to another server: delete them, or give them a base URL of their own.',
+    '/baseUrl',
+  );
+}
+
+const view = (provider: store.CustomProviderRecord): CustomProviderRecord => ({
+  id: provider.id,
+  createdAt: formatTime(provider.createdAt),
+  updatedAt: formatTime(provider.updatedAt),
+  name: provider.name,
+  wire: provider.wire,
+  baseUrl: provider.baseUrl,
+  keyless: provider.keyless,
+});

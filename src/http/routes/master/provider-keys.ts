@@ -1,0 +1,39 @@
+import {
+  changeProviderKey,
+  createProviderKey,
+  deleteProviderKey,
+  getProviderKey,
+  listProviderKeys,
+} from '../../../admin/provider-keys.ts';
+import { actorOf } from '../../middleware/authenticate-master.ts';
+import { answer, type MasterRouter, pathParameter } from './master-route.ts';
+import { pageRequest, queryParameter } from './page-request.ts';
+
+/** `/v1/master/provider-keys` and `/v1/master/provider-keys/{id}`. */
+export function providerKeyRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {
+  const { store, catalog, encryptionKey, allowPrivateUpstreams } = deps;
+  const world = { catalog, encryptionKey, allowPrivateUpstreams };
+
+  router.get('/v1/master/provider-keys', authenticated, async (ctx) => {
+    const request = { ...pageRequest(ctx), provider: queryParameter(ctx, 'provider') };
+    answer(ctx, await store.read((db) => listProviderKeys(db, actorOf(ctx), request)));
+  });
+  router.post('/v1/master/provider-keys', authenticated, jsonBody, async (ctx) => {
+    const made = await store.write((db, now) => createProviderKey(db, actorOf(ctx), ctx.state.body, { now, ...world }));
+    answer(ctx, made, 201);
+  });
+  router.get('/v1/master/provider-keys/:id', authenticated, async (ctx) => {
+    answer(ctx, await store.read((db) => getProviderKey(db, actorOf(ctx), pathParameter(ctx, 'id'))));
+  });
+  router.patch('/v1/master/provider-keys/:id', authenticated, jsonBody, async (ctx) => {
+    const id = pathParameter(ctx, 'id');
+    const changed = await store.write((db, now) =>
+      changeProviderKey(db, actorOf(ctx), id, ctx.state.body, { now, ...world }),
+    );
+    answer(ctx, changed);
+  });
+  router.delete('/v1/master/provider-keys/:id', authenticated, async (ctx) => {
+    const id = pathParameter(ctx, 'id');
+    answer(ctx, await store.write((db, now) => deleteProviderKey(db, actorOf(ctx), id, now)));
+  });
+}
