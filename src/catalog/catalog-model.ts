@@ -1,4 +1,5 @@
 import type { Mapping } from '../domain/model.ts';
+import type { WireFormat } from '../domain/provider.ts';
 
 /** Somebody who serves models, as far as the catalogue knows it. */
 export interface CatalogProvider {
@@ -6,6 +7,10 @@ export interface CatalogProvider {
   readonly name: string;
   /** Whether it trains on API data; absent when unknown. */
   readonly trainsOnData?: boolean;
+  /** How it is spoken to; absent for the sandbox and for upstreams of the environment. */
+  readonly wire?: WireFormat;
+  /** Public address of its API, without a final slash; absent like `wire`. */
+  readonly baseUrl?: string;
 }
 
 /** A model and everybody who serves it. */
@@ -15,8 +20,9 @@ export interface CatalogModel {
   readonly name: string;
   readonly aliases: readonly string[];
   readonly description: string;
+  /** Who made it. */
   readonly family: string;
-  /** Epoch seconds. */
+  /** Epoch seconds; 0 when not known. */
   readonly created: number;
   readonly tokenizer?: string;
   /** Whether its provider moderates; absent when unknown. */

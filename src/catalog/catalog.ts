@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import type { Mapping } from '../domain/model.ts';
+import { type Mapping, mappingNames } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
 import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
-import { type CatalogData, decodeCatalogData } from './decode.ts';
+import { DATA_PROVIDERS, readDataFile } from './data-files.ts';
+import type { CatalogData } from './decode.ts';
 import { upstreamData } from './upstream-models.ts';
 
 export interface Catalog {
@@ -30,13 +30,13 @@ export interface CatalogOptions {
   readonly clock: Clock;
 }
 
-const SANDBOX_FILE = new URL('./data/sandbox.json', import.meta.url);
-
-/** Reads the data files that the options ask for and indexes them. @throws Error for a data file that is not well formed */
+/**
+ * The upstreams of the environment, the data files of the providers and, if asked for, the sandbox, as one catalogue.
+ * @throws Error for a data file that is not well formed
+ */
 export function createCatalog({ sandbox, upstreams, clock }: CatalogOptions): Catalog {
-  const parts = upstreams.map(upstreamData);
-  if (sandbox) parts.push(decodeCatalogData(JSON.parse(readFileSync(SANDBOX_FILE, 'utf8'))));
-  return catalogOf(parts, clock);
+  const files = ['providers', ...DATA_PROVIDERS, ...(sandbox ? ['sandbox'] : [])];
+  return catalogOf([...upstreams.map(upstreamData), ...files.map(readDataFile)], clock);
 }
 
 /** The catalogue of these parts; what is said of one model in several, the last one says. */
@@ -67,22 +67,28 @@ const byId = (a: { id: string }, b: { id: string }): number => (a.id < b.id ? -1
 
 /** One model for each canonical id; a model that several parts serve has the mappings and aliases of all of them. */
 function mergeModels(parts: readonly CatalogData[]): CatalogModel[] {
-  const merged = new Map<string, CatalogModel>();
-  for (const model of parts.flatMap((part) => part.models)) {
-    const known = merged.get(model.id);
-    merged.set(
-      model.id,
-      known === undefined
-        ? model
-        : {
-            ...known,
-            ...model,
-            aliases: [...new Set([...known.aliases, ...model.aliases])],
-            mappings: [...known.mappings, ...model.mappings],
-          },
-    );
-  }
-  return [...merged.values()].map((model) => ({ ...model, mappings: model.mappings.toSorted(byId) })).sort(byId);
+  const byModel = Map.groupBy(
+    parts.flatMap((part) => part.models),
+    ({ id }) => id,
+  );
+  return [...byModel.values()].map(mergeModel).sort(byId);
+}
+
+/** What parts say differently, the last one says. */
+function mergeModel([first, ...others]: readonly CatalogModel[]): CatalogModel {
+  if (first === undefined) throw new Error('no model to merge');
+  const all = [first, ...others];
+  const aliases = [...new Set(all.flatMap((model) => model.aliases))];
+  const mappings = all.flatMap((model) => model.mappings).map((mapping) => withAliases(mapping, aliases));
+  let merged = first;
+  for (const model of others) merged = { ...merged, ...model };
+  return { ...merged, aliases, mappings: mappings.sort(byId) };
+}
+
+/** Rules mean a mapping by every alias of its model, also by one that another part has brought. */
+function withAliases(mapping: Mapping, aliases: readonly string[]): Mapping {
+  const names = [...new Set([...mappingNames(mapping.providerId, mapping.modelId, aliases), ...mapping.names])];
+  return { ...mapping, names };
 }
 
 /** Every name a request may use. A canonical id wins over an alias of the same text. */

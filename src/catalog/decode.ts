@@ -1,7 +1,8 @@
-import { type Mapping, type MappingAttributes, mappingNames, type Prices } from '../domain/model.ts';
-import { parseUsd } from '../domain/money.ts';
+import { type Mapping, type MappingAttributes, mappingNames } from '../domain/model.ts';
+import { WIRE_FORMATS } from '../domain/provider.ts';
 import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
 import { Entry } from './decode-entry.ts';
+import { decodePrices, decodeTiers } from './decode-prices.ts';
 
 /** One file of catalogue data. */
 export interface CatalogData {
@@ -11,53 +12,50 @@ export interface CatalogData {
   readonly models: readonly CatalogModel[];
 }
 
-const STABILITIES = ['stable', 'beta', 'unstable', 'experimental'] as const;
+export const STABILITIES = ['stable', 'beta', 'unstable', 'experimental'] as const;
 
-const PRICE_NAMES = [
-  'prompt',
-  'completion',
-  'input_cache_read',
-  'input_cache_write',
-  'input_cache_write_1h',
-  'internal_reasoning',
-  'input_audio',
-  'output_audio',
-  'image',
-  'request',
-  'web_search',
-  'per_image',
-] as const satisfies readonly (keyof Prices)[];
+export const MODALITIES = ['text', 'image', 'audio', 'video', 'file', 'moderation'] as const;
+
+/** What a data file lists as `capabilities`. */
+export const CAPABILITIES = [
+  'streaming',
+  'vision',
+  'tools',
+  'parallelToolCalls',
+  'reasoning',
+  'jsonOutput',
+  'structuredOutputs',
+  'realtime',
+] as const;
+
+export const REASONING_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
 /** The fields that are known: unknown and absent are one thing here. */
 function present<K extends string, T>(fields: { readonly [P in K]: T | undefined }): { [P in K]?: T };
 function present(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
-/** Decimal strings in USD, per token where the price is one of tokens, as pico-dollars. */
-function decodePrices(entry: Entry): Prices {
-  const prices: { -readonly [K in keyof Prices]: Prices[K] } = {};
-  for (const name of PRICE_NAMES) {
-    const price = entry.optionalText(name);
-    if (price !== undefined) prices[name] = parseUsd(price);
-  }
-  return prices;
+  for (const [name, value] of Object.entries(fields)) if (value === undefined) delete fields[name];
+  return fields;
 }
 
 function decodeAttributes(entry: Entry): MappingAttributes {
-  const capabilities = new Set(entry.texts('capabilities'));
+  const capabilities = new Set(entry.textsOf('capabilities', CAPABILITIES));
   return {
-    ...present({ contextLength: entry.optionalCount('contextLength'), maxOutput: entry.optionalCount('maxOutput') }),
     ...present({
-      reasoningEfforts: entry.optionalTexts('reasoningEfforts'),
+      contextLength: entry.optionalCount('contextLength'),
+      maxOutput: entry.optionalCount('maxOutput'),
+      minCacheableTokens: entry.optionalCount('minCacheableTokens'),
+    }),
+    ...present({
+      reasoningEfforts: entry.optionalTextsOf('reasoningEfforts', REASONING_EFFORTS),
       supportedParameters: entry.optionalTexts('supportedParameters'),
     }),
     ...present({
-      deprecatedAt: entry.optionalText('deprecatedAt'),
-      deactivatedAt: entry.optionalText('deactivatedAt'),
+      deprecatedAt: entry.optionalDateTime('deprecatedAt'),
+      deactivatedAt: entry.optionalDateTime('deactivatedAt'),
     }),
-    inputModalities: entry.texts('inputModalities'),
-    outputModalities: entry.texts('outputModalities'),
+    ...present({ cancellation: entry.optionalFlag('cancellation') }),
+    inputModalities: entry.textsOf('inputModalities', MODALITIES),
+    outputModalities: entry.textsOf('outputModalities', MODALITIES),
     streaming: capabilities.has('streaming'),
     vision: capabilities.has('vision'),
     tools: capabilities.has('tools'),
@@ -65,23 +63,27 @@ function decodeAttributes(entry: Entry): MappingAttributes {
     reasoning: capabilities.has('reasoning'),
     jsonOutput: capabilities.has('jsonOutput'),
     structuredOutputs: capabilities.has('structuredOutputs'),
+    ...(capabilities.has('realtime') ? { realtime: true } : {}),
     stability: entry.oneOf('stability', STABILITIES),
   };
 }
 
 function decodeMapping(entry: Entry, modelId: string, aliases: readonly string[]): Mapping {
   const providerId = entry.text('providerId');
+  const externalId = entry.text('externalId');
   return {
     ...decodeAttributes(entry),
     ...present({ region: entry.optionalText('region') }),
     id: `${providerId}/${modelId}`,
     providerId,
     modelId,
-    externalId: entry.text('externalId'),
+    externalId,
     custom: false,
-    names: mappingNames(providerId, modelId, aliases),
+    // Behind its provider a model may also be asked for by the provider's own id.
+    names: [...new Set([...mappingNames(providerId, modelId, aliases), `${providerId}/${externalId}`])],
     providerNames: [providerId],
     prices: decodePrices(entry.entry('prices')),
+    ...present({ tiers: decodeTiers(entry) }),
     freeFlag: entry.optionalFlag('free') ?? false,
   };
 }
@@ -89,6 +91,7 @@ function decodeMapping(entry: Entry, modelId: string, aliases: readonly string[]
 function decodeModel(entry: Entry): CatalogModel {
   const id = entry.text('id');
   const aliases = entry.optionalTexts('aliases') ?? [];
+  const created = entry.optionalDateTime('created');
   return {
     ...present({ tokenizer: entry.optionalText('tokenizer') }),
     ...present({ moderated: entry.optionalFlag('moderated') }),
@@ -97,7 +100,7 @@ function decodeModel(entry: Entry): CatalogModel {
     aliases,
     description: entry.text('description'),
     family: entry.text('family'),
-    created: entry.epochMs('created') / 1000,
+    created: created === undefined ? 0 : Date.parse(created) / 1000,
     mappings: entry.list('mappings', (mapping) => decodeMapping(mapping, id, aliases)),
   };
 }
@@ -107,6 +110,8 @@ function decodeProvider(entry: Entry): CatalogProvider {
     id: entry.text('id'),
     name: entry.text('name'),
     ...present({ trainsOnData: entry.optionalFlag('trainsOnData') }),
+    ...present({ wire: entry.optionalOneOf('wire', WIRE_FORMATS) }),
+    ...present({ baseUrl: entry.optionalText('baseUrl') }),
   };
 }
 
@@ -115,7 +120,7 @@ export function decodeCatalogData(file: unknown): CatalogData {
   const entry = new Entry(file, '');
   return {
     date: entry.text('date'),
-    providers: entry.list('providers', decodeProvider),
-    models: entry.list('models', decodeModel),
+    providers: entry.optionalList('providers', decodeProvider) ?? [],
+    models: entry.optionalList('models', decodeModel) ?? [],
   };
 }

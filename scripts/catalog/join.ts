@@ -1,0 +1,80 @@
+import { applyFacts, type Known } from './apply-facts.ts';
+import type { ProviderId, TableModel } from './model-table.ts';
+import type { Capability, Overlay } from './overlay.ts';
+import { type KnownModel, knownModel, pricedModel, tokenlensCharges } from './packages.ts';
+
+/** A model at a provider with all that the packages and the overlay know of it. */
+export interface Joined {
+  readonly provider: ProviderId;
+  readonly externalId: string;
+  readonly model: TableModel;
+  readonly known: Known;
+  /** `YYYY-MM-DD`, of the model. */
+  readonly created: string | undefined;
+}
+
+/** Every mapping of the table. @param date the day whose prices hold, `YYYY-MM-DD` */
+export function joinModels(table: readonly TableModel[], overlay: Overlay, date: string): Joined[] {
+  return table.flatMap((model) => {
+    const sibling = bestKnown(model);
+    const created = model.created ?? sibling?.release_date;
+    return [...model.at].map(([provider, externalId]) => {
+      const packages = fromPackages(provider, externalId, sibling, overlay, date);
+      const known = applyFacts(`${provider}/${model.id}`, packages, overlay.facts);
+      return { provider, externalId, model, created, known: reachable(known) };
+    });
+  });
+}
+
+/** What a model can do is known from one provider for the others: its maker, or else the first by name. */
+function bestKnown(model: TableModel): KnownModel | undefined {
+  const providers = [...model.at].sort(
+    ([a], [b]) => Number(b === model.maker) - Number(a === model.maker) || (a < b ? -1 : 1),
+  );
+  return providers
+    .map(([provider, externalId]) => knownModel(provider, externalId))
+    .find((known) => known !== undefined);
+}
+
+function fromPackages(
+  provider: ProviderId,
+  externalId: string,
+  sibling: KnownModel | undefined,
+  overlay: Overlay,
+  date: string,
+): Known {
+  const own = knownModel(provider, externalId);
+  const priced = pricedModel(provider, externalId, date);
+  const model = own ?? sibling;
+  const capabilities = new Set<Capability>();
+  if (model?.reasoning) capabilities.add('reasoning');
+  if (model?.tool_call) capabilities.add('tools');
+  const hasPrices = priced !== undefined && priced.charges.prices.size > 0;
+  return {
+    contextLength: own?.limit.context ?? priced?.contextLength,
+    maxOutput: own?.limit.output,
+    input: (model?.modalities.input ?? ['text']).map(modality),
+    output: (model?.modalities.output ?? ['text']).map(modality),
+    capabilities,
+    parameters: [],
+    stability: /preview|beta/.test(externalId) ? 'beta' : 'stable',
+    deprecatedAt: priced?.deprecated ? deprecatedBy(overlay) : undefined,
+    free: false,
+    charges: hasPrices ? priced.charges : tokenlensCharges(own),
+  };
+}
+
+const modality = (name: string): string => (name === 'pdf' ? 'file' : name);
+
+/** The package says only that a model is deprecated: it was by the day of its data. */
+function deprecatedBy(overlay: Overlay): string | undefined {
+  const date = overlay.packages.get('@pydantic/genai-prices')?.date;
+  return date === undefined ? undefined : `${date}T00:00:00Z`;
+}
+
+/** Without the tiers that no prompt reaches, because the context ends before them. */
+function reachable(known: Known): Known {
+  const { contextLength = Number.POSITIVE_INFINITY, charges } = known;
+  const tiers = charges.tiers.filter(({ abovePromptTokens }) => abovePromptTokens < contextLength);
+  return { ...known, charges: { ...charges, tiers } };
+}
