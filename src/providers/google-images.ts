@@ -38,15 +38,16 @@ function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {
   const { request, mapping } = call;
   if ((request.n ?? 1) > 1) throw notTakenByProvider('This provider makes one image at a time.');
   const ratio = aspectRatio(request);
-  const options = googleOptions(request);
+  const { body: own, generation } = googleOptions(request);
+  const imageConfig = { ...(ratio === undefined ? {} : { aspectRatio: ratio }), ...record(generation.imageConfig) };
   const body = {
     contents: [{ role: 'user', parts: [{ text: request.prompt }] }],
     generationConfig: {
       responseModalities: ['IMAGE'],
-      ...(ratio === undefined ? {} : { imageConfig: { aspectRatio: ratio } }),
-      ...options.generation,
+      ...generation,
+      ...(Object.keys(imageConfig).length === 0 ? {} : { imageConfig }),
     },
-    ...options.body,
+    ...own,
   };
   return googleRequest(endpoint, mapping.externalId, body, false);
 }
