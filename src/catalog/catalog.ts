@@ -87,8 +87,9 @@ function mergeModel([first, ...others]: readonly CatalogModel[]): CatalogModel {
 
 /** Rules mean a mapping by every alias of its model, also by one that another part has brought. */
 function withAliases(mapping: Mapping, aliases: readonly string[]): Mapping {
-  const names = [...new Set([...mappingNames(mapping.providerId, mapping.modelId, aliases), ...mapping.names])];
-  return { ...mapping, names };
+  const names = mappingNames(mapping.providerId, mapping.modelId, aliases);
+  if (names.every((name) => mapping.names.includes(name))) return mapping;
+  return { ...mapping, names: [...new Set([...names, ...mapping.names])] };
 }
 
 /** Every name a request may use. A canonical id wins over an alias of the same text. */

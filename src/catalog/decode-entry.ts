@@ -5,6 +5,9 @@ export const dataFault = (place: string, cause?: unknown): Error =>
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
 
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 /** RFC 3339 in UTC, to the second. */
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
 
@@ -14,8 +17,8 @@ export class Entry {
   readonly #place: string;
 
   constructor(value: unknown, place: string) {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw dataFault(place);
-    this.#fields = { ...value };
+    if (!isObject(value)) throw dataFault(place);
+    this.#fields = value;
     this.#place = place;
   }
 

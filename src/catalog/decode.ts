@@ -30,50 +30,44 @@ export const CAPABILITIES = [
 
 export const REASONING_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
-/** The fields that are known: unknown and absent are one thing here. */
-function present<K extends string, T>(fields: { readonly [P in K]: T | undefined }): { [P in K]?: T };
-function present(fields: Record<string, unknown>): Record<string, unknown> {
-  for (const [name, value] of Object.entries(fields)) if (value === undefined) delete fields[name];
-  return fields;
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Sets what is known: unknown and absent are one thing here. */
+function set<T, K extends keyof T>(target: T, key: K, value: T[K] | undefined): void {
+  if (value !== undefined) target[key] = value;
 }
 
-function decodeAttributes(entry: Entry): MappingAttributes {
-  const capabilities = new Set(entry.textsOf('capabilities', CAPABILITIES));
-  return {
-    ...present({
-      contextLength: entry.optionalCount('contextLength'),
-      maxOutput: entry.optionalCount('maxOutput'),
-      minCacheableTokens: entry.optionalCount('minCacheableTokens'),
-    }),
-    ...present({
-      reasoningEfforts: entry.optionalTextsOf('reasoningEfforts', REASONING_EFFORTS),
-      supportedParameters: entry.optionalTexts('supportedParameters'),
-    }),
-    ...present({
-      deprecatedAt: entry.optionalDateTime('deprecatedAt'),
-      deactivatedAt: entry.optionalDateTime('deactivatedAt'),
-    }),
-    ...present({ cancellation: entry.optionalFlag('cancellation') }),
+function decodeAttributes(entry: Entry): Mutable<MappingAttributes> {
+  const capabilities = entry.textsOf('capabilities', CAPABILITIES);
+  const attributes: Mutable<MappingAttributes> = {
     inputModalities: entry.textsOf('inputModalities', MODALITIES),
     outputModalities: entry.textsOf('outputModalities', MODALITIES),
-    streaming: capabilities.has('streaming'),
-    vision: capabilities.has('vision'),
-    tools: capabilities.has('tools'),
-    parallelToolCalls: capabilities.has('parallelToolCalls'),
-    reasoning: capabilities.has('reasoning'),
-    jsonOutput: capabilities.has('jsonOutput'),
-    structuredOutputs: capabilities.has('structuredOutputs'),
-    ...(capabilities.has('realtime') ? { realtime: true } : {}),
+    streaming: capabilities.includes('streaming'),
+    vision: capabilities.includes('vision'),
+    tools: capabilities.includes('tools'),
+    parallelToolCalls: capabilities.includes('parallelToolCalls'),
+    reasoning: capabilities.includes('reasoning'),
+    jsonOutput: capabilities.includes('jsonOutput'),
+    structuredOutputs: capabilities.includes('structuredOutputs'),
     stability: entry.oneOf('stability', STABILITIES),
   };
+  if (capabilities.includes('realtime')) attributes.realtime = true;
+  set(attributes, 'contextLength', entry.optionalCount('contextLength'));
+  set(attributes, 'maxOutput', entry.optionalCount('maxOutput'));
+  set(attributes, 'minCacheableTokens', entry.optionalCount('minCacheableTokens'));
+  set(attributes, 'reasoningEfforts', entry.optionalTextsOf('reasoningEfforts', REASONING_EFFORTS));
+  set(attributes, 'supportedParameters', entry.optionalTexts('supportedParameters'));
+  set(attributes, 'cancellation', entry.optionalFlag('cancellation'));
+  set(attributes, 'deprecatedAt', entry.optionalDateTime('deprecatedAt'));
+  set(attributes, 'deactivatedAt', entry.optionalDateTime('deactivatedAt'));
+  return attributes;
 }
 
 function decodeMapping(entry: Entry, modelId: string, aliases: readonly string[]): Mapping {
   const providerId = entry.text('providerId');
   const externalId = entry.text('externalId');
-  return {
+  const mapping: Mutable<Mapping> = {
     ...decodeAttributes(entry),
-    ...present({ region: entry.optionalText('region') }),
     id: `${providerId}/${modelId}`,
     providerId,
     modelId,
@@ -83,18 +77,18 @@ function decodeMapping(entry: Entry, modelId: string, aliases: readonly string[]
     names: [...new Set([...mappingNames(providerId, modelId, aliases), `${providerId}/${externalId}`])],
     providerNames: [providerId],
     prices: decodePrices(entry.entry('prices')),
-    ...present({ tiers: decodeTiers(entry) }),
     freeFlag: entry.optionalFlag('free') ?? false,
   };
+  set(mapping, 'region', entry.optionalText('region'));
+  set(mapping, 'tiers', decodeTiers(entry));
+  return mapping;
 }
 
 function decodeModel(entry: Entry): CatalogModel {
   const id = entry.text('id');
   const aliases = entry.optionalTexts('aliases') ?? [];
   const created = entry.optionalDateTime('created');
-  return {
-    ...present({ tokenizer: entry.optionalText('tokenizer') }),
-    ...present({ moderated: entry.optionalFlag('moderated') }),
+  const model: Mutable<CatalogModel> = {
     id,
     name: entry.text('name'),
     aliases,
@@ -103,16 +97,17 @@ function decodeModel(entry: Entry): CatalogModel {
     created: created === undefined ? 0 : Date.parse(created) / 1000,
     mappings: entry.list('mappings', (mapping) => decodeMapping(mapping, id, aliases)),
   };
+  set(model, 'tokenizer', entry.optionalText('tokenizer'));
+  set(model, 'moderated', entry.optionalFlag('moderated'));
+  return model;
 }
 
 function decodeProvider(entry: Entry): CatalogProvider {
-  return {
-    id: entry.text('id'),
-    name: entry.text('name'),
-    ...present({ trainsOnData: entry.optionalFlag('trainsOnData') }),
-    ...present({ wire: entry.optionalOneOf('wire', WIRE_FORMATS) }),
-    ...present({ baseUrl: entry.optionalText('baseUrl') }),
-  };
+  const provider: Mutable<CatalogProvider> = { id: entry.text('id'), name: entry.text('name') };
+  set(provider, 'trainsOnData', entry.optionalFlag('trainsOnData'));
+  set(provider, 'wire', entry.optionalOneOf('wire', WIRE_FORMATS));
+  set(provider, 'baseUrl', entry.optionalText('baseUrl'));
+  return provider;
 }
 
 /** A parsed data file as catalogue objects. @throws Error that names the first wrong place */
