@@ -23,8 +23,23 @@ export interface UpstreamConfig {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 const VARIABLE = /^UPSTREAM_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(?:BASE_URL|API_KEY|MODELS|PRICES)$/;
-/** In a rule `custom` means all custom providers; `sandbox` is built in. */
-const RESERVED = new Set(['custom', 'sandbox']);
+/** In a rule `custom` means all custom providers; `sandbox` is built in; the others are the catalogue's providers. */
+export const RESERVED_NAMES: ReadonlySet<string> = new Set([
+  'custom',
+  'sandbox',
+  'openai',
+  'anthropic',
+  'google',
+  'mistral',
+  'groq',
+  'deepseek',
+  'xai',
+  'together',
+  'fireworks',
+  'cerebras',
+  'moonshotai',
+  'openrouter',
+]);
 
 /**
  * The upstreams of the environment, by name (decisions.md, section 1, "real providers"). Each variable's own shape has been
@@ -48,7 +63,7 @@ export function readUpstreams(variables: Variables): UpstreamConfig[] {
 }
 
 function readUpstream(prefix: string, name: string, variables: Variables): UpstreamConfig {
-  if (RESERVED.has(name)) throw new ConfigError(`${prefix}_BASE_URL: the provider name ${name} is taken.`);
+  if (RESERVED_NAMES.has(name)) throw new ConfigError(`${prefix}_BASE_URL: the provider name ${name} is taken.`);
   const prices = readPrices(`${prefix}_PRICES`, variables[`${prefix}_PRICES`]);
   const models = [...new Set(readList(required(`${prefix}_MODELS`, variables)))];
   const unserved = [...prices.keys()].find((id) => !models.includes(id));
