@@ -299,23 +299,22 @@ describe('an answer of an upstream', () => {
   });
 
   it('is estimated, and marked so, when the provider reported no usage', async () => {
-    upstream.begin(json(completion('12345678', { usage: undefined })));
+    upstream.begin(json(completion('Hello, world!', { usage: undefined })));
 
     const answer = await chat(gateway, hello({ model: 'large' }));
 
     const { usage } = completionOf(answer);
-    const messages = JSON.stringify([{ role: 'user', content: 'Hello' }]);
     expect([usage.prompt_tokens, usage.completion_tokens, usage.info]).toEqual([
-      Math.ceil(messages.length / 4),
-      2,
+      8, // as OpenAI counts it: 3 for the chat, 4 for a message, 1 for its text
+      4,
       'The provider reported no usage: token counts are estimated.',
     ]);
     expect(callRow(gateway, answer).usage_estimated).toBe(1);
   });
 
   it.each([
-    ['thoughts', { content: null, reasoning_content: '12345678' }, 2],
-    ['no thoughts where they are no text', { content: '1234', reasoning: { effort: 1 } }, 1],
+    ['thoughts', { content: null, reasoning_content: 'Hello, world!' }, 4],
+    ['no thoughts where they are no text', { content: 'Hello', reasoning: { effort: 1 } }, 1],
   ])('is estimated of all that was said: %s', async (_, message, tokens) => {
     const choices = [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }];
     upstream.begin(json(completion('', { usage: undefined, choices })));

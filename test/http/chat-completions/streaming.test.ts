@@ -127,23 +127,24 @@ describe('a stream', () => {
   });
 
   it('estimates usage, and says so, when the upstream gave none', async () => {
-    upstream.begin(events(chunk({ content: '12345678' }), chunk({}, 'stop')));
+    upstream.begin(events(chunk({ content: 'Hello, ' }), chunk({ content: 'world!' }), chunk({}, 'stop')));
 
     const answer = await chat(gateway, fromUpstream());
 
     expect(eventsOf(answer.text).chunks.at(-1)?.usage).toMatchObject({
-      completion_tokens: 2,
+      prompt_tokens: 8,
+      completion_tokens: 4,
       info: 'The provider reported no usage: token counts are estimated.',
     });
     expect(callRow(gateway, answer).usage_estimated).toBe(1);
   });
 
   it('estimates thoughts as well', async () => {
-    upstream.begin(events(chunk({ reasoning: '12345678' }), chunk({}, 'stop')));
+    upstream.begin(events(chunk({ reasoning: 'Hello, world!' }), chunk({}, 'stop')));
 
     const answer = await chat(gateway, fromUpstream());
 
-    expect(callRow(gateway, answer).completion_tokens).toBe(2);
+    expect(callRow(gateway, answer).completion_tokens).toBe(4);
   });
 
   it('interleaves several choices, each with its role and its finish reason, and ends with the last', async () => {
