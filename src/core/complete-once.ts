@@ -25,8 +25,7 @@ export async function completeOnce(
       each.provider.adapter.parseResponse(await exchangeChat(deps, each, request, 'gathered', limits)),
     (completion, { mapping }) => {
       const produced = new Produced();
-      produced.report(completion.usage);
-      for (const { index, message } of completion.choices) produced.say(index, message);
+      produced.addWhole(completion);
       return produced.usage(deps.estimator, request, mapping);
     },
   );

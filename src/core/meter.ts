@@ -110,8 +110,8 @@ export function costOf(usage: Usage, lists: PriceLists): Cost {
   // Images that show neither in tokens nor have a price each cannot be free.
   const unpricedImages = usage.images > 0 && usage.completionTokens === 0 && prices.per_image === undefined;
   return {
-    ...parts,
     total,
+    ...parts,
     unknownPrice: unpricedImages || tokens.some(lacksPrice),
     unpricedSearch: usage.webSearches > 0 && prices.web_search === undefined,
   };

@@ -1,12 +1,15 @@
 import type { Mapping, Prices } from '../domain/model.ts';
 import { NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { ChatRequest, ChunkDelta, CompletionMessage } from '../generated/types.ts';
-import type { TokenEstimator } from '../providers/token-estimate.ts';
+import type { UpstreamChunk, UpstreamCompletion } from '../providers/adapter.ts';
+import type { TextToCount, TokenEstimator } from '../providers/token-estimate.ts';
 import { imagesIn, promptContent } from './prompt-content.ts';
 import { SaidText } from './said-text.ts';
 
 /** An image of 1024 by 1024 pixels, as Google counts one that it made. */
 const MADE_IMAGE_TOKENS = 1290;
+
+const NO_TEXT: TextToCount = { texts: [], omittedBytes: 0 };
 
 /** What has come of an answer so far, for its bill. */
 export class Produced {
@@ -14,30 +17,51 @@ export class Produced {
   model: string | undefined;
   #reported: Usage | undefined;
   #images = 0;
-  /** Kept while the provider has reported nothing. */
-  #said: SaidText | undefined = new SaidText();
+  /** Since the provider last reported. */
+  readonly #said = new SaidText();
 
-  /** What the provider itself said that it used. */
-  get reported(): Usage | undefined {
-    return this.#reported;
+  addWhole({ model, usage, choices }: UpstreamCompletion): void {
+    this.model = model;
+    this.#report(usage);
+    for (const { index, message } of choices) this.#say(index, message, usage);
   }
 
-  /** Usage that the provider reports; the last one counts. */
-  report(usage: Usage | undefined): void {
+  addChunk({ model, usage, choices }: UpstreamChunk): void {
+    this.model ??= model;
+    this.#report(usage);
+    for (const { index, delta } of choices) this.#say(index, delta, usage);
+  }
+
+  /** The last report counts; it tells of everything so far. */
+  #report(usage: Usage | undefined): void {
     if (usage === undefined) return;
     this.#reported = usage;
-    this.#said = undefined;
+    this.#said.clear();
   }
 
-  /** A message, or a piece of one, of a choice. */
-  say(choice: number, message: CompletionMessage | ChunkDelta): void {
-    this.#said?.add(choice, message);
+  #say(choice: number, message: CompletionMessage | ChunkDelta, usage: Usage | undefined): void {
+    if (usage === undefined) this.#said.add(choice, message);
     if (Array.isArray(message.images)) this.#images += message.images.length;
   }
 
-  /** What the call is billed for: what the provider reported, else an estimate of what was asked and said. */
+  /** What an answer that has ended is billed for: what the provider reported, else an estimate of what was asked and said. */
   async usage(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
     const usage = this.#reported ?? (await this.#estimate(estimator, request));
+    return this.#withImages(usage, request, mapping);
+  }
+
+  /** The same of an answer whose reader left: what was said since the provider last reported is estimated too. */
+  async usageSoFar(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
+    const reported = this.#reported;
+    const since = this.#said.toCount();
+    if (reported === undefined || since.texts.length === 0) return this.usage(estimator, request, mapping);
+    const { completionTokens, rough } = await estimator.estimate(NO_TEXT, since);
+    const usage = {
+      ...reported,
+      completionTokens: reported.completionTokens + completionTokens,
+      estimated: true,
+      rough,
+    };
     return this.#withImages(usage, request, mapping);
   }
 
@@ -48,8 +72,10 @@ export class Produced {
 
   async #estimate(estimator: TokenEstimator, request: ChatRequest): Promise<Usage> {
     const { texts, imageTokens, audioTokens, videoTokens, otherTokens } = promptContent(request);
-    const said = this.#said?.toCount() ?? { texts: [], omittedBytes: 0 };
-    const { promptTokens, completionTokens, rough } = await estimator.estimate({ texts, omittedBytes: 0 }, said);
+    const { promptTokens, completionTokens, rough } = await estimator.estimate(
+      { texts, omittedBytes: 0 },
+      this.#said.toCount(),
+    );
     const madeTokens = this.#images * MADE_IMAGE_TOKENS;
     return {
       ...NO_USAGE,

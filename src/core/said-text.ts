@@ -40,6 +40,12 @@ export class SaidText {
     return text;
   }
 
+  clear(): void {
+    this.#choices.clear();
+    this.#room = MAX_KEPT_BYTES;
+    this.#omittedBytes = 0;
+  }
+
   toCount(): TextToCount {
     return { texts: [...this.#choices.values()].map(String), omittedBytes: this.#omittedBytes };
   }

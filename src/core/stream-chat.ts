@@ -44,12 +44,6 @@ async function* chunksOf({ begun, rest }: OpenedStream): AsyncGenerator<Upstream
   }
 }
 
-function note(produced: Produced, chunk: UpstreamChunk): void {
-  produced.report(chunk.usage);
-  produced.model ??= chunk.model;
-  for (const { index, delta } of chunk.choices) produced.say(index, delta);
-}
-
 const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ finish_reason }) => finish_reason !== null);
 
 /**
@@ -90,7 +84,7 @@ async function* relay(
   try {
     let held: UpstreamChunk | undefined;
     for await (const chunk of chunksOf(routed.value)) {
-      note(produced, chunk);
+      produced.addChunk(chunk);
       if (chunk.choices.length === 0) continue;
       keeper?.add(chunk);
       if (held !== undefined) yield chatChunk(answer, held, modelId, beforeEnd);
@@ -134,7 +128,7 @@ async function settleEnd(
   return { usage: chatUsage(usage, cost), metadata: callMetadata(answer, target.mapping, produced.model, attempts) };
 }
 
-/** Books a stream whose reader left: what the provider reported, else an estimate of what was produced. */
+/** Books a stream whose reader left: what the provider reported, and an estimate of what it did not. */
 async function settleDeparture(
   { store, estimator }: ChatExchangeDeps,
   { call }: DispatchedAnswer,
@@ -142,7 +136,7 @@ async function settleDeparture(
   { target, attempts }: Routed<OpenedStream>,
   produced: Produced,
 ): Promise<void> {
-  const usage = await produced.usage(estimator, request, target.mapping);
+  const usage = await produced.usageSoFar(estimator, request, target.mapping);
   const cost = costOf(usage, target.mapping);
   await settleCall(store, call, { statusCode: 499, errorCode: 'client_closed_request', target, attempts, usage, cost });
 }

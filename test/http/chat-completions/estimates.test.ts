@@ -1,6 +1,7 @@
 // POST /v1/chat/completions: what an upstream that reports no usage is taken to have used.
 import { once } from 'node:events';
 import { request } from 'node:http';
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chat, completionOf, errorOf, eventsOf, hello } from '../../support/chat.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
@@ -56,8 +57,7 @@ describe('the prompt of an estimate', () => {
     ['each message', [hello().messages, hello().messages].flat(), {}, FORM + 1 + 4 + 1],
     ['a name', [{ role: 'user', name: 'Ann', content: 'Hello' }], {}, FORM + 1 + 1 + 1],
     ['images by an allowance, not their bytes', [{ role: 'user', content: [image, image] }], {}, FORM + 2 * 765],
-    // {"type":"function","function":{"name":"weather","parameters":{"type":"object"}}} and [ ]
-    ['tools', [{ role: 'user', content: 'Hello' }], { tools: [tool] }, FORM + 1 + 17],
+    ['tools', [{ role: 'user', content: 'Hello' }], { tools: [tool] }, FORM + 1 + countTokens(JSON.stringify([tool]))],
   ])('counts %s', async (_, messages, more, tokens) => {
     upstream.begin(json(completion('Hello', { usage: undefined })));
 
@@ -67,7 +67,7 @@ describe('the prompt of an estimate', () => {
   });
 
   it('of more text than is counted is told to be rough', async () => {
-    upstream.begin(json(completion('Hello', { usage: undefined })));
+    upstream.begin(json(completion(' the', { usage: undefined })));
     const text = ' the'.repeat(300_000);
 
     const { usage } = completionOf(await chat(gateway, ask({ messages: [{ role: 'user', content: text }] })));
