@@ -1,14 +1,13 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { invalidRequest } from '../domain/errors.ts';
-import { SERVICE_PROVIDERS } from '../domain/service-provider.ts';
 import { findCustomProvider } from '../store/custom-providers.ts';
 import type { Database } from '../store/database.ts';
 
 /** The providers that are there for everybody: those of the catalogue, of the environment, and the sandbox. */
 export type KnownProviders = Pick<Catalog, 'providers'>;
 
-const isKnown = (id: string, catalog: KnownProviders): boolean =>
-  SERVICE_PROVIDERS.some((provider) => provider === id) || catalog.providers().some((provider) => provider.id === id);
+const isKnown = (wanted: string, catalog: KnownProviders): boolean =>
+  catalog.providers().some(({ id }) => id === wanted);
 
 /** In a rule `custom` means all custom providers; `sandbox` is built in, also where it is off. */
 const RESERVED = ['custom', 'sandbox'];

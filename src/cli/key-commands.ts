@@ -2,16 +2,12 @@ import { type Command, Option } from 'commander';
 import { changeKey, createKey, deleteKey, disableKey, enableKey, reactivateKey, rollKey } from '../admin/keys.ts';
 import { type PeriodUnit, type TtlUnit, ttlEnd } from '../domain/time.ts';
 import type { KeyAnswer, KeyPatch } from '../generated/types.ts';
+import { type CommonOptions, common } from './common-options.ts';
 import { type Duration, parsePeriod, parseTtl } from './durations.ts';
 import { showDeletedKey, showKey, showKeys, showNewKey } from './key-output.ts';
 import { everyKey, firstOwner, keyId, projectId } from './references.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
-
-interface CommonOptions {
-  readonly org?: string;
-  readonly json?: true;
-}
 
 interface LimitOptions {
   readonly limit?: string;
@@ -29,11 +25,6 @@ interface CreateOptions extends CommonOptions, LimitOptions {
 type UpdateOptions = CommonOptions & LimitOptions & { readonly description?: string };
 
 const KEY_ARGUMENT = ['<key>', "the key's id, masked token or description"] as const;
-
-const common = (command: Command): Command =>
-  command
-    .option('--org <id>', 'the organization, where there are several')
-    .option('--json', 'print JSON, as the master API answers it');
 
 const limited = (command: Command): Command =>
   command

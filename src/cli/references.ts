@@ -7,7 +7,7 @@ import type { PageRequest } from '../store/page.ts';
 import type { Workspace } from './workspace.ts';
 
 /** Every item of a list that comes in pages. */
-function everyPage<T>(list: (page: PageRequest) => { items: readonly T[]; nextCursor: string | null }): T[] {
+export function everyPage<T>(list: (page: PageRequest) => { items: readonly T[]; nextCursor: string | null }): T[] {
   const items: T[] = [];
   let cursor: string | null | undefined;
   while (cursor !== null) {

@@ -3,15 +3,11 @@ import { changeRule, createRule, deleteRule, getRule, listRules } from '../admin
 import { getRuleOwner, listRuleOwners, type RuleOwner } from '../admin/rule-owner.ts';
 import { kindOf } from '../domain/iam-rule.ts';
 import type { IamRule, RuleType } from '../generated/types.ts';
+import { type CommonOptions, common } from './common-options.ts';
 import { keyId } from './references.ts';
 import { showRemovedRule, showRule, showRules } from './rule-output.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
-
-interface CommonOptions {
-  readonly org?: string;
-  readonly json?: true;
-}
 
 interface OwnerOptions extends CommonOptions {
   readonly key?: string;
@@ -44,11 +40,6 @@ function parseRuleType(text: string): RuleType {
   if (type === undefined) throw new InvalidArgumentError(`It must be one of ${RULE_TYPES.join(', ')}.`);
   return type;
 }
-
-const common = (command: Command): Command =>
-  command
-    .option('--org <id>', 'the organization, where there are several')
-    .option('--json', 'print JSON, as the master API answers it');
 
 const owned = (command: Command): Command =>
   command

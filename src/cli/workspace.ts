@@ -1,11 +1,12 @@
 import type { Actor } from '../admin/actor.ts';
 import { type Catalog, createCatalog } from '../catalog/catalog.ts';
 import { type Config, readConfig } from '../config.ts';
+import type { EncryptionKey } from '../domain/sealed-secret.ts';
 import type { Pepper } from '../domain/secret.ts';
 import { systemClock } from '../domain/time.ts';
 import { databasePath } from '../store/data-dir.ts';
 import type { Database } from '../store/database.ts';
-import { loadSecrets } from '../store/secrets.ts';
+import { loadSecrets, type ServerSecrets } from '../store/secrets.ts';
 import { createStore } from '../store/store.ts';
 import { listOrganizations } from '../store/tenants.ts';
 
@@ -19,6 +20,8 @@ export interface Workspace {
   readonly config: Config;
   /** Loaded when first asked for. */
   readonly pepper: () => Pepper;
+  /** Loaded when first asked for. */
+  readonly encryptionKey: () => EncryptionKey;
   readonly catalog: () => Catalog;
 }
 
@@ -41,10 +44,14 @@ export const inWorkspace = <T>(
       now: systemClock.now(),
       actor: { kind: 'cli', organizationId: chooseOrganization(db, organizationId) },
       config,
-      pepper: () => loadSecrets(config.dataDir, { create: false, given: config.secrets }).peppers[0],
+      pepper: () => secretsOf(config).peppers[0],
+      encryptionKey: () => secretsOf(config).encryptionKey,
       catalog: () => createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock }),
     }),
   );
+
+const secretsOf = ({ dataDir, secrets }: Config): ServerSecrets =>
+  loadSecrets(dataDir, { create: false, given: secrets });
 
 /** The same for what concerns no organization in particular. */
 export async function inDatabase<T>(

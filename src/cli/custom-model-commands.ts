@@ -1,0 +1,140 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { changeCustomModel, createCustomModel, deleteCustomModel } from '../admin/custom-models.ts';
+import { parseCapabilities } from './capabilities.ts';
+import { type CommonOptions, common, named, orNone } from './common-options.ts';
+import { showCustomModel, showCustomModels, showRemoved } from './provider-output.ts';
+import { customModelId, customProviderId, everyCustomModel } from './provider-references.ts';
+import { type Environment, inWorkspace } from './workspace.ts';
+
+type Prices = Readonly<Record<string, string | null>>;
+
+interface ModelOptions extends CommonOptions {
+  readonly displayName?: string;
+  readonly price?: Prices;
+  readonly contextLength?: number | null;
+  readonly maxOutput?: number | null;
+  readonly supports?: Readonly<Record<string, boolean>>;
+  readonly input?: readonly string[];
+  readonly output?: readonly string[];
+  readonly parameters?: readonly string[] | null;
+  readonly status?: string;
+}
+
+const MODEL_ARGUMENT = ['<customModel>', '<custom provider>/<model>, or its id'] as const;
+
+/** `prompt=0.00000015`, given any number of times. */
+function parsePrice(text: string, before: Prices = {}): Prices {
+  const [, name, price] = /^([a-z0-9_]+)=(.+)$/.exec(text) ?? [];
+  if (name === undefined || price === undefined) {
+    throw new InvalidArgumentError('It must be a name and USD, such as prompt=0.00000015, or prompt=none.');
+  }
+  return { ...before, [name]: orNone(price) ?? null };
+}
+
+function parseTokens(text: string): number | null {
+  if (text === 'none') return null;
+  if (!/^[1-9][0-9]{0,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of tokens, or none.');
+  return Number(text);
+}
+
+const parseList = (text: string): string[] => text.split(',').map((item) => item.trim());
+const parseParameters = (text: string): string[] | null => (text === 'none' ? null : parseList(text));
+
+const described = (command: Command): Command =>
+  common(command)
+    .option('--display-name <text>', 'what people call it')
+    .addOption(
+      new Option(
+        '--price <name=usd>',
+        'a price in USD, of a token where nothing else is said: prompt, completion, input_cache_read, request, per_image, …; "none": unknown. Once for each',
+      ).argParser(parsePrice),
+    )
+    .addOption(new Option('--context-length <tokens>', 'context window; "none": unknown').argParser(parseTokens))
+    .addOption(new Option('--max-output <tokens>', 'longest answer; "none": unknown').argParser(parseTokens))
+    .addOption(
+      new Option(
+        '--supports <list>',
+        'all that it supports: streaming, vision, tools, parallel-tool-calls, reasoning, json-output, structured-outputs',
+      ).argParser(parseCapabilities),
+    )
+    .addOption(new Option('--input <list>', 'what it takes: text, image, audio, video, file').argParser(parseList))
+    .addOption(new Option('--output <list>', 'what it gives: text, image, audio').argParser(parseList))
+    .addOption(
+      new Option('--parameters <list>', 'request fields that it takes; "none": unknown').argParser(parseParameters),
+    )
+    .addOption(new Option('--status <status>', 'whether requests find it').choices(['active', 'inactive']));
+
+const fieldsOf = (options: ModelOptions) => ({
+  ...options.supports,
+  ...named({
+    displayName: options.displayName,
+    pricing: options.price,
+    contextLength: options.contextLength,
+    maxOutput: options.maxOutput,
+    inputModalities: options.input,
+    outputModalities: options.output,
+    supportedParameters: options.parameters,
+    status: options.status,
+  }),
+});
+
+const EXAMPLES = `
+Example:
+  $ portcullis custom-models add acme org/llama-3.3-70b --price prompt=0.00000059 --price completion=0.00000079 \\
+      --context-length 131072 --max-output 8192 --supports streaming,tools,json-output`;
+
+/** `portcullis custom-models …`. */
+export function customModelCommands(program: Command, env: Environment): void {
+  const models = program.command('custom-models').description('Add, list and change models of custom providers.');
+
+  described(
+    models
+      .command('add')
+      .argument('<customProvider>', "the custom provider's name or id")
+      .argument('<model>', "the provider's own id of the model"),
+  )
+    .description('Add a model; requests mean it by <custom provider>/<model>.')
+    .addHelpText('after', EXAMPLES)
+    .action(async (provider: string, model: string, options: ModelOptions) => {
+      const added = await inWorkspace(env, 'write', options.org, (workspace) => {
+        const body = { customProviderId: customProviderId(workspace, provider), model, ...fieldsOf(options) };
+        return createCustomModel(workspace.db, workspace.actor, body, workspace.now);
+      });
+      showCustomModel(added, options);
+    });
+
+  common(models.command('list'))
+    .description('List the custom models, newest first.')
+    .option('--provider <customProvider>', 'only those of this custom provider')
+    .action(async (options: CommonOptions & { readonly provider?: string }) => {
+      const { org, provider } = options;
+      const listed = await inWorkspace(env, 'read', org, (workspace) =>
+        everyCustomModel(workspace, provider === undefined ? undefined : customProviderId(workspace, provider)),
+      );
+      showCustomModels(listed, options);
+    });
+
+  described(models.command('update').argument(...MODEL_ARGUMENT))
+    .description('Change what is said of a custom model; what is not named stays.')
+    .action(async (model: string, options: ModelOptions) => {
+      const changed = await inWorkspace(env, 'write', options.org, (workspace) => {
+        const id = customModelId(workspace, model);
+        return changeCustomModel(workspace.db, workspace.actor, id, fieldsOf(options), workspace.now);
+      });
+      showCustomModel(changed, options);
+    });
+
+  common(
+    models
+      .command('remove')
+      .alias('delete')
+      .argument(...MODEL_ARGUMENT),
+  )
+    .description('Remove a custom model.')
+    .action(async (model: string, options: CommonOptions) => {
+      const removed = await inWorkspace(env, 'write', options.org, (workspace) =>
+        deleteCustomModel(workspace.db, workspace.actor, customModelId(workspace, model), workspace.now),
+      );
+      showRemoved(removed, options);
+    });
+}
