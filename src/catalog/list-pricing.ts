@@ -7,6 +7,7 @@ const COMMON = [
   'completion',
   'image',
   'input_audio',
+  'input_audio_cache_read',
   'output_audio',
   'request',
   'input_cache_read',

@@ -77,7 +77,7 @@ function mappedEntry(model: CatalogModel, mapping: Mapping, name: string): Model
   return {
     id: mapping.id,
     ...entry(model, [mapping], [mapping]),
-    owned_by: mapping.providerId,
+    owned_by: model.family,
     name,
     display_name: name,
     aliases: mapping.names.filter((other) => other !== mapping.id && other.startsWith(`${mapping.providerId}/`)),
@@ -126,10 +126,13 @@ function mappingEntry(mapping: Mapping): ModelMapping {
     pricing: mappingPricing(mapping.prices),
     streaming: mapping.streaming,
     vision: mapping.vision,
+    ...(mapping.realtime === undefined ? {} : { realtime: mapping.realtime }),
+    ...(mapping.cancellation === undefined ? {} : { cancellation: mapping.cancellation }),
     tools: mapping.tools,
     parallelToolCalls: mapping.parallelToolCalls,
     reasoning: mapping.reasoning,
     ...(mapping.reasoningEfforts === undefined ? {} : { reasoning_efforts: mapping.reasoningEfforts.filter(isEffort) }),
+    ...(mapping.minCacheableTokens === undefined ? {} : { min_cacheable_tokens: mapping.minCacheableTokens }),
     ...(mapping.maxOutput === undefined ? {} : { max_output: mapping.maxOutput }),
     stability: mapping.stability,
   };

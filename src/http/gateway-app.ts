@@ -9,7 +9,7 @@ import { authenticate } from './middleware/authenticate.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { chatCompletionsRoute } from './routes/chat-completions.ts';
 import { imagesRoute } from './routes/images.ts';
-import { modelsRoute } from './routes/models.ts';
+import { modelsRoutes } from './routes/models.ts';
 import { moderationsRoute } from './routes/moderations.ts';
 import type { RequestState } from './state.ts';
 
@@ -30,5 +30,5 @@ export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>
     router.post('/v1/chat/completions', authenticated, body, chatCompletionsRoute(deps));
     router.post('/v1/images/generations', authenticated, body, imagesRoute(deps));
     router.post('/v1/moderations', authenticated, body, moderationsRoute(deps));
-    router.get('/v1/models', modelsRoute(deps));
+    modelsRoutes(router, deps);
   });

@@ -1,10 +1,13 @@
 import { hash } from 'node:crypto';
+import type Router from '@koa/router';
 import type { ModelListOptions } from '../../catalog/list.ts';
 import type { Authenticate } from '../../core/authenticate.ts';
 import type { ListModels } from '../../core/list-models.ts';
-import { invalidRequest } from '../../domain/errors.ts';
+import { invalidRequest, modelNotFound } from '../../domain/errors.ts';
+import type { Model, ModelList } from '../../generated/types.ts';
 import { bearerToken } from '../credential.ts';
-import type { AppMiddleware } from '../state.ts';
+import type { AppContext, AppMiddleware, RequestState } from '../state.ts';
+import { pathParameter } from './master/master-route.ts';
 
 export interface ModelsRouteDeps {
   authenticate: Authenticate;
@@ -22,55 +25,99 @@ function flag(query: Record<string, string | string[] | undefined>, name: string
   throw invalidRequest(`The query parameter ${name} must be true or false.`, `/${name}`);
 }
 
-interface CatalogueBytes {
+interface WholeCatalogue {
+  readonly list: ModelList;
   readonly body: string;
   readonly etag: string;
   readonly builtAt: number;
 }
 
-/** The whole catalogue's bytes, built once for each query, and again after a minute: models are deactivated at dates. */
-function createCatalogueBytes(listModels: ListModels): (options: ModelListOptions) => Promise<CatalogueBytes> {
-  const built = new Map<string, CatalogueBytes>();
+type FindCatalogue = (options: ModelListOptions) => Promise<WholeCatalogue>;
+
+/** The whole catalogue, built once for each query, and again after a minute: models are deactivated at dates. */
+function createFindCatalogue(listModels: ListModels): FindCatalogue {
+  const built = new Map<string, WholeCatalogue>();
   return async (options) => {
     const key = JSON.stringify(options);
     const known = built.get(key);
     if (known !== undefined && performance.now() - known.builtAt < 60_000) return known;
-    const body = JSON.stringify((await listModels(undefined, options)).list);
-    const bytes = { body, etag: `"${hash('sha256', body, 'base64url')}"`, builtAt: performance.now() };
-    built.set(key, bytes);
-    return bytes;
+    const { list } = await listModels(undefined, options);
+    const body = JSON.stringify(list);
+    const whole = { list, body, etag: `"${hash('sha256', body, 'base64url')}"`, builtAt: performance.now() };
+    built.set(key, whole);
+    return whole;
   };
 }
 
-/** `GET /v1/models`: the whole catalogue without a key, what the key may use with one (decisions.md, section 6). */
-export function modelsRoute({ authenticate, listModels }: ModelsRouteDeps): AppMiddleware {
-  const catalogueBytes = createCatalogueBytes(listModels);
+const listOptions = (query: AppContext['query']): ModelListOptions => ({
+  includeDeactivated: flag(query, 'include_deactivated'),
+  excludeDeprecated: flag(query, 'exclude_deprecated'),
+  noTraining: flag(query, 'no_training'),
+  mapped: flag(query, 'mapped'),
+});
+
+/**
+ * Whether the caller's list is the whole catalogue: without a key, or with `include_restricted`. Sets the headers of either
+ * case. @throws ApiError 400, 401
+ */
+async function seesAll(ctx: AppContext, authenticate: Authenticate): Promise<boolean> {
+  const includeRestricted = flag(ctx.query, 'include_restricted');
+  const token = bearerToken(ctx.req);
+  const keyed = ctx.req.headers.authorization !== undefined;
+  if (keyed) ctx.state.principal = await authenticate(token);
+  ctx.set('cache-control', keyed ? 'private, no-store' : 'public, no-cache');
+  return includeRestricted || !keyed;
+}
+
+/** The list of what the caller's key may use and could call now. */
+async function ownList(ctx: AppContext, listModels: ListModels, options: ModelListOptions): Promise<ModelList> {
+  const { principal } = ctx.state;
+  const caller = principal === undefined ? undefined : { principal, clientIp: ctx.state.clientIp };
+  const { list, policyRevision } = await listModels(caller, options);
+  if (policyRevision !== undefined) ctx.set('x-policy-revision', policyRevision);
+  return list;
+}
+
+/** The whole catalogue without a key, what the key may use with one (decisions.md, section 6). */
+function listRoute({ authenticate, listModels }: ModelsRouteDeps, findCatalogue: FindCatalogue): AppMiddleware {
   return async (ctx) => {
-    const options: ModelListOptions = {
-      includeDeactivated: flag(ctx.query, 'include_deactivated'),
-      excludeDeprecated: flag(ctx.query, 'exclude_deprecated'),
-      noTraining: flag(ctx.query, 'no_training'),
-      mapped: flag(ctx.query, 'mapped'),
-    };
-    const includeRestricted = flag(ctx.query, 'include_restricted');
+    const options = listOptions(ctx.query);
     ctx.type = 'application/json';
-    const token = bearerToken(ctx.req);
-    const keyed = ctx.req.headers.authorization !== undefined;
-    if (keyed) ctx.state.principal = await authenticate(token);
-    ctx.set('cache-control', keyed ? 'private, no-store' : 'public, no-cache');
-    if (ctx.state.principal !== undefined && !includeRestricted) {
-      const { list, policyRevision } = await listModels(
-        { principal: ctx.state.principal, clientIp: ctx.state.clientIp },
-        options,
-      );
-      if (policyRevision !== undefined) ctx.set('x-policy-revision', policyRevision);
-      ctx.body = JSON.stringify(list);
+    if (!(await seesAll(ctx, authenticate))) {
+      ctx.body = JSON.stringify(await ownList(ctx, listModels, options));
       return;
     }
-    const { body, etag } = await catalogueBytes(options);
+    const { body, etag } = await findCatalogue(options);
     ctx.status = 200;
     ctx.set('etag', etag);
-    if (!keyed && ctx.fresh) ctx.status = 304;
+    if (ctx.state.principal === undefined && ctx.fresh) ctx.status = 304;
     else ctx.body = body;
   };
+}
+
+/** The entry that a name means: an id before an alias. */
+const named = ({ data }: ModelList, name: string): Model | undefined =>
+  data.find(({ id }) => id === name) ?? data.find(({ aliases = [] }) => aliases.includes(name));
+
+/** One entry of the list, by canonical id, alias or `provider/model`; the list's query parameters hold here too. */
+function oneRoute({ authenticate, listModels }: ModelsRouteDeps, findCatalogue: FindCatalogue): AppMiddleware {
+  return async (ctx) => {
+    const name = pathParameter(ctx, 'id');
+    const options = listOptions(ctx.query);
+    const all = await seesAll(ctx, authenticate);
+    const find = async (mapped: boolean): Promise<Model | undefined> => {
+      const wanted = { ...options, mapped };
+      return named(all ? (await findCatalogue(wanted)).list : await ownList(ctx, listModels, wanted), name);
+    };
+    const model = (await find(false)) ?? (name.includes('/') ? await find(true) : undefined);
+    if (model === undefined) throw modelNotFound(`The model \`${name}\` does not exist.`);
+    ctx.body = model;
+  };
+}
+
+/** `GET /v1/models` and `GET /v1/models/{id}`, whose id may hold `/`, encoded or not. */
+export function modelsRoutes(router: Router<RequestState>, deps: ModelsRouteDeps): void {
+  const findCatalogue = createFindCatalogue(deps.listModels);
+  router.get('/v1/models', listRoute(deps, findCatalogue));
+  router.get('/v1/models/*id', oneRoute(deps, findCatalogue));
 }
