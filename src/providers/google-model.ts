@@ -1,3 +1,5 @@
+// What Gemini models of different generations take is told from the name alone.
+
 /** `gemini-2.5-flash` states 2.5, `gemini-3-pro-preview` 3; a moving name such as `gemini-flash-latest` states nothing. */
 const STATED = /^(?:models\/)?gemini-(\d+)(?:\.(\d+))?(?!\d)/;
 const GEMINI = /^(?:models\/)?gemini-/;
@@ -9,8 +11,6 @@ function statedVersion(externalId: string): number | undefined {
 }
 
 const isSince = (externalId: string, version: number): boolean => (statedVersion(externalId) ?? version) >= version;
-
-/** What Gemini models of different generations take, told from the name alone. */
 
 /** Gemini 3 and later refuse an earlier function call that comes back without its thought signature. */
 export const requiresSignatures = (externalId: string): boolean => GEMINI.test(externalId) && isSince(externalId, 300);

@@ -44,6 +44,7 @@ describe('images', () => {
     [{ size: '1792x1024' }, '16:9'],
     [{ size: '1024x1792' }, '9:16'],
     [{ size: '640x500' }, '5:4'],
+    [{ size: '2045x1000' }, '21:9'],
     [{ size: '9000x100' }, '21:9'],
   ])('of %j have the ratio %s', (fields, aspectRatio) => {
     expect(sent(fields)).toEqual(body({ imageConfig: { aspectRatio } }));

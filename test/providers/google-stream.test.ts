@@ -120,6 +120,11 @@ describe('parseStream', () => {
     ]);
   });
 
+  it('keeps an end that was told before the last event', async () => {
+    const chunks = await chunksOf(events(piece('a', { finishReason: 'SAFETY' }), piece('')));
+    expect(chunks.map(({ choices }) => choices[0]?.finish_reason)).toEqual([null, null, 'content_filter']);
+  });
+
   it('reads choices that come in turns and ends them together', async () => {
     const first = { candidates: [{ content: { parts: [{ text: 'a' }] }, index: 0 }] };
     const second = { candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] }, index: 1, ...STOP }] };

@@ -113,7 +113,7 @@ describe('schemas', () => {
     const parameters = {
       type: 'object',
       properties: {
-        const: { type: 'string', enum: ['x'], default: { const: 'kept' }, examples: [{ $ref: 'kept', a: 1 }] },
+        const: { type: 'string', enum: ['x'], default: { a: { const: 'kept' } }, examples: [{ $ref: 'kept', a: 1 }] },
         $ref: { type: 'string' },
         definitions: { type: 'string' },
       },
