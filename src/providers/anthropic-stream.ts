@@ -72,15 +72,12 @@ class EventReader {
     }
   }
 
-  /**
-   * Says nothing yet: as long as nothing is said, another provider can take over. The usage, of a prompt and no answer, waits
-   * for the end too: taken for the whole it would leave out what was produced until the caller left.
-   */
+  /** Tells what the prompt took, and no choice yet: as long as nothing is said, another provider can take over. */
   #start({ model, usage }: Fields): UpstreamChunk[] {
     this.begun = true;
     if (typeof model === 'string') this.#model = model;
     this.#usage = reportUsage(this.#usage, usage);
-    return [];
+    return [this.#usageChunk()];
   }
 
   #openBlock(event: Fields): UpstreamChunk[] {
@@ -109,17 +106,18 @@ class EventReader {
   #finish({ type: _, delta, usage, ...fields }: Fields): UpstreamChunk[] {
     this.#usage = reportUsage(this.#usage, usage);
     const { stop_reason: reason, ...more } = record(delta);
-    const counted = anthropicUsage(this.#usage);
-    if (typeof reason !== 'string' || this.#finished) {
-      return [{ model: this.#model, choices: [], usage: counted, fields: {} }];
-    }
+    if (typeof reason !== 'string' || this.#finished) return [this.#usageChunk()];
     this.#finished = true;
     const refusal = refusalText(more.stop_details);
     const choice: ChunkChoice = {
       ...this.#choice(refusal === undefined ? {} : { refusal }),
       finish_reason: finishReason(reason, this.#spoken.calls > 0),
     };
-    return [{ model: this.#model, choices: [choice], usage: counted, fields: otherFields({ ...fields, ...more }) }];
+    return [{ ...this.#usageChunk(), choices: [choice], fields: otherFields({ ...fields, ...more }) }];
+  }
+
+  #usageChunk(): UpstreamChunk {
+    return { model: this.#model, choices: [], usage: anthropicUsage(this.#usage), fields: {} };
   }
 
   #chunk(delta: ChunkDelta): UpstreamChunk {

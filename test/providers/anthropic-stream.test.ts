@@ -1,6 +1,6 @@
 import { assert, asyncProperty, nat, uniqueArray } from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { NO_USAGE } from '../../src/domain/usage.ts';
+import { NO_USAGE, type Usage } from '../../src/domain/usage.ts';
 import type { StreamedResponse } from '../../src/net/exchange.ts';
 import type { UpstreamChunk } from '../../src/providers/adapter.ts';
 import { anthropicAdapter } from '../../src/providers/anthropic.ts';
@@ -40,15 +40,24 @@ const chunkOf =
     ...more,
   });
 
+/** What the prompt took, told at the start. */
+const startOf = (model: string, usage: Partial<Usage> = { promptTokens: 1, completionTokens: 1 }) => ({
+  model,
+  choices: [],
+  usage: { ...NO_USAGE, ...usage },
+  fields: {},
+});
+
 const finish = (reason: string, delta: object = {}) => ({ choices: [{ index: 0, delta, finish_reason: reason }] });
 
 const SAMPLES = ['text.sse', 'tools.sse', 'search.sse'];
 
 describe('parseStream', () => {
-  it('reads a text: role in the first delta, then its pieces, the end with its usage', async () => {
+  it('reads a text: what the prompt took, the role in the first delta, then its pieces, the end with its usage', async () => {
     const chunk = chunkOf('claude-haiku-4-5-20251001');
     const response = streamed(sample('anthropic/text.sse'));
     expect(await read(response)).toEqual([
+      startOf('claude-haiku-4-5-20251001', { promptTokens: 35, completionTokens: 1, cachedTokens: 10 }),
       chunk({ role: 'assistant', content: 'Grüß' }),
       chunk({ content: ' Gott 👋' }),
       chunk(
@@ -66,6 +75,7 @@ describe('parseStream', () => {
       chunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] });
     const input = (index: number, text: string) => chunk({ tool_calls: [{ index, function: { arguments: text } }] });
     expect(await ofSample('tools.sse')).toEqual([
+      startOf('claude-sonnet-4-6', { promptTokens: 472, completionTokens: 2 }),
       chunk({ role: 'assistant', reasoning: 'Two ', reasoning_details: [thought({ text: 'Two ' })] }),
       chunk({ reasoning: 'calls.', reasoning_details: [thought({ text: 'calls.' })] }),
       chunk({ reasoning_details: [thought({ signature: 'EqQBCgIYAhIM' })] }),
@@ -94,6 +104,7 @@ describe('parseStream', () => {
     const chunk = chunkOf('claude-opus-5');
     const source = { url: 'https://news.example/tower', title: 'Towers', start_index: 6, end_index: 11 };
     expect(await ofSample('search.sse')).toEqual([
+      startOf('claude-opus-5', { promptTokens: 100, completionTokens: 3 }),
       chunk({ role: 'assistant', content: 'Well, ' }),
       chunk({ content: '828 m' }),
       chunk({ annotations: [{ type: 'url_citation', url_citation: source }] }),
@@ -113,16 +124,19 @@ describe('parseStream', () => {
     const input = (text: string) => piece(0, { type: 'input_json_delta', partial_json: text });
     const chunk = chunkOf('m');
     expect(await readEvents(START, block, input('{"a"'), input(':1}'), end(0), ending('tool_use'), STOP)).toEqual([
+      startOf('m'),
       chunk({ role: 'assistant', content: '{"a"' }),
       chunk({ content: ':1}' }),
       chunk({}, { ...finish('stop'), usage: { ...NO_USAGE, promptTokens: 1, completionTokens: 1 } }),
     ]);
   });
 
-  it('says nothing before the first piece, so that another provider can take over until then', async () => {
+  it('says nothing of a choice before its first piece, so that another provider can take over until then', async () => {
     const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
     const stream = anthropicAdapter.parseStream(streamed(sse(START, { type: 'ping' }, TEXT, overloaded)));
-    await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+    const chunks = stream[Symbol.asyncIterator]();
+    expect(await chunks.next()).toEqual({ done: false, value: startOf('m') });
+    await expect(chunks.next()).rejects.toMatchObject({
       name: 'UpstreamError',
       errorType: 'upstream_error',
       status: 529,
@@ -135,6 +149,7 @@ describe('parseStream', () => {
     const details = { type: 'refusal', category: 'bio', explanation: 'Not this.' };
     const delta = { stop_reason: 'refusal', stop_details: details };
     expect(await readEvents(START, { type: 'message_delta', delta }, STOP)).toEqual([
+      startOf('m'),
       chunkOf('m')(
         {},
         {
@@ -153,6 +168,7 @@ describe('parseStream', () => {
     const after = { type: 'message_delta', delta: {}, usage: { output_tokens: 6 } };
     const chunks = await readEvents(kimi, TEXT, said('a'), first, end(0), last, after, STOP);
     expect(chunks.map(({ usage, choices }) => [choices.length, usage])).toEqual([
+      [0, { ...NO_USAGE, promptTokens: 1000 }],
       [1, undefined],
       [0, { ...NO_USAGE, promptTokens: 1000, completionTokens: 5 }],
       [1, { ...NO_USAGE, promptTokens: 1000, completionTokens: 7, cachedTokens: 800 }],
