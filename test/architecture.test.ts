@@ -54,6 +54,8 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   '@open-policy-agent/opa-wasm': ['src/policy/wasm-engine.ts'],
   ajv: ['src/generated'],
   pino: ['src/telemetry.ts'],
+  'gpt-tokenizer': ['src/providers'],
+  'fast-png': ['src/providers/sandbox'],
   commander: ['src/cli.ts', 'src/cli'],
   yaml: ['src/workbench'],
 };

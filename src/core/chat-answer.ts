@@ -20,6 +20,11 @@ export interface DispatchedAnswer extends AnswerFacts {
   readonly keep?: (answer: CachedAnswer) => void;
 }
 
+/** A whole answer, or a stream of chunks; nothing of a stream is asked of the upstream before its first chunk is asked for. */
+export type ChatOutcome =
+  | { readonly kind: 'completion'; readonly completion: ChatCompletion }
+  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ChatChunk> };
+
 const answerId = (callId: string): string => `chatcmpl-${callId.slice('call_'.length)}`;
 
 /** The answer's `metadata`, exactly as the specification and decisions.md, section 5, have it. */

@@ -1,9 +1,9 @@
 import type { Clock } from '../domain/time.ts';
-import type { ChatChunk, ChatCompletion, ChatRequest } from '../generated/types.ts';
+import type { ChatRequest } from '../generated/types.ts';
 import type { Authorize } from './authorize.ts';
 import { type CallFacts, openCall } from './call.ts';
 import type { CallContext } from './call-context.ts';
-import type { DispatchedAnswer } from './chat-answer.ts';
+import type { ChatOutcome, DispatchedAnswer } from './chat-answer.ts';
 import type { ChatExchangeDeps } from './chat-exchange.ts';
 import { AUTO, type ChooseAuto } from './choose-auto.ts';
 import { completeOnce } from './complete-once.ts';
@@ -21,11 +21,6 @@ export interface CompleteChatDeps extends ChatExchangeDeps {
   readonly cache: ResponseCache;
   readonly clock: Clock;
 }
-
-/** A whole answer, or a stream of chunks; nothing of a stream is asked of the upstream before its first chunk is asked for. */
-export type ChatOutcome =
-  | { readonly kind: 'completion'; readonly completion: ChatCompletion }
-  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ChatChunk> };
 
 /**
  * The one way to complete a chat, for every door: resolve, decide, open the call, route, settle. Throws ApiError, PolicyFailure

@@ -3,8 +3,7 @@ import type { ChatChunk, ChatRequest } from '../generated/types.ts';
 import type { Store } from '../store/store.ts';
 import type { Permitted } from './authorize.ts';
 import { recordCacheHit } from './call.ts';
-import { type AnswerFacts, callMetadata, chatChunk, chatCompletion } from './chat-answer.ts';
-import type { ChatOutcome } from './complete-chat.ts';
+import { type AnswerFacts, type ChatOutcome, callMetadata, chatChunk, chatCompletion } from './chat-answer.ts';
 import { chatUsage, costOf } from './meter.ts';
 import type { CachedAnswer, CacheKey, KeptStream, ResponseCache } from './response-cache.ts';
 
