@@ -4,7 +4,7 @@ import { disguisedError } from './openai-error.ts';
 import { type BegunCalls, normaliseFragment, normaliseToolCall } from './openai-tool-calls.ts';
 import { badResponse, UpstreamError } from './upstream-error.ts';
 
-/** Parsed JSON that is ours alone, so it is brought into form in place: copies of every chunk would cost as much as parsing it. */
+/** Parsed JSON that nobody else holds: messages are brought into form in place. */
 type Fields = Record<string, unknown>;
 
 /** Other words that OpenAI-compatible servers use; whatever is not known counts as a normal end. */
@@ -121,6 +121,7 @@ export function normaliseChunkChoice(choice: unknown, position: number, states: 
   }
   for (const call of toolCalls(delta)) normaliseFragment(call, state.calls);
   if (!isDelta(delta)) throw badResponse('The provider sent a malformed chunk.');
+  if (choice.usage !== undefined) delete choice.usage; // Moonshot's, read before
   const { finish_reason: reported } = choice;
   if (typeof reported !== 'string' || reported === '') return { ...choice, index, delta, finish_reason: null };
   state.finished = true;

@@ -1,0 +1,103 @@
+import type { StreamedResponse } from '../net/exchange.ts';
+import { type SseEvent, SseParser } from '../net/sse.ts';
+import type { UpstreamChunk } from './adapter.ts';
+import { isRecord, parseJson } from './json.ts';
+import { boundChoices, MAX_CHOICES, otherFields } from './openai-answer.ts';
+import { type ChoiceState, normaliseChunkChoice } from './openai-choice.ts';
+import { disguisedError, isError } from './openai-error.ts';
+import { reportedUsage } from './openai-usage.ts';
+import { badResponse } from './upstream-error.ts';
+
+/** Longest event of a stream: room for an image in base64. */
+const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
+
+const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undefined };
+
+/**
+ * The chunks of a streamed answer, for one reader. Written out because a generator would cost as much for each chunk as all
+ * that is done to it but the parsing.
+ */
+export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefined> {
+  readonly #response: StreamedResponse;
+  readonly #bytes: AsyncIterator<Buffer>;
+  readonly #parser = new SseParser(MAX_EVENT_LENGTH);
+  readonly #states: ChoiceState[] = [];
+  /** Parsed and not yet read, from `#next` on. */
+  #events: readonly SseEvent[] = [];
+  #next = 0;
+  #left = false;
+
+  constructor(response: StreamedResponse) {
+    this.#response = response;
+    this.#bytes = response.chunks[Symbol.asyncIterator]();
+  }
+
+  /** @throws UpstreamError, TransportError; the exchange is cancelled then */
+  async next(): Promise<IteratorResult<UpstreamChunk, undefined>> {
+    if (this.#left) return END;
+    try {
+      for (;;) {
+        const event = this.#events[this.#next];
+        if (event === undefined) {
+          const { done, value } = await this.#bytes.next();
+          if (done === true) break;
+          this.#events = this.#parser.push(value);
+          this.#next = 0;
+        } else if (event.data === '[DONE]') {
+          this.#response.drain();
+          break;
+        } else {
+          this.#next += 1;
+          return { done: false, value: parseChunk(event, this.#states) };
+        }
+      }
+      requireFinished(this.#states);
+    } catch (error) {
+      await this.return();
+      throw error;
+    }
+    return this.return();
+  }
+
+  async return(): Promise<IteratorResult<UpstreamChunk, undefined>> {
+    if (!this.#left) {
+      this.#left = true;
+      this.#events = [];
+      await this.#bytes.return?.();
+    }
+    return END;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+}
+
+function parseChunk({ event, data }: SseEvent, states: ChoiceState[]): UpstreamChunk {
+  const chunk = parseJson(data);
+  if (!isRecord(chunk)) throw badResponse('The provider sent a malformed chunk.');
+  if (event === 'error' || isError(chunk)) throw disguisedError(chunk);
+  const usage = reportedUsage(chunk); // before the choices, which lose theirs
+  const { model, choices } = chunk;
+  const list: unknown = choices ?? [];
+  if (!Array.isArray(list)) throw badResponse('The provider sent a malformed chunk.');
+  boundChoices(list);
+  const normal = list.map((choice: unknown, position) => normaliseChunkChoice(choice, position, states));
+  if (states.length > MAX_CHOICES) throw badResponse('The provider sent too many choices.');
+  return {
+    model: typeof model === 'string' ? model : undefined,
+    choices: normal,
+    usage,
+    fields: otherFields(chunk),
+  };
+}
+
+/** A stream without an end of every choice it began was cut, whatever its last line says. */
+function requireFinished(states: readonly ChoiceState[]): void {
+  if (states.length === 0) throw badResponse('The provider sent an empty stream.');
+  for (const state of states) if (!state.finished) throw badResponse("The provider's stream was cut off.");
+}
