@@ -51,7 +51,7 @@ export const startTokenWorker = (): Worker =>
 export function createTokenEstimator({
   budgetMs = 250,
   limitMs = 10_000,
-  maxWaiting = 64,
+  maxWaiting = 256,
   startWorker = startTokenWorker,
 }: TokenEstimatorOptions = {}): TokenEstimator {
   let worker: Worker | undefined;
