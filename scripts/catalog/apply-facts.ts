@@ -30,7 +30,7 @@ export function applyFacts(mappingId: string, known: Known, facts: readonly Fact
   return result;
 }
 
-function applyFact(known: Known, { says }: Fact): Known {
+function applyFact(known: Known, { says, date }: Fact): Known {
   const capabilities = new Set([...known.capabilities, ...says.can]);
   for (const capability of says.cannot) capabilities.delete(capability);
   return {
@@ -43,7 +43,7 @@ function applyFact(known: Known, { says }: Fact): Known {
     efforts: says.efforts ?? known.efforts,
     parameters: says.parameters ?? known.parameters,
     stability: says.stability ?? known.stability,
-    deprecatedAt: says.deprecatedAt ?? known.deprecatedAt,
+    deprecatedAt: says.deprecatedAt ?? known.deprecatedAt ?? announced(says, date),
     deactivatedAt: says.deactivatedAt ?? known.deactivatedAt,
     free: says.free ?? known.free,
     tokenizer: says.tokenizer ?? known.tokenizer,
@@ -51,6 +51,10 @@ function applyFact(known: Known, { says }: Fact): Known {
     charges: chargesWith(known.charges, says),
   };
 }
+
+/** What is going to be shut down is deprecated: by the day on which that was read at the latest. */
+const announced = ({ deactivatedAt }: Fact['says'], date: string): string | undefined =>
+  deactivatedAt === undefined ? undefined : `${date}T00:00:00Z`;
 
 function chargesWith(known: Charges, says: Fact['says']): Charges {
   const stated = changed(known, (list) => without(new Map([...list, ...says.prices]), says.unpriced));

@@ -21,7 +21,7 @@ export function joinModels(table: readonly TableModel[], overlay: Overlay, date:
     return [...model.at].map(([provider, externalId]) => {
       const packages = fromPackages(provider, externalId, sibling, overlay, date);
       const known = applyFacts(`${provider}/${model.id}`, packages, overlay.facts);
-      return { provider, externalId, model, created, known: reachable(known) };
+      return { provider, externalId, model, created, known: settled(known) };
     });
   });
 }
@@ -72,9 +72,10 @@ function deprecatedBy(overlay: Overlay): string | undefined {
   return date === undefined ? undefined : `${date}T00:00:00Z`;
 }
 
-/** Without the tiers that no prompt reaches, because the context ends before them. */
-function reachable(known: Known): Known {
-  const { contextLength = Number.POSITIVE_INFINITY, charges } = known;
+/** What facts say together: no prompt reaches a tier above the context, and what is deactivated was deprecated by then. */
+function settled(known: Known): Known {
+  const { contextLength = Number.POSITIVE_INFINITY, charges, deprecatedAt, deactivatedAt } = known;
   const tiers = charges.tiers.filter(({ abovePromptTokens }) => abovePromptTokens < contextLength);
-  return { ...known, charges: { ...charges, tiers } };
+  const isLate = deprecatedAt !== undefined && deactivatedAt !== undefined && deprecatedAt > deactivatedAt;
+  return { ...known, charges: { ...charges, tiers }, deprecatedAt: isLate ? deactivatedAt : deprecatedAt };
 }

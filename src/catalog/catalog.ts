@@ -35,8 +35,10 @@ export interface CatalogOptions {
  * @throws Error for a data file that is not well formed
  */
 export function createCatalog({ sandbox, upstreams, clock }: CatalogOptions): Catalog {
-  const files = ['providers', ...DATA_PROVIDERS, ...(sandbox ? ['sandbox'] : [])];
-  return catalogOf([...upstreams.map(upstreamData), ...files.map(readDataFile)], clock);
+  const files = ['providers', ...DATA_PROVIDERS, ...(sandbox ? ['sandbox'] : [])].map(readDataFile);
+  const known = new Map(files.flatMap(({ models }) => models.map((model) => [model.id, model])));
+  const outputsOf = (modelId: string) => known.get(modelId)?.mappings[0]?.outputModalities;
+  return catalogOf([...upstreams.map((upstream) => upstreamData(upstream, outputsOf)), ...files], clock);
 }
 
 /** The catalogue of these parts; what is said of one model in several, the last one says. */

@@ -3,15 +3,18 @@ import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import type { CatalogData } from './decode.ts';
 
+/** What the data files say that a model gives, such as `image`; undefined for a model that they do not know. */
+export type KnownOutputs = (modelId: string) => readonly string[] | undefined;
+
 /**
  * The catalogue of an upstream that the environment names. Of its models nothing is known but the id, and the prices if the
- * operator states them: so they claim no capability beyond text.
+ * operator states them: so they claim no capability beyond text. One that has the id of a known model gives what that one does.
  */
-export function upstreamData(upstream: UpstreamConfig): CatalogData {
+export function upstreamData(upstream: UpstreamConfig, knownOutputs: KnownOutputs): CatalogData {
   return {
     date: '',
     providers: [{ id: upstream.name, name: upstream.name }],
-    models: upstream.models.map(({ id, prices }) => upstreamModel(upstream.name, id, prices)),
+    models: upstream.models.map(({ id, prices }) => upstreamModel(upstream.name, id, prices, knownOutputs)),
   };
 }
 
@@ -19,8 +22,15 @@ export function upstreamData(upstream: UpstreamConfig): CatalogData {
  * Canonical model ids hold no `/`: an upstream id that does stands under its text with `--` instead, and as itself behind
  * the provider. It is no bare name: there its first part would name a provider.
  */
-function upstreamModel(providerId: string, externalId: string, prices: Prices): CatalogModel {
+function upstreamModel(
+  providerId: string,
+  externalId: string,
+  prices: Prices,
+  knownOutputs: KnownOutputs,
+): CatalogModel {
   const id = externalId.replaceAll('/', '--');
+  const mapping = upstreamMapping(providerId, id, externalId, prices);
+  const outputModalities = knownOutputs(id) ?? mapping.outputModalities;
   return {
     id,
     name: externalId,
@@ -28,7 +38,7 @@ function upstreamModel(providerId: string, externalId: string, prices: Prices): 
     description: `${externalId} at ${providerId}.`,
     family: providerId,
     created: 0,
-    mappings: [upstreamMapping(providerId, id, externalId, prices)],
+    mappings: [{ ...mapping, outputModalities }],
   };
 }
 

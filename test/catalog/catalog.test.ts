@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { catalogOf, createCatalog } from '../../src/catalog/catalog.ts';
+import { DATA_PROVIDERS } from '../../src/catalog/data-files.ts';
 import { decodeCatalogData } from '../../src/catalog/decode.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import type { UpstreamConfig } from '../../src/domain/upstream-config.ts';
@@ -18,7 +19,9 @@ const idsOf = (mappings: readonly { id: string }[] | undefined): string[] | unde
 describe('createCatalog', () => {
   it('knows the sandbox: one free model, one paid, one slow, one that fails', () => {
     const catalog = createCatalog({ sandbox: true, upstreams: [], clock });
-    expect(idsOf(catalog.models())).toEqual(['sandbox-faulty', 'sandbox-free', 'sandbox-paid', 'sandbox-slow']);
+    expect(idsOf(catalog.models())).toEqual(
+      expect.arrayContaining(['sandbox-faulty', 'sandbox-free', 'sandbox-paid', 'sandbox-slow']),
+    );
     expect(catalog.resolve('sandbox-paid')).toEqual([
       {
         id: 'sandbox/sandbox-paid',
@@ -57,9 +60,32 @@ describe('createCatalog', () => {
     expect(catalog.date).toBe('2026-11-21');
   });
 
-  it('is empty where there is nothing', () => {
+  it('knows nothing of the sandbox where it is off', () => {
+    const { models, mappings, providers } = createCatalog({ sandbox: false, upstreams: [], clock });
+    expect(providers().map(({ id }) => id)).toEqual([...DATA_PROVIDERS].sort());
+    expect([...models(), ...mappings(), ...providers()].filter(({ id }) => id.includes('sandbox'))).toEqual([]);
+  });
+
+  it('adds an upstream to a model of the catalogue, under every name of that model', () => {
+    const catalog = createCatalog({ sandbox: false, upstreams: [upstream('vllm', 'kimi-k2-0905')], clock });
+    const mapping = catalog.mappings().find(({ id }) => id === 'vllm/kimi-k2-0905');
+    expect(mapping?.names).toEqual([
+      'kimi-k2-0905',
+      'kimi-k2-0905-preview',
+      'kimi-k2-instruct-0905',
+      'vllm/kimi-k2-0905',
+      'vllm/kimi-k2-0905-preview',
+      'vllm/kimi-k2-instruct-0905',
+    ]);
+    expect(catalog.resolve('vllm/kimi-k2-instruct-0905')).toEqual([mapping]);
+    expect(idsOf(catalog.resolve('kimi-k2-0905-preview'))).toContain('vllm/kimi-k2-0905');
+    expect(catalog.models().find(({ id }) => id === 'kimi-k2-0905')?.name).toBe('Kimi K2 0905');
+  });
+
+  it('also knows a model by the id of its provider, behind that provider', () => {
     const catalog = createCatalog({ sandbox: false, upstreams: [], clock });
-    expect([catalog.models(), catalog.mappings(), catalog.providers()]).toEqual([[], [], []]);
+    expect(idsOf(catalog.resolve('openrouter/anthropic/claude-opus-4.5'))).toEqual(['openrouter/claude-opus-4-5']);
+    expect(catalog.resolve('anthropic/claude-opus-4.5')?.map(({ providerId }) => providerId)).toEqual(['anthropic']);
   });
 
   it('finds a model by its id, and at one provider only behind the name of that provider', () => {
@@ -72,7 +98,7 @@ describe('createCatalog', () => {
 
   it('serves an upstream id with a slash behind its provider alone, and gives it a canonical id without', () => {
     const catalog = createCatalog({ sandbox: false, upstreams: [upstream('vllm', 'meta/llama/3')], clock });
-    const [mapping] = catalog.mappings();
+    const mapping = catalog.mappings().find(({ providerId }) => providerId === 'vllm');
     expect(mapping).toMatchObject({
       id: 'vllm/meta--llama--3',
       modelId: 'meta--llama--3',
@@ -107,7 +133,8 @@ describe('createCatalog', () => {
       { id: 'b', prices: {} },
     ];
     const catalog = createCatalog({ sandbox: false, upstreams: [{ ...upstream('vllm'), models }], clock });
-    expect(catalog.mappings().map((mapping) => mapping.prices)).toEqual([prices, {}]);
+    const ofUpstream = catalog.mappings().filter(({ providerId }) => providerId === 'vllm');
+    expect(ofUpstream.map((mapping) => mapping.prices)).toEqual([prices, {}]);
   });
 
   it('has a digest that changes with what it holds, and with nothing else', () => {
@@ -178,12 +205,78 @@ describe('catalogOf', () => {
 });
 
 describe('decodeCatalogData', () => {
+  it('reads every field that a mapping may state', () => {
+    const stated = {
+      prices: { prompt: '0.000001', completion: '0', input_audio_cache_read: '0.0000002' },
+      tiers: [{ abovePromptTokens: 200_000, prices: { prompt: '0.000002', completion: '0.000001' } }],
+      minCacheableTokens: 1024,
+      reasoningEfforts: ['none', 'max'],
+      supportedParameters: ['stop'],
+      cancellation: false,
+      capabilities: ['realtime', 'parallelToolCalls'],
+      inputModalities: ['text', 'file'],
+      outputModalities: ['moderation'],
+      region: 'eu',
+      free: true,
+      stability: 'beta',
+      deprecatedAt: '2026-01-01T00:00:00Z',
+      deactivatedAt: '2026-02-01T00:00:00Z',
+    };
+    expect(decodeCatalogData(file(stated)).models[0]?.mappings[0]).toEqual({
+      id: 'p/m',
+      providerId: 'p',
+      modelId: 'm',
+      externalId: 'x',
+      region: 'eu',
+      custom: false,
+      names: ['m', 'p/m', 'p/x'],
+      providerNames: ['p'],
+      prices: { prompt: 1_000_000n, completion: 0n, input_audio_cache_read: 200_000n },
+      tiers: [{ abovePromptTokens: 200_000, prices: { prompt: 2_000_000n, completion: 1_000_000n } }],
+      freeFlag: true,
+      minCacheableTokens: 1024,
+      reasoningEfforts: ['none', 'max'],
+      supportedParameters: ['stop'],
+      cancellation: false,
+      realtime: true,
+      inputModalities: ['text', 'file'],
+      outputModalities: ['moderation'],
+      streaming: false,
+      vision: false,
+      tools: false,
+      parallelToolCalls: true,
+      reasoning: false,
+      jsonOutput: false,
+      structuredOutputs: false,
+      stability: 'beta',
+      deprecatedAt: '2026-01-01T00:00:00Z',
+      deactivatedAt: '2026-02-01T00:00:00Z',
+    });
+  });
+
   it.each([
     ['a missing text', { externalId: undefined }, '/models/0/mappings/0/externalId'],
     ['an unknown stability', { stability: 'good' }, '/models/0/mappings/0/stability'],
     ['a fraction where a count belongs', { maxOutput: 1.5 }, '/models/0/mappings/0/maxOutput'],
     ['a price that is a number', { prices: { prompt: 1 } }, '/models/0/mappings/0/prices/prompt'],
     ['a list that is none', { capabilities: 'tools' }, '/models/0/mappings/0/capabilities'],
+    ['an unknown capability', { capabilities: ['flying'] }, '/models/0/mappings/0/capabilities'],
+    ['an unknown modality', { inputModalities: ['smell'] }, '/models/0/mappings/0/inputModalities'],
+    ['an unknown effort', { reasoningEfforts: ['enormous'] }, '/models/0/mappings/0/reasoningEfforts'],
+    ['an unknown price', { prices: { prmpt: '1' } }, '/models/0/mappings/0/prices/prmpt'],
+    ['a price with too many decimals', { prices: { prompt: '0.0000000000001' } }, '/models/0/mappings/0/prices/prompt'],
+    ['a date that is none', { deactivatedAt: '2026-13-01T00:00:00Z' }, '/models/0/mappings/0/deactivatedAt'],
+    ['a date without its zone', { deprecatedAt: '2026-01-01' }, '/models/0/mappings/0/deprecatedAt'],
+    [
+      'tiers that do not rise',
+      {
+        tiers: [
+          { abovePromptTokens: 2, prices: {} },
+          { abovePromptTokens: 2, prices: {} },
+        ],
+      },
+      '/models/0/mappings/0/tiers/1/abovePromptTokens',
+    ],
   ])('names the place of %s', (_name, more, place) => {
     expect(() => decodeCatalogData(file(more))).toThrow(`catalogue data: wrong value at ${place}`);
   });

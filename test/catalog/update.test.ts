@@ -1,0 +1,64 @@
+// src/catalog/data/<provider>.json is what scripts/update-catalog.ts makes of the installed packages, the table and the overlay.
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { joinModels } from '../../scripts/catalog/join.ts';
+import { parseModelTable, readModelTable } from '../../scripts/catalog/model-table.ts';
+import { parseOverlay, readOverlay } from '../../scripts/catalog/overlay.ts';
+import { generateCatalog } from '../../scripts/update-catalog.ts';
+import { DATA_PROVIDERS } from '../../src/catalog/data-files.ts';
+
+const DATE = '2026-11-21';
+
+describe('the generated data', () => {
+  it('is what is committed, to the byte', () => {
+    const generated = generateCatalog();
+    expect([...generated.keys()]).toEqual(DATA_PROVIDERS.map((id) => `${id}.json`));
+    for (const [name, content] of generated) {
+      const committed = readFileSync(new URL(`../../src/catalog/data/${name}`, import.meta.url), 'utf8');
+      expect(content === committed, `src/catalog/data/${name} is stale: run \`npm run catalog:update\``).toBe(true);
+    }
+  });
+});
+
+describe('the overlay', () => {
+  const overlay = readOverlay();
+
+  it('has no fact that is about nothing, and no name for nothing', () => {
+    const ids = joinModels(readModelTable(), { ...overlay, facts: [] }, DATE).map(
+      ({ provider, model }) => `${provider}/${model.id}`,
+    );
+    const idle = overlay.facts.filter((fact) => !ids.some((id) => fact.about(id)));
+    expect(idle).toEqual([]);
+    const patterns = overlay.facts.flatMap((fact) => fact.at);
+    const unused = patterns.filter((at) => {
+      const [only] = parseOverlay({ packages: {}, facts: [{ source: 's', date: DATE, at: [at], says: {} }] }).facts;
+      return !ids.some((id) => only?.about(id));
+    });
+    expect(unused).toEqual([]);
+  });
+
+  it('names a document for every fact, and no address', () => {
+    expect(overlay.facts.filter(({ source }) => source.length < 10 || /https?:/.test(source))).toEqual([]);
+  });
+
+  it.each([
+    ['a fact without a source', { date: DATE, at: ['*'], says: {} }, '/overlay.json/facts/0/source'],
+    ['a date that is none', { source: 's', date: '2026-2-1', at: ['*'], says: {} }, '/overlay.json/facts/0/date'],
+    ['a word that says nothing', { source: 's', date: DATE, at: ['*'], says: { maxOuput: 1 } }, '/says/maxOuput'],
+    [
+      'an unknown price',
+      { source: 's', date: DATE, at: ['*'], says: { perMillion: { promt: '1' } } },
+      '/perMillion/promt',
+    ],
+  ])('is refused for %s, by its place', (_name, fact, place) => {
+    expect(() => parseOverlay({ packages: {}, facts: [fact] })).toThrow(place);
+  });
+});
+
+describe('the table', () => {
+  it('is refused for a provider that the catalogue has not', () => {
+    expect(() => parseModelTable({ openai: { m: { name: 'M', at: { azure: 'm' } } } })).toThrow(
+      'unknown provider at /models.json/openai/m/at/azure',
+    );
+  });
+});
