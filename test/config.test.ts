@@ -33,6 +33,8 @@ describe('the configuration', () => {
       dataDir: path.join(root, 'data'),
       durability: 'normal',
       sandbox: true,
+      defaultImageModel: 'sandbox-image-plus',
+      moderationModel: 'sandbox-moderation',
       logLevel: 'info',
       accessLog: 'stdout',
       limits: {
@@ -72,6 +74,8 @@ describe('the configuration', () => {
       DATA_DIR: '/var/lib/portcullis',
       DURABILITY: 'full',
       SANDBOX: 'off',
+      DEFAULT_IMAGE_MODEL: 'acme/painter',
+      MODERATION_MODEL: 'omni-moderation-latest',
       LOG_LEVEL: 'silent',
       ACCESS_LOG: '/var/log/access.log',
       MAX_BODY_BYTES: '1',
@@ -106,6 +110,8 @@ describe('the configuration', () => {
       dataDir: '/var/lib/portcullis',
       durability: 'full',
       sandbox: false,
+      defaultImageModel: 'acme/painter',
+      moderationModel: 'omni-moderation-latest',
       logLevel: 'silent',
       accessLog: '/var/log/access.log',
       limits: { bodyBytes: 1, depth: 2, inFlight: 3, bufferedBytes: 4, responseBytes: 5, cacheBytes: 14 },
@@ -161,6 +167,10 @@ describe('a wrong variable is named, with what it must be', () => {
       { PUBLIC_URL: 'https://u:p@gateway.example' },
     ],
     ['PUBLIC_URL must be a URL.', { PUBLIC_URL: 'http://[::' }],
+    [
+      'MODERATION_MODEL must be a model id, an alias, or `provider/model`, of at most 512 characters.',
+      { MODERATION_MODEL: 'a model' },
+    ],
     ['ALLOWED_HOSTS must be a comma list of host names, each with or without `:port`.', { ALLOWED_HOSTS: 'http://a' }],
     [
       'TRUSTED_PROXIES: "10.0.0.1" has no prefix length; a single address ends in /32 or /128.',

@@ -1572,6 +1572,10 @@ export interface ImageAnswer {
   usage: ImageUsage;
   metadata: CallMetadata;
 }
+
+/**
+ * A picture: `b64_json` or `url`.
+ */
 export interface GeneratedImage {
   /**
    * Base64 of the file.
@@ -1581,6 +1585,9 @@ export interface GeneratedImage {
    * As the provider gave it; the gateway never fetches it.
    */
   url?: string;
+  /**
+   * What was really drawn.
+   */
   revised_prompt?: string;
 }
 

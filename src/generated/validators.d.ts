@@ -64,6 +64,7 @@ import type {
   FixtureShadow,
   FixtureSubject,
   FunctionDefinition,
+  GeneratedImage,
   IamRule,
   ImageAnswer,
   ImageRequest,
@@ -217,6 +218,7 @@ export declare const validateFixtureRule: Validator<FixtureRule>;
 export declare const validateFixtureShadow: Validator<FixtureShadow>;
 export declare const validateFixtureSubject: Validator<FixtureSubject>;
 export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
+export declare const validateGeneratedImage: Validator<GeneratedImage>;
 export declare const validateIamRule: Validator<IamRule>;
 export declare const validateImageAnswer: Validator<ImageAnswer>;
 export declare const validateImageRequest: Validator<ImageRequest>;

@@ -111,7 +111,6 @@ describe('an image request', () => {
       requested_model: 'sandbox-image-plus',
       stream: 0,
       cost_pico: 20_000_000_000n,
-      cost_details_json: '{"imageOutput":"0.02","total":"0.02"}',
       prompt_tokens: 3,
       completion_tokens: 4,
       usage_estimated: 0,
@@ -121,6 +120,7 @@ describe('an image request', () => {
       status_code: 200,
       error_code: null,
     });
+    expect(JSON.parse(row.cost_details_json ?? '')).toEqual({ imageOutput: '0.02', total: '0.02' });
     const decision = decisionRows(gateway).find(({ id }) => id === row.decision_id);
     expect(decision?.outcome).toBe('permit');
     expect(JSON.parse(decision?.input_json ?? '')).toMatchObject({
