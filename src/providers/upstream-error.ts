@@ -88,6 +88,7 @@ export function fromStatus(status: number, text: string, retryAfterMs?: number):
     case 409:
       return new UpstreamError('upstream_error', `The provider reported a conflict: ${said}`, facts);
     case 429:
+    case 498: // Groq's own: no capacity left in the service tier
       return new UpstreamError('rate_limited', `The provider limits the rate of calls: ${said}`, facts);
     default:
       if (status >= 500) return new UpstreamError('upstream_error', `The provider failed: ${said}`, facts);

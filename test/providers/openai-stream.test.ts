@@ -126,4 +126,27 @@ describe('parseStream', () => {
     await expect(reading).rejects.toMatchObject({ errorType: 'bad_response' });
     expect(read).toEqual(['a']);
   });
+
+  it.each([
+    ['leaves at a chunk', chunksOf(END), true],
+    ['gets a malformed chunk', `data: {\n\n${chunksOf(END)}`, false],
+    ['reads to the end', chunksOf(END), false],
+  ])('lets go of the exchange when the reader %s, and tells no more', async (_name, text, leaves) => {
+    let closed = 0;
+    const chunks = (async function* () {
+      try {
+        yield Buffer.from(text);
+        yield Buffer.from(': more\n\n');
+      } finally {
+        closed += 1;
+      }
+    })();
+    const stream = openAiAdapter.parseStream({ ...streamed(), chunks });
+    const reading = (async () => {
+      for await (const _ of stream) if (leaves) break;
+    })();
+    await reading.catch(() => undefined);
+    expect(closed).toBe(1);
+    expect(await stream[Symbol.asyncIterator]().next()).toEqual({ done: true, value: undefined });
+  });
 });

@@ -48,4 +48,37 @@ describe('openAiUsage', () => {
     const reported = { prompt_tokens: 9, completion_tokens: 1, prompt_tokens_details: { cached_tokens } };
     expect(openAiUsage(reported)).toEqual({ ...NO_USAGE, promptTokens: 9, completionTokens: 1 });
   });
+
+  it('adds reasoning to what was written where the total shows that it stands beside, and only there', () => {
+    const reported = { prompt_tokens: 32, completion_tokens: 9, completion_tokens_details: { reasoning_tokens: 94 } };
+    const usage = { ...NO_USAGE, promptTokens: 32 };
+    expect(openAiUsage({ ...reported, total_tokens: 135 })).toEqual({
+      ...usage,
+      completionTokens: 103,
+      reasoningTokens: 94,
+    });
+    expect(openAiUsage({ ...reported, total_tokens: 41 })).toEqual({
+      ...usage,
+      completionTokens: 9,
+      reasoningTokens: 9,
+    });
+    expect(openAiUsage(reported)).toEqual({ ...usage, completionTokens: 9, reasoningTokens: 9 });
+  });
+
+  it.each(['cached_tokens', 'prompt_cache_hit_tokens', 'num_cached_tokens'])(
+    'reads cached tokens of %s beside the details, which come first',
+    (name) => {
+      const reported = { prompt_tokens: 9, completion_tokens: 1, [name]: 5 };
+      const usage = { ...NO_USAGE, promptTokens: 9, completionTokens: 1 };
+      expect(openAiUsage(reported)).toEqual({ ...usage, cachedTokens: 5 });
+      expect(openAiUsage({ ...reported, prompt_tokens_details: { cached_tokens: 2 } })).toEqual({
+        ...usage,
+        cachedTokens: 2,
+      });
+    },
+  );
+
+  it('reads zeros as no usage: a later chunk, or an estimate, knows better', () => {
+    expect(openAiUsage({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toBeUndefined();
+  });
 });
