@@ -1,5 +1,6 @@
 // GET /v1/models: the catalogue, and what a key may use of it.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ManualClock } from '../../../src/domain/time.ts';
 import type { ModelList, RuleCreate } from '../../../src/generated/types.ts';
 import { validateModelList } from '../../../src/generated/validators.js';
 import { bearer } from '../../support/chat.ts';
@@ -12,10 +13,13 @@ let gateway: TestGateway;
 let added: { scope: RuleScope; id: string }[] = [];
 
 beforeAll(async () => {
-  gateway = await startGateway({
-    ...upstreamEnv('acme', 'http://127.0.0.1:1', 'large,org/deep', 'large=2/8'),
-    ...upstreamEnv('dear', 'http://127.0.0.1:1', 'large', 'large=20/80'),
-  });
+  gateway = await startGateway(
+    {
+      ...upstreamEnv('acme', 'http://127.0.0.1:1', 'large,org/deep', 'large=2/8'),
+      ...upstreamEnv('dear', 'http://127.0.0.1:1', 'large', 'large=20/80'),
+    },
+    { clock: new ManualClock('2026-11-21T12:00:00Z') },
+  );
 });
 
 afterEach(() => {
@@ -42,9 +46,23 @@ function listOf({ status, json, text }: Answer): ModelList {
   throw new Error(`no model list: ${status} ${text}`);
 }
 
-const idsOf = (answer: Answer): string[] => listOf(answer).data.map(({ id }) => id);
+/** The models of this file: those that the sandbox and the upstreams of the environment serve, not the catalogue's others. */
+const OURS = ['acme', 'dear', 'sandbox'];
+const ours = (answer: Answer): ModelList['data'] =>
+  listOf(answer).data.filter(({ providers }) => providers.some(({ providerId }) => OURS.includes(providerId)));
+const idsOf = (answer: Answer): string[] => ours(answer).map(({ id }) => id);
 
-const SANDBOX = ['sandbox-faulty', 'sandbox-free', 'sandbox-paid', 'sandbox-slow'];
+const SANDBOX = [
+  'sandbox-faulty',
+  'sandbox-free',
+  'sandbox-image-max',
+  'sandbox-image-plus',
+  'sandbox-moderation',
+  'sandbox-paid',
+  'sandbox-slow',
+];
+/** Judged by provider and address alone, as its calls are. */
+const MODERATION = ['sandbox-moderation'];
 const ALL = ['large', 'org--deep', ...SANDBOX];
 
 const SANDBOX_PAID = {
@@ -102,7 +120,7 @@ describe('without a key', () => {
   });
 
   it('prices a model by its cheapest provider and leaves out what is not known', async () => {
-    const { data } = listOf(await get());
+    const data = ours(await get());
 
     const large = data.find(({ id }) => id === 'large');
     expect([large?.pricing, large?.providers.map(({ providerId }) => providerId)]).toEqual([
@@ -141,28 +159,89 @@ describe('mapped', () => {
   it('lists one entry for each mapping, named as a request pins it, with its own price', async () => {
     const { data } = listOf(await get('?mapped=true'));
 
-    expect(data.map(({ id, pricing }) => [id, pricing.prompt])).toEqual([
+    const upstreams = data.filter(({ id }) => /^(?:acme|dear)\//.test(id));
+    expect(upstreams.map(({ id, pricing }) => [id, pricing.prompt])).toEqual([
       ['acme/large', '0.000002'],
       ['dear/large', '0.00002'],
       ['acme/org--deep', undefined],
-      ['sandbox/sandbox-faulty', '0.000001'],
-      ['sandbox/sandbox-free', '0'],
-      ['sandbox/sandbox-paid', '0.000001'],
-      ['sandbox/sandbox-slow', '0.0000005'],
     ]);
+    expect(data.filter(({ id }) => id.startsWith('sandbox/')).map(({ id }) => id)).toEqual(
+      SANDBOX.map((id) => `sandbox/${id}`),
+    );
     expect(data.every(({ providers }) => providers.length === 1)).toBe(true);
+  });
+});
+
+describe('the catalogue’s models', () => {
+  it('are listed with all that is known of them at each provider', async () => {
+    const opus = listOf(await get()).data.find(({ id }) => id === 'claude-opus-4-5');
+
+    expect(opus).toMatchObject({
+      owned_by: 'anthropic',
+      family: 'anthropic',
+      aliases: ['claude-opus-4-5-20251101', 'claude-opus-4.5'],
+      context_length: 200_000,
+      max_output: 64_000,
+      structured_outputs: true,
+    });
+    expect(opus?.providers[0]).toEqual({
+      providerId: 'anthropic',
+      externalId: 'claude-opus-4-5-20251101',
+      pricing: {
+        prompt: '0.000005',
+        completion: '0.000025',
+        input_cache_read: '0.0000005',
+        input_cache_write: '0.00000625',
+        input_cache_write_1h: '0.00001',
+      },
+      streaming: true,
+      vision: true,
+      cancellation: true,
+      tools: true,
+      parallelToolCalls: true,
+      reasoning: true,
+      reasoning_efforts: ['low', 'medium', 'high'],
+      min_cacheable_tokens: 4096,
+      max_output: 64_000,
+      stability: 'stable',
+    });
+  });
+
+  it('show the base prices of a mapping that charges more for long prompts', async () => {
+    const { data } = listOf(await get('?mapped=true'));
+
+    expect(data.find(({ id }) => id === 'anthropic/claude-haiku-5-5')?.pricing.prompt).toBe('0.0000001');
+  });
+
+  it('whose end is past are listed only with include_deactivated, deprecated ones not with exclude_deprecated', async () => {
+    const [all, ended, lasting] = await Promise.all(
+      ['', '?include_deactivated=true', '?exclude_deprecated=true'].map(async (query) =>
+        listOf(await get(query)).data.map(({ id }) => id),
+      ),
+    );
+
+    expect([all, ended, lasting].map((ids) => ids?.includes('claude-3-opus'))).toEqual([false, true, false]);
+    expect(all).toEqual(expect.arrayContaining(lasting ?? []));
   });
 });
 
 describe('no_training', () => {
   it('leaves only providers that are known not to train on data', async () => {
-    expect(idsOf(await get('?no_training=1'))).toEqual(SANDBOX);
+    const answer = await get('?no_training=1');
+
+    expect(idsOf(answer)).toEqual(SANDBOX);
+    expect(
+      listOf(answer)
+        .data.find(({ id }) => id === 'gpt-oss-120b')
+        ?.providers.map(({ providerId }) => providerId),
+    ).toEqual(['fireworks', 'groq']);
+    expect(listOf(answer).data.map(({ id }) => id)).not.toContain('deepseek-r1');
   });
 });
 
 describe('a flag of the query', () => {
   it.each(['true', '1'])('is set by %s', async (value) => {
-    expect(idsOf(await get(`?mapped=${value}`))[0]).toBe('acme/large');
+    expect(idsOf(await get(`?mapped=${value}`))).toContain('acme/large');
   });
 
   it.each(['false', '0', ''])('is not set by %j', async (value) => {
@@ -209,11 +288,15 @@ describe('with a key', () => {
   });
 
   const restricted: readonly [RuleScope, RuleCreate, readonly string[]][] = [
-    ['key', { ruleType: 'deny_models', ruleValue: { models: ['sandbox-*'] } }, ['large', 'org--deep']],
+    ['key', { ruleType: 'deny_models', ruleValue: { models: ['sandbox-*'] } }, ['large', 'org--deep', ...MODERATION]],
     ['member', { ruleType: 'allow_providers', ruleValue: { providers: ['sandbox'] } }, SANDBOX],
-    ['organization', { ruleType: 'allow_pricing', ruleValue: { pricingType: 'free' } }, ['sandbox-free']],
+    [
+      'organization',
+      { ruleType: 'allow_pricing', ruleValue: { pricingType: 'free' } },
+      ['sandbox-free', ...MODERATION],
+    ],
     ['key', { ruleType: 'deny_pricing', ruleValue: { maxInputPrice: '1.5' } }, SANDBOX],
-    ['key', { ruleType: 'deny_models', ruleValue: { models: ['*'] } }, []],
+    ['key', { ruleType: 'deny_models', ruleValue: { models: ['*'] } }, MODERATION],
   ];
 
   it.each(restricted)('lists only what a %s rule leaves: %j', async (scope, create, expected) => {
