@@ -6,32 +6,9 @@ import { blockedText, finishReason } from './google-finish.ts';
 import { googleOptions } from './google-options.ts';
 import { googleRequest } from './google-request.ts';
 import { googleUsage } from './google-usage.ts';
+import { aspectRatio } from './image-ratio.ts';
 import { record } from './json.ts';
 import { badResponse, notTakenByProvider, UpstreamError } from './upstream-error.ts';
-
-/** The ratios that every Gemini image model documents. */
-const RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '21:9'] as const;
-
-const SIZE = /^(\d{1,5})x(\d{1,5})$/;
-
-const ratioOf = (text: string): number => {
-  const [width, height] = text.split(':');
-  return Number(width) / Number(height);
-};
-
-/** The documented ratio nearest to a size in pixels. @throws UpstreamError for text that is no size */
-function nearestRatio(size: string): string {
-  const [, width, height] = SIZE.exec(size) ?? [];
-  const wanted = Math.log(Number(width) / Number(height));
-  if (!Number.isFinite(wanted)) throw notTakenByProvider('The size is not a width and a height in pixels.');
-  const distance = (ratio: string): number => Math.abs(Math.log(ratioOf(ratio)) - wanted);
-  return RATIOS.reduce<string>((nearest, ratio) => (distance(ratio) < distance(nearest) ? ratio : nearest), '1:1');
-}
-
-function aspectRatio({ aspect_ratio: ratio, size }: ImageCall['request']): string | undefined {
-  if (typeof ratio === 'string') return ratio;
-  return typeof size === 'string' && size !== 'auto' ? nearestRatio(size) : undefined;
-}
 
 /** An image is asked for as an answer that consists of one; sizes become the nearest ratio, quality and format are its own. */
 function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {

@@ -5,6 +5,7 @@ import type { GatheredResponse } from '../net/exchange.ts';
 import type { OutboundRequest } from '../net/transport.ts';
 import type { Endpoint, ImageCall, UpstreamImage, UpstreamImages, WholeTranslation } from './adapter.ts';
 import { count, isRecord, record } from './json.ts';
+import { openAiChatImages } from './openai-chat-images.ts';
 import { openAiUsage } from './openai-usage.ts';
 import { openAiAnswer, openAiPost } from './openai-whole.ts';
 import { badResponse, notTakenByProvider } from './upstream-error.ts';
@@ -26,7 +27,9 @@ export const openAiImages: WholeTranslation<ImageCall, UpstreamImages> = { build
  * The caller's request with our `model`; unknown fields go along, `stream` (which can only be false) does not. What the provider
  * is known not to take is refused rather than left out, because the picture would not be the one that was asked for.
  */
-function buildRequest({ request, mapping }: ImageCall, endpoint: Endpoint): OutboundRequest {
+function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {
+  const { request, mapping } = call;
+  if (drawsInChats(mapping)) return openAiChatImages.buildRequest(call, endpoint);
   const { stream: _, response_format: form, aspect_ratio: ratio, ...rest } = request;
   if (isGiven(ratio) && !takesAspectRatio(mapping)) {
     throw notTakenByProvider(`${mapping.id} takes no aspect_ratio: ask for a size.`);
@@ -42,14 +45,18 @@ function buildRequest({ request, mapping }: ImageCall, endpoint: Endpoint): Outb
   return openAiPost('/images/generations', body, endpoint);
 }
 
+/** Only what gives nothing but images has the endpoint for them. */
+const drawsInChats = ({ outputModalities }: Mapping): boolean => outputModalities.includes('text');
+
 const isGiven = <T>(value: T | null | undefined): value is T => value !== undefined && value !== null;
 
 /** OpenAI takes none; of another provider's model it is not known unless the catalogue says what the model takes. */
 const takesAspectRatio = ({ providerId, supportedParameters }: Mapping): boolean =>
   providerId !== 'openai' && (supportedParameters === undefined || supportedParameters.includes('aspect_ratio'));
 
-function parseResponse({ text }: GatheredResponse): UpstreamImages {
-  const { created, data, usage, metadata, model, error, ...fields } = openAiAnswer(text);
+function parseResponse(response: GatheredResponse, call: ImageCall): UpstreamImages {
+  if (drawsInChats(call.mapping)) return openAiChatImages.parseResponse(response, call);
+  const { created, data, usage, metadata, model, error, ...fields } = openAiAnswer(response.text);
   if (!Array.isArray(data)) throw badResponse('The provider sent a malformed answer.');
   if (data.length === 0) throw badResponse('The provider sent no image.');
   if (data.length > MAX_IMAGES) throw badResponse('The provider sent too many images.');
