@@ -8,6 +8,7 @@ import manifest from '../package.json' with { type: 'json' };
 import ruleSchema from '../schemas/admin/iam-rule.json' with { type: 'json' };
 import config from '../schemas/config.json' with { type: 'json' };
 import { startGateway } from './support/gateway.ts';
+import { childEnv } from './support/network-guard-env.ts';
 import { send } from './support/request.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -112,7 +113,10 @@ describe('the command line', () => {
   /** The commands of `portcullis <group>`, without aliases. */
   function commandsOf(...group: string[]): string[] {
     const launcher = path.join(root, 'scripts/portcullis.js');
-    const { stdout } = spawnSync(process.execPath, [launcher, ...group, '--help'], { encoding: 'utf8' });
+    const { stdout } = spawnSync(process.execPath, [launcher, ...group, '--help'], {
+      env: childEnv(),
+      encoding: 'utf8',
+    });
     const listed = stdout.slice(stdout.indexOf('\nCommands:')).matchAll(/^ {2}([a-z-]+)(?:\|[a-z-]+)?(?= |$)/gm);
     return [...listed].flatMap(([, name]) => name ?? []).filter((name) => name !== 'help');
   }

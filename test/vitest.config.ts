@@ -1,10 +1,14 @@
 import { defineConfig } from 'vitest/config';
+import { GUARD_URL } from './support/network-guard-env.ts';
 
 export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
     include: ['test/**/*.test.ts'],
     pool: 'forks',
+    // Workers inherit this; children get it from `childEnv`.
+    execArgv: [`--import=${GUARD_URL}`],
+    setupFiles: ['test/support/network-guard-setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

@@ -4,6 +4,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { childEnv } from '../support/network-guard-env.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
 
 const launcher = fileURLToPath(new URL('../../scripts/portcullis.js', import.meta.url));
@@ -184,6 +185,7 @@ describe('portcullis policy test', () => {
     write('beside/keys.yaml', shared);
     const child = spawn(process.execPath, [launcher, 'policy', 'test', 'watched', '--watch'], {
       cwd: portcullis.folder,
+      env: childEnv(),
     });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) {

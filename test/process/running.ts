@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import { databasePath } from '../../src/store/data-dir.ts';
+import { childEnv } from '../support/network-guard-env.ts';
 
 export const ROOT = path.join(import.meta.dirname, '../..');
 export const LAUNCHER = path.join(ROOT, 'scripts/portcullis.js');
@@ -25,12 +26,9 @@ export interface RunningProcess {
   readonly ended: Promise<Ended>;
 }
 
-/** Of the environment only what a process needs to start: nothing of the tester's own configures the product. */
-const bare = (env: Environment): Environment => ({ PATH: process.env.PATH ?? '', ...env });
-
 /** Starts a process that ends with the test at the latest. */
 export function start(command: string, args: readonly string[], env: Environment, cwd = ROOT): RunningProcess {
-  const child = spawn(command, args, { env: bare(env), cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, args, { env: childEnv(env), cwd, stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { createCommandLine } from '../cli/command-line.ts';
+import { childEnv } from '../support/network-guard-env.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(path.join(root, 'policy/README.md'), 'utf8');
@@ -49,8 +50,11 @@ it('gives what it says', { timeout: 120_000 }, async () => {
         writeFileSync(place, text);
       } else {
         const printed = await new Promise<string>((resolve) => {
-          execFile('sh', ['-c', `${prelude} ${command} 2>&1`], { cwd: portcullis.folder }, (_, stdout) =>
-            resolve(stdout),
+          execFile(
+            'sh',
+            ['-c', `${prelude} ${command} 2>&1`],
+            { cwd: portcullis.folder, env: childEnv() },
+            (_, stdout) => resolve(stdout),
           );
         });
         expect([command, masked(printed)]).toEqual([command, masked(text)]);
