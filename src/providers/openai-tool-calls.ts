@@ -57,6 +57,6 @@ function placeOf({ wire, id, name }: BegunCall, begun: BegunCalls): number {
   // Only what is named can be new: ids that change from fragment to fragment are seen in the wild.
   if (name === undefined || (id !== undefined && id === latest.id)) return place;
   if (id === undefined || latest.id === undefined) return wire === undefined ? begun.length : place;
-  const known = begun.findLastIndex((call) => call.wire === wire && call.id === id);
+  const known = begun.findLastIndex((call) => call.id === id);
   return known === -1 ? begun.length : known;
 }

@@ -92,6 +92,13 @@ describe('parseResponse', () => {
     ]);
   });
 
+  it('makes no prototype of a field', () => {
+    const answer = '{"__proto__":{"polluted":true},"x":1,"choices":[{"message":{"content":""}}]}';
+    const { fields } = openAiAdapter.parseResponse(gathered(answer));
+    expect(fields).toEqual({ x: 1 });
+    expect('polluted' in fields).toBe(false);
+  });
+
   it('takes an empty text as an answer: a stop sequence may end it at once', () => {
     expect(withChoice({ message: { content: '' } })?.message.content).toBe('');
   });

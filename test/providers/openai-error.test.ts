@@ -112,14 +112,19 @@ describe('an error under a success', () => {
     await expect(readStream(streamed(sample(name)))).rejects.toMatchObject({ ...wanted, retryable: true });
   });
 
-  it('is found in a choice', () => {
-    const choice = {
-      index: 0,
-      message: { role: 'assistant', content: '' },
-      finish_reason: 'error',
-      error: { code: 502 },
-    };
-    const parse = () => openAiAdapter.parseResponse(gathered(JSON.stringify({ choices: [choice] })));
-    expect(parse).toThrow(expect.objectContaining({ errorType: 'upstream_error', status: 502 }));
+  it('is found in a choice', async () => {
+    const choice = { index: 0, finish_reason: 'error', error: { code: 429, message: 'no' } };
+    const whole = { choices: [{ ...choice, message: { role: 'assistant', content: '' } }] };
+    const wanted = { errorType: 'rate_limited', status: 429 };
+    expect(() => openAiAdapter.parseResponse(gathered(JSON.stringify(whole)))).toThrow(expect.objectContaining(wanted));
+    const chunk = { choices: [{ ...choice, delta: { content: '' } }] };
+    await expect(readStream(streamed(chunksOf(chunk)))).rejects.toMatchObject(wanted);
+  });
+
+  it.each(['error', 'ERROR', 'insufficient_system_resource'])('is what the end `%s` means', (finish_reason) => {
+    const choice = { index: 0, message: { role: 'assistant', content: 'a' }, finish_reason };
+    expect(() => openAiAdapter.parseResponse(gathered(JSON.stringify({ choices: [choice] })))).toThrow(
+      expect.objectContaining({ errorType: 'upstream_error', retryable: true }),
+    );
   });
 });

@@ -108,6 +108,10 @@ describe('parseStream', () => {
     ['an error after the end of every choice', chunksOf(END, { error: { message: 'quota' } })],
     ['an error beside a choice', chunksOf({ ...END, error: 'quota' })],
     ['an event named error', 'event: error\ndata: {"message":"quota"}\n\n'],
+    [
+      'an event named error after the end of every choice',
+      `data: ${JSON.stringify(END)}\n\nevent: error\ndata: {"message":"quota"}\n\n`,
+    ],
     ['too many choices', chunksOf({ choices: Array.from({ length: 129 }, (_, index) => ({ index, delta: {} })) })],
   ])('refuses %s as a bad response', async (_name, text) => {
     await expect(readStream(streamed(text))).rejects.toMatchObject({
