@@ -67,7 +67,7 @@ function impliedModalities(before: CustomModelContent, vision: boolean): readonl
   return others.length === 0 ? TEXT_ONLY.inputModalities : others;
 }
 
-const PRICE_NAMES = [
+export const PRICE_NAMES = [
   'prompt',
   'completion',
   'request',

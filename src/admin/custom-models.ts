@@ -9,7 +9,13 @@ import { getCustomProvider } from '../store/custom-providers.ts';
 import type { Database } from '../store/database.ts';
 import type { PageRequest } from '../store/page.ts';
 import { type Actor, checkManagesOrganization } from './actor.ts';
-import { type CustomModelContent, changedContent, NOTHING_SAID, showPrices } from './custom-model-content.ts';
+import {
+  type CustomModelContent,
+  changedContent,
+  NOTHING_SAID,
+  PRICE_NAMES,
+  showPrices,
+} from './custom-model-content.ts';
 
 const MAX_CUSTOM_MODELS = 500;
 
@@ -20,7 +26,7 @@ const EXPLANATIONS = [
   { at: /^\/displayName$/, must: 'must be a text of 1 to 256 characters' },
   { at: /^\/(contextLength|maxOutput)$/, must: TOKENS },
   {
-    at: /^\/pricing\/\w+$/,
+    at: new RegExp(`^/pricing/(${PRICE_NAMES.join('|')})$`),
     must: 'must be null or a price in USD: a plain decimal string such as "0.0000025", with at most 12 places, at most 9000000',
   },
 ];

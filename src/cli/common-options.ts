@@ -11,8 +11,8 @@ export const common = (command: Command): Command =>
     .option('--org <id>', 'the organization, where there are several')
     .option('--json', 'print JSON, as the master API answers it');
 
-/** A field that a command line may leave out, or set to null by the word `none`. */
-export const orNone = (text: string | undefined): string | null | undefined => (text === 'none' ? null : text);
+/** A field that a command line sets to null by the word `none`. (Commander turns the null of a parser into an empty text.) */
+export const orNone = <T>(value: T | 'none'): T | null => (value === 'none' ? null : value);
 
 /** The fields that were named: those that are undefined are left out. */
 export const named = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>

@@ -11,12 +11,12 @@ type Prices = Readonly<Record<string, string | null>>;
 interface ModelOptions extends CommonOptions {
   readonly displayName?: string;
   readonly price?: Prices;
-  readonly contextLength?: number | null;
-  readonly maxOutput?: number | null;
+  readonly contextLength?: number | 'none';
+  readonly maxOutput?: number | 'none';
   readonly supports?: Readonly<Record<string, boolean>>;
   readonly input?: readonly string[];
   readonly output?: readonly string[];
-  readonly parameters?: readonly string[] | null;
+  readonly parameters?: readonly string[] | 'none';
   readonly status?: string;
 }
 
@@ -28,17 +28,17 @@ function parsePrice(text: string, before: Prices = {}): Prices {
   if (name === undefined || price === undefined) {
     throw new InvalidArgumentError('It must be a name and USD, such as prompt=0.00000015, or prompt=none.');
   }
-  return { ...before, [name]: orNone(price) ?? null };
+  return { ...before, [name]: orNone(price) };
 }
 
-function parseTokens(text: string): number | null {
-  if (text === 'none') return null;
+function parseTokens(text: string): number | 'none' {
+  if (text === 'none') return text;
   if (!/^[1-9][0-9]{0,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of tokens, or none.');
   return Number(text);
 }
 
 const parseList = (text: string): string[] => text.split(',').map((item) => item.trim());
-const parseParameters = (text: string): string[] | null => (text === 'none' ? null : parseList(text));
+const parseParameters = (text: string): string[] | 'none' => (text === 'none' ? text : parseList(text));
 
 const described = (command: Command): Command =>
   common(command)
@@ -69,11 +69,11 @@ const fieldsOf = (options: ModelOptions) => ({
   ...named({
     displayName: options.displayName,
     pricing: options.price,
-    contextLength: options.contextLength,
-    maxOutput: options.maxOutput,
+    contextLength: orNone(options.contextLength),
+    maxOutput: orNone(options.maxOutput),
     inputModalities: options.input,
     outputModalities: options.output,
-    supportedParameters: options.parameters,
+    supportedParameters: orNone(options.parameters),
     status: options.status,
   }),
 });

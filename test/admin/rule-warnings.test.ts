@@ -4,8 +4,7 @@ import { canonicalRule } from '../../src/domain/rule-content.ts';
 import type { RuleCreate } from '../../src/generated/types.ts';
 import { catalog } from './tenants.ts';
 
-const [model] = catalog.models();
-const known = model?.id ?? '';
+const known = 'sandbox-free';
 
 const warnings = (rule: RuleCreate, trustedProxies?: []): string[] =>
   ruleWarnings(

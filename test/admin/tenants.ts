@@ -137,7 +137,7 @@ export function seededDatabase(): Database {
 /** The answer with the ids and secrets that only this run has replaced, so that it can be compared whole. */
 export function masked(value: unknown): unknown {
   const text = JSON.stringify(value)
-    .replace(/"(key|rule)_01[0-9a-f]{30}"/g, '"$1_new"')
+    .replace(/"(key|rule|pkey|prov|model)_01[0-9a-f]{30}"/g, '"$1_new"')
     .replace(/"pcl_[0-9A-Za-z]{46}"/g, '"pcl_secret"')
     .replace(/"pcl_[0-9A-Za-z]{4}…[0-9A-Za-z]{4}"/g, '"pcl_abcd…wxyz"');
   return JSON.parse(text);

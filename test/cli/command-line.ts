@@ -8,6 +8,7 @@ import { systemClock } from '../../src/domain/time.ts';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { loadSecrets, type ServerSecrets } from '../../src/store/secrets.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
+import { childEnv } from '../support/network-guard-env.ts';
 
 const launcher = fileURLToPath(new URL('../../scripts/portcullis.js', import.meta.url));
 
@@ -26,12 +27,15 @@ export interface CommandLine {
   /** Runs `portcullis …` as a process of its own, from a folder that is not the project's. */
   run(...args: string[]): Promise<Outcome>;
   runWith(env: Record<string, string>, ...args: string[]): Promise<Outcome>;
+  /** The same with text on standard input. */
+  runWithInput(input: string, ...args: string[]): Promise<Outcome>;
   close(): void;
 }
 
-function start(folder: string, env: Record<string, string>, args: readonly string[]): Promise<Outcome> {
+function start(folder: string, env: Record<string, string>, args: readonly string[], input = ''): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [launcher, ...args], { cwd: folder, env: { DATA_DIR: folder, ...env } });
+    const child = spawn(process.execPath, [launcher, ...args], { cwd: folder, env: childEnv({ DATA_DIR: folder, ...env }) });
+    child.stdin.on('error', () => {}).end(input); // who reads none of it may be gone
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -59,6 +63,7 @@ export async function createCommandLine(): Promise<CommandLine> {
     store,
     run: (...args) => start(folder, {}, args),
     runWith: (env, ...args) => start(folder, env, args),
+    runWithInput: (input, ...args) => start(folder, {}, args, input),
     close() {
       store.close();
       rmSync(folder, { recursive: true });

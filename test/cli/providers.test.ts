@@ -1,0 +1,231 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openSecret } from '../../src/domain/sealed-secret.ts';
+import { databasePath } from '../../src/store/data-dir.ts';
+import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
+
+const SECRET = 'sk-the-very-secret-0123456789-tail';
+
+let portcullis: CommandLine;
+
+beforeAll(async () => {
+  portcullis = await createCommandLine();
+});
+afterAll(() => portcullis.close());
+
+/** What a running server would call with from now on. */
+const own = () => portcullis.store.organizationProviders(portcullis.first.organizationId);
+
+const secrets = async (): Promise<string[]> =>
+  (await own()).keys.map(({ secret, id }) => openSecret(secret, id, portcullis.secrets.encryptionKey));
+
+describe('the command line', () => {
+  it('adds a custom provider with a model and a key, which a server that holds the database has at once', async () => {
+    const BASE = 'https://models.example/v1';
+    const { customProvider } = Object(
+      jsonOf(await portcullis.run('custom-providers', 'add', 'acme', '--base-url', BASE, '--json')),
+    );
+    expect(customProvider).toMatchObject({ name: 'acme', wire: 'openai', baseUrl: BASE, keyless: false });
+
+    const prices = ['--price', 'prompt=0.00000059', '--price', 'completion=0.00000079'];
+    const limits = ['--context-length', '131072', '--max-output', 'none', '--supports', 'streaming,tools'];
+    const { customModel } = Object(
+      jsonOf(await portcullis.run('custom-models', 'add', 'acme', 'org/m', ...prices, ...limits, '--json')),
+    );
+    expect(customModel).toMatchObject({
+      name: 'acme/org/m',
+      customProviderId: customProvider.id,
+      contextLength: 131_072,
+      maxOutput: null,
+      streaming: true,
+      tools: true,
+      vision: false,
+    });
+
+    const add = ['provider-keys', 'add', 'custom:acme', '--label', 'Acme', '--project', 'Default'];
+    const { providerKey } = Object(
+      jsonOf(await portcullis.runWith({ ACME_KEY: SECRET }, ...add, '--token-env', 'ACME_KEY', '--json')),
+    );
+    expect(providerKey).toMatchObject({
+      provider: 'custom:acme',
+      projectId: portcullis.first.projectId,
+      maskedToken: 'sk-t…tail',
+      position: 1,
+    });
+
+    const { providers, mappings } = await own();
+    expect([providers.map(({ id }) => id), mappings.map(({ id }) => id)]).toEqual([
+      [customProvider.id],
+      ['acme/org/m'],
+    ]);
+    expect(await secrets()).toEqual([SECRET]);
+  });
+
+  it('reads a secret from a file by standard input, and seals it in place of the one before', async () => {
+    const file = path.join(portcullis.folder, 'key.txt');
+    writeFileSync(file, 'sk-from-a-file-0123456789\r\n');
+    const input = readFileSync(file, 'utf8');
+    const { code, stdout } = await portcullis.runWithInput(
+      input,
+      'provider-keys',
+      'update',
+      'Acme',
+      '--token-stdin',
+      '--base-url',
+      'https://proxy.example',
+      '--project',
+      'none',
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^ID +PROVIDER +POSITION {2}LABEL {2}SECRET +PROJECT {2}BASE URL +STATUS\npkey_[0-9a-f]{32} {2}custom:acme {2}1 {9}Acme {3}sk-f…6789 {2}all {6}https:\/\/proxy\.example {2}active\n$/,
+    );
+    expect(await secrets()).toEqual(['sk-from-a-file-0123456789']);
+  });
+
+  it('changes and lists what it is told, as aligned tables', async () => {
+    const tables: string[] = [];
+    const run = async (...args: string[]) => {
+      const { code, stdout, stderr } = await portcullis.run(...args);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      tables.push(stdout.replaceAll(/(prov|model)_[0-9a-f]{32}/g, '$1'));
+    };
+    await run('custom-providers', 'update', 'custom:acme', '--wire', 'anthropic', '--keyless');
+    await run('custom-providers', 'list');
+    await run(
+      'custom-models',
+      'update',
+      'acme/org/m',
+      '--price',
+      'prompt=none',
+      '--supports',
+      'none',
+      '--status',
+      'inactive',
+    );
+    await run('custom-models', 'list', '--provider', 'acme');
+    expect(tables).toEqual([
+      `ID${' '.repeat(37)}NAME  API        BASE URL                   CREDENTIAL\nprov  acme  anthropic  https://models.example/v1  none needed\n`,
+      `ID${' '.repeat(37)}NAME  API        BASE URL                   CREDENTIAL\nprov  acme  anthropic  https://models.example/v1  none needed\n`,
+      `ID${' '.repeat(38)}NAME        INPUT $/M  OUTPUT $/M  CONTEXT  SUPPORTS  STATUS\nmodel  acme/org/m  -          0.79        131072   -         inactive\n`,
+      `ID${' '.repeat(38)}NAME        INPUT $/M  OUTPUT $/M  CONTEXT  SUPPORTS  STATUS\nmodel  acme/org/m  -          0.79        131072   -         inactive\n`,
+    ]);
+    const { customProvider } = Object(
+      jsonOf(await portcullis.run('custom-providers', 'update', 'acme', '--no-keyless', '--json')),
+    );
+    expect(customProvider.keyless).toBe(false);
+  });
+
+  it('keeps the order in which keys are tried', async () => {
+    const add = async (label: string, ...more: string[]) =>
+      portcullis.runWith(
+        { K: SECRET },
+        'provider-keys',
+        'add',
+        'openai',
+        '--label',
+        label,
+        '--token-env',
+        'K',
+        ...more,
+      );
+    await add('A');
+    await add('B');
+    await add('C', '--position', '1');
+    await portcullis.run('provider-keys', 'update', 'A', '--position', '1');
+    const { providerKeys } = Object(jsonOf(await portcullis.run('provider-keys', 'list', '--json')));
+    const order = providerKeys.map(({ label, position }: { label: string; position: number }) => [label, position]);
+    expect(order).toEqual([
+      ['Acme', 1],
+      ['A', 1],
+      ['C', 2],
+      ['B', 3],
+    ]);
+  });
+
+  it('opens private addresses as the server does', async () => {
+    const add = ['custom-providers', 'add', 'local', '--base-url', 'http://127.0.0.1:11434/v1', '--keyless'];
+    const { code, stderr } = await portcullis.run(...add);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr:
+        'portcullis: /baseUrl: The address of the base URL is private: it can be used when ALLOW_PRIVATE_UPSTREAMS names 127.0.0.1:11434.\n',
+    });
+    expect((await portcullis.runWith({ ALLOW_PRIVATE_UPSTREAMS: '127.0.0.1:11434' }, ...add)).code).toBe(0);
+  });
+
+  it.each([
+    [['provider-keys', 'add', 'openai', '--label', 'x'], 2, 'Say where the secret is: --token-stdin or --token-env.'],
+    [['provider-keys', 'add', 'openai', '--token-env', 'DATA_DIR'], 2, 'Name the provider key: --label.'],
+    [
+      ['provider-keys', 'add', 'openai', '--label', 'x', '--token-env', 'NOT_SET'],
+      1,
+      'There is no environment variable NOT_SET.',
+    ],
+    [
+      ['provider-keys', 'add', 'openai', '--label', 'x', '--token-env', 'A', '--token-stdin'],
+      2,
+      'Give --token-stdin or --token-env, not both.',
+    ],
+    [['provider-keys', 'add', 'openai', '--label', 'x', '--token', SECRET], 2, "unknown option '--token'"],
+    [['provider-keys', 'update', 'None', '--label', 'x'], 1, 'There is no provider key with the id or label "None".'],
+    [['provider-keys', 'update', 'A', '--position', '0'], 2, 'It must be a whole number from 1.'],
+    [
+      ['provider-keys', 'update', 'A', '--base-url', 'https://elsewhere.example'],
+      1,
+      'A base URL on another server needs the token again',
+    ],
+    [
+      ['custom-providers', 'add', 'openai', '--base-url', 'https://a.example'],
+      1,
+      'The provider name "openai" is taken.',
+    ],
+    [['custom-providers', 'remove', 'none'], 1, 'There is no custom provider with the id or name "none".'],
+    [
+      ['custom-models', 'add', 'acme', 'm', '--supports', 'flying'],
+      2,
+      'It must be "none" or a comma list of streaming',
+    ],
+    [['custom-models', 'add', 'acme', 'm', '--price', 'free'], 2, 'It must be a name and USD'],
+    [['custom-models', 'add', 'acme', 'm', '--price', 'prompt=1e-6'], 1, '/pricing/prompt ("1e-6") must be null or'],
+    [
+      ['custom-models', 'add', 'acme', 'm', '--context-length', 'big'],
+      2,
+      'It must be a whole number of tokens, or none.',
+    ],
+    [['custom-models', 'update', 'acme/org/m'], 1, 'The request body must hold at least one field.'],
+  ])('refuses %j', async (args, code, message) => {
+    const outcome = await portcullis.run(...args);
+    expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code, stdout: '' });
+    expect(outcome.stderr).toContain(message);
+    expect(outcome.stderr).not.toContain(SECRET);
+  });
+
+  it('removes a key, a model, and a provider with the rest', async () => {
+    const ids = async () => {
+      const { keys, mappings, providers } = await own();
+      return [keys.length, mappings.length, providers.length];
+    };
+    await portcullis.run('custom-models', 'update', 'acme/org/m', '--status', 'active');
+    await portcullis.run('custom-models', 'add', 'acme', 'other');
+    expect(await ids()).toEqual([4, 2, 2]);
+    expect((await portcullis.run('provider-keys', 'remove', 'B')).stdout).toMatch(/^Removed pkey_[0-9a-f]{32}\.\n$/);
+    expect((await portcullis.run('custom-models', 'delete', 'acme/other')).stdout).toMatch(/^Removed model_/);
+    expect(await ids()).toEqual([3, 1, 2]);
+    expect(jsonOf(await portcullis.run('custom-providers', 'remove', 'acme', '--json'))).toMatchObject({
+      deleted: true,
+    });
+    expect(await ids()).toEqual([2, 0, 1]);
+  });
+
+  it('leaves no secret in the files of the database', () => {
+    const file = databasePath(portcullis.folder);
+    const bytes = [file, `${file}-wal`].map((name) => readFileSync(name));
+    for (const secret of [SECRET, 'sk-from-a-file-0123456789']) {
+      expect(bytes.map((each) => each.includes(secret))).toEqual([false, false]);
+    }
+    // The same search finds what is stored as it is.
+    expect(bytes.some((each) => each.includes('https://models.example/v1'))).toBe(true);
+  });
+});

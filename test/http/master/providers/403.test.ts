@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
+import { addCustomModel, addCustomProvider, addProviderKey, SECRET } from '../provider-fixtures.ts';
+
+let server: ManagementServer;
+
+beforeAll(async () => {
+  server = await startManagementServer();
+});
+afterAll(() => server.close());
+
+const denied = { status: 403, body: refused('permission_denied', 'A developer can manage his own keys only.') };
+
+describe("a developer's master key", () => {
+  it('neither sees nor changes provider keys, custom providers and custom models', async () => {
+    const customProviderId = await addCustomProvider(server, { name: 'acme' });
+    const made: [string, string, object, object][] = [
+      [
+        'provider-keys',
+        await addProviderKey(server),
+        { provider: 'openai', label: 'x', token: SECRET },
+        { label: 'x' },
+      ],
+      ['custom-providers', customProviderId, { name: 'other', baseUrl: 'https://a.example' }, { keyless: true }],
+      [
+        'custom-models',
+        await addCustomModel(server, { customProviderId }),
+        { customProviderId, model: 'm' },
+        { tools: true },
+      ],
+    ];
+    const token = server.tokens.developer;
+    for (const [resource, id, created, changed] of made) {
+      const path = `/v1/master/${resource}`;
+      expect(await outcome(server.request('GET', path, { token }))).toEqual(denied);
+      expect(await outcome(server.request('POST', path, { token, body: created }))).toEqual(denied);
+      expect(await outcome(server.request('GET', `${path}/${id}`, { token }))).toEqual(denied);
+      expect(await outcome(server.request('PATCH', `${path}/${id}`, { token, body: changed }))).toEqual(denied);
+      expect(await outcome(server.request('DELETE', `${path}/${id}`, { token }))).toEqual(denied);
+      expect((await server.request('GET', `${path}/${id}`, { token: server.tokens.admin })).status).toBe(200);
+    }
+  });
+});
