@@ -34,7 +34,10 @@ export interface CommandLine {
 
 function start(folder: string, env: Record<string, string>, args: readonly string[], input = ''): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [launcher, ...args], { cwd: folder, env: childEnv({ DATA_DIR: folder, ...env }) });
+    const child = spawn(process.execPath, [launcher, ...args], {
+      cwd: folder,
+      env: childEnv({ DATA_DIR: folder, ...env }),
+    });
     child.stdin.on('error', () => {}).end(input); // who reads none of it may be gone
     let stdout = '';
     let stderr = '';

@@ -34,4 +34,16 @@ describe('what was read once', () => {
     other.close();
     db.close();
   });
+
+  it('is not taken for fresh when another connection commits between the read and its being remembered', () => {
+    const db = openDatabase(path);
+    const other = openDatabase(path);
+    const reads = new FreshReads<string>(new Freshness(db.connection), 10);
+    expect(reads.get('key')).toBeUndefined();
+    other.connection.exec("INSERT INTO organizations VALUES ('org_1', 'One', 'enterprise', 0, 1, 1)");
+    reads.set('key', 'read before');
+    expect(reads.get('key')).toBeUndefined();
+    other.close();
+    db.close();
+  });
 });
