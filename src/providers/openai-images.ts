@@ -45,8 +45,9 @@ function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {
   return openAiPost('/images/generations', body, endpoint);
 }
 
-/** Only what gives nothing but images has the endpoint for them. */
-const drawsInChats = ({ outputModalities }: Mapping): boolean => outputModalities.includes('text');
+/** A model that gives text beside images has no endpoint for images alone. */
+const drawsInChats = ({ outputModalities }: Mapping): boolean =>
+  outputModalities.includes('text') && outputModalities.includes('image');
 
 const isGiven = <T>(value: T | null | undefined): value is T => value !== undefined && value !== null;
 
