@@ -182,6 +182,9 @@ describe('the model list', () => {
       ['large', 'model', 'acme'],
       ['sandbox-faulty', 'model', 'sandbox'],
       ['sandbox-free', 'model', 'sandbox'],
+      ['sandbox-image-max', 'model', 'sandbox'],
+      ['sandbox-image-plus', 'model', 'sandbox'],
+      ['sandbox-moderation', 'model', 'sandbox'],
       ['sandbox-paid', 'model', 'sandbox'],
       ['sandbox-slow', 'model', 'sandbox'],
     ]);
