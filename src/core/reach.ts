@@ -5,6 +5,7 @@ import { type EncryptionKey, openSecret } from '../domain/sealed-secret.ts';
 import { type Credential, type Provider, type Providers, parseBaseUrl } from '../providers/providers.ts';
 import type { Store } from '../store/store.ts';
 import type { Telemetry } from '../telemetry.ts';
+import { credentialsOf } from './credentials.ts';
 import type { Principal } from './principal.ts';
 import type { Target } from './target.ts';
 
@@ -49,16 +50,9 @@ export function createFindReach(deps: ReachDeps): FindReach {
 }
 
 function reachOf(id: number, own: OrganizationProviders, projectId: string, deps: ReachDeps): Reach {
-  const customProviders = new Map(own.providers.map((each) => [each.name, each]));
-  const keys = Map.groupBy(
-    own.keys.filter((key) => key.projectId === null || key.projectId === projectId),
-    (key) => key.provider,
-  );
-  const keysOf = ({ custom, providerId }: Mapping): readonly SealedProviderKey[] =>
-    keys.get(custom ? `custom:${providerId}` : providerId) ?? [];
-  /** A provider of the catalogue is out of reach while the organization has one of its own of that name. */
-  const isHidden = ({ custom, providerId }: Mapping): boolean => !custom && customProviders.has(providerId);
-
+  const { providers } = deps;
+  const isServed = (providerId: string): boolean => providers.serviceCredential(providerId) !== undefined;
+  const { customProviders, isHidden, keysOf, has } = credentialsOf(own, projectId, isServed);
   const accesses = new Map<string, readonly Access[]>();
   const accessesOf = (mapping: Mapping): readonly Access[] =>
     getOrMake(accesses, mapping.providerId, () => findAccesses(mapping, customProviders, keysOf(mapping), deps));
@@ -67,15 +61,7 @@ function reachOf(id: number, own: OrganizationProviders, projectId: string, deps
     id,
     custom: own.mappings,
     isCustomProvider: (name) => customProviders.has(name),
-    has(mapping) {
-      if (isHidden(mapping)) return false;
-      if (mapping.custom) {
-        return customProviders.get(mapping.providerId)?.keyless === true || keysOf(mapping).length > 0;
-      }
-      const { providers } = deps;
-      if (providers.find(mapping.providerId) === undefined) return false;
-      return providers.serviceCredential(mapping.providerId) !== undefined || keysOf(mapping).length > 0;
-    },
+    has: (mapping) => has(mapping) && (mapping.custom || providers.find(mapping.providerId) !== undefined),
     targets: (mapping) =>
       isHidden(mapping)
         ? []

@@ -1,4 +1,5 @@
 import { readUrl } from './config-value.ts';
+import type { UpstreamConfig } from './upstream-config.ts';
 
 /** What the environment says of a provider of the catalogue (decisions.md, section 1, "real providers"). */
 export interface ServiceProvider {
@@ -36,3 +37,17 @@ export function readServiceProviders(variables: Readonly<Record<string, string |
     return { id, apiKey, baseUrl: baseUrl === undefined ? undefined : readUrl(`${prefix}_BASE_URL`, baseUrl) };
   });
 }
+
+/** What the environment says of providers. */
+export interface ServiceConfig {
+  readonly sandbox: boolean;
+  readonly upstreams: readonly UpstreamConfig[];
+  readonly serviceProviders: readonly ServiceProvider[];
+}
+
+/** Ids of the providers that can be called without a customer's own key: the operator has a credential, or none is asked for. */
+export const servedProviders = ({ sandbox, upstreams, serviceProviders }: ServiceConfig): string[] => [
+  ...(sandbox ? ['sandbox'] : []),
+  ...upstreams.map(({ name }) => name),
+  ...serviceProviders.filter(({ apiKey }) => apiKey !== undefined).map(({ id }) => id),
+];

@@ -16,7 +16,7 @@ export function createOrganizationProviders(
   freshness: Freshness,
 ): (organizationId: string) => OrganizationProviders {
   const known = new FreshReads<OrganizationProviders>(freshness, MAX_ORGANIZATIONS);
-  const read = prepareRead(db);
+  const read = prepareOrganizationProviders(db);
   return (organizationId) => {
     const remembered = known.get(organizationId);
     if (remembered !== undefined) return remembered;
@@ -26,8 +26,8 @@ export function createOrganizationProviders(
   };
 }
 
-/** Three statements in one transaction: a key must never meet a provider of its name that came later. */
-function prepareRead(db: Database): (organizationId: string) => OrganizationProviders {
+/** Reads it, whatever was read before. Three statements in one transaction: a key must never meet a provider of its name that came later. */
+export function prepareOrganizationProviders(db: Database): (organizationId: string) => OrganizationProviders {
   const organizationId = bind<string>('organizationId');
   const providers = prepare(
     db.connection,

@@ -1,4 +1,6 @@
+import type { OrganizationProviders } from '../domain/provider.ts';
 import type { Database } from './database.ts';
+import { prepareOrganizationProviders } from './organization-providers.ts';
 import { build } from './sql.ts';
 
 /** An active rule with its owner; `canonicalValue` is what is compiled. */
@@ -11,13 +13,19 @@ export interface ActiveRule {
   readonly description: string | null;
 }
 
-/** Everybody whose rules decide calls, with the active rules of all of them. Each list is in the order of the ids. */
+/** Everybody whose rules decide calls, with the active rules of all of them and what organizations have brought along. Each list is in the order of the ids. */
 export interface PolicySubjects {
-  readonly organizations: readonly { readonly id: string; readonly name: string; readonly ruleRevision: number }[];
+  readonly organizations: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly ruleRevision: number;
+    readonly providers: OrganizationProviders;
+  }[];
   readonly members: readonly { readonly id: string; readonly organizationId: string; readonly email: string }[];
   readonly keys: readonly {
     readonly id: string;
     readonly organizationId: string;
+    readonly projectId: string;
     readonly memberId: string;
     readonly description: string;
   }[];
@@ -25,8 +33,8 @@ export interface PolicySubjects {
 }
 
 /**
- * Reads every subject and rule of one organization, or of all, as of one moment: present members, and keys that are not deleted,
- * whose owner is present and that may call the gateway. Reads many rows: not on the serving thread.
+ * Reads every subject, rule and provider of one organization, or of all, as of one moment: present members, and keys that are
+ * not deleted, whose owner is present and that may call the gateway. Reads many rows: not on the serving thread.
  */
 export function readPolicySubjects(db: Database, organizationId?: string): PolicySubjects {
   const read = (): PolicySubjects => ({
@@ -39,10 +47,11 @@ export function readPolicySubjects(db: Database, organizationId?: string): Polic
 }
 
 function organizations(db: Database, organizationId: string | undefined): PolicySubjects['organizations'] {
+  const providersOf = prepareOrganizationProviders(db);
   const query = build.selectFrom('organizations').select(['id', 'name', 'rule_revision']).orderBy('id');
   return db
     .all(organizationId === undefined ? query : query.where('id', '=', organizationId))
-    .map(({ id, name, rule_revision: ruleRevision }) => ({ id, name, ruleRevision }));
+    .map(({ id, name, rule_revision: ruleRevision }) => ({ id, name, ruleRevision, providers: providersOf(id) }));
 }
 
 function members(db: Database, organizationId: string | undefined): PolicySubjects['members'] {
@@ -58,7 +67,13 @@ function keys(db: Database, organizationId: string | undefined): PolicySubjects[
   const query = build
     .selectFrom('keys')
     .innerJoin('members', 'members.id', 'keys.created_by')
-    .select(['keys.id', 'keys.organization_id as organizationId', 'keys.created_by as memberId', 'keys.description'])
+    .select([
+      'keys.id',
+      'keys.organization_id as organizationId',
+      'keys.project_id as projectId',
+      'keys.created_by as memberId',
+      'keys.description',
+    ])
     .where('keys.deleted_at', 'is', null)
     .where('keys.kind', '!=', 'platform_secret')
     .where('members.removed_at', 'is', null)
