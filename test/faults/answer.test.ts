@@ -18,6 +18,7 @@ import {
   CREDENTIAL,
   cut,
   endless,
+  errorBody,
   event,
   FAULT_TEXT,
   goodAnswer,
@@ -43,11 +44,11 @@ afterAll(async () => {
 });
 
 const both = (outcome: Outcome) => ({ whole: outcome, streamed: outcome });
-const errorBody = { error: { message: FAULT_TEXT, type: 'server_error', param: null, code: null } };
 const quoted = FAULT_TEXT.replace(CREDENTIAL, '[redacted]');
 const malformed = badAnswer('The provider sent a malformed answer.');
 const noStream = badAnswer('The provider did not answer with a stream.');
 const disguised = badAnswer('The provider reported an error inside a successful answer.');
+const unpaid = reported(402, 'credential', 'The provider asks for payment on the credential in use.');
 const tooLarge = refused('the answer is too large');
 const encoded = refused('the answer has a content encoding that was not asked for');
 
@@ -66,14 +67,14 @@ const redirect = (status: string): FaultCase => ({
 const STATUSES: readonly FaultCase[] = [
   {
     name: 'limits the rate, and says when to come again',
-    fault: answer('429 Too Many Requests', errorBody, { ...JSON_HEAD, 'retry-after': 3600 }),
+    fault: answer('429 Too Many Requests', errorBody(), { ...JSON_HEAD, 'retry-after': 3600 }),
     keepsConnection: true,
     isQuoted: true,
     ...both(reported(429, 'rate_limited', `The provider limits the rate of calls: ${quoted}`)),
   },
   {
     name: 'fails with 500 and says why',
-    fault: answer('500 Internal Server Error', errorBody),
+    fault: answer('500 Internal Server Error', errorBody()),
     keepsConnection: true,
     isQuoted: true,
     ...both(reported(500, 'upstream_error', `The provider failed: ${quoted}`)),
@@ -86,7 +87,7 @@ const STATUSES: readonly FaultCase[] = [
   },
   {
     name: 'refuses the credential and repeats it',
-    fault: answer('401 Unauthorized', errorBody),
+    fault: answer('401 Unauthorized', errorBody()),
     keepsConnection: true,
     ...both(reported(401, 'credential', "The provider refused the gateway's credential.")),
   },
@@ -113,10 +114,15 @@ const BODIES: readonly FaultCase[] = [
   },
   {
     name: 'answers 200 with an error',
-    fault: answer('200 OK', errorBody),
+    fault: answer('200 OK', errorBody()),
     keepsConnection: true,
-    whole: disguised,
-    streamed: noStream,
+    ...both(disguised),
+  },
+  {
+    name: 'answers 200 with an error about money',
+    fault: answer('200 OK', errorBody('insufficient_quota')),
+    keepsConnection: true,
+    ...both(unpaid),
   },
   {
     name: 'answers with a page',

@@ -1,11 +1,21 @@
 // An upstream whose stream goes wrong (decisions.md, section 5, "failure after the first byte", "failover").
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { checkFault, type FaultWorld, FIRST_COST, startFaultWorld } from '../support/fault-check.ts';
-import { badAnswer, type FaultCase, inBand, lost, refused, SERVED, timedOut } from '../support/fault-outcome.ts';
+import {
+  badAnswer,
+  type FaultCase,
+  inBand,
+  lost,
+  refused,
+  reported,
+  SERVED,
+  timedOut,
+} from '../support/fault-outcome.ts';
 import {
   beginning,
   cut,
   endless,
+  errorBody,
   event,
   FAULT_TEXT,
   GOOD_EVENTS,
@@ -27,11 +37,11 @@ afterAll(() => world.close());
 
 const [hal, lo, finish] = GOOD_EVENTS;
 const role = chunk({ role: 'assistant' });
-const error = { error: { message: FAULT_TEXT, type: 'server_error', code: 'insufficient_quota' } };
 const stalled = timedOut('the answer stalled');
 const tooLarge = refused('the answer is too large');
 const malformed = badAnswer('The provider sent a malformed chunk.');
 const disguised = badAnswer('The provider reported an error inside a successful answer.');
+const unpaid = reported(402, 'credential', 'The provider asks for payment on the credential in use.');
 const cutOff = badAnswer("The provider's stream was cut off.");
 const notHttp = refused('the answer is not well-formed HTTP');
 const whole = (...events: (object | string)[]): string => `${beginning(...events)}${LAST_PIECE}`;
@@ -100,9 +110,10 @@ const SAYS: readonly FaultCase[] = [
     streamed: inBand(malformed, 'Hal'),
   },
   { name: 'a chunk that is no object', fault: stall(beginning(hal, '[]')), streamed: inBand(malformed, 'Hal') },
-  { name: 'an error first', fault: stall(beginning(error)), streamed: disguised },
-  { name: 'an error after the role', fault: stall(beginning(role, error)), streamed: inBand(disguised, '') },
-  { name: 'an error later', fault: stall(beginning(hal, error)), streamed: inBand(disguised, 'Hal') },
+  { name: 'an error first', fault: stall(beginning(errorBody())), streamed: disguised },
+  { name: 'an error about money first', fault: stall(beginning(errorBody('insufficient_quota'))), streamed: unpaid },
+  { name: 'an error after the role', fault: stall(beginning(role, errorBody())), streamed: inBand(disguised, '') },
+  { name: 'an error later', fault: stall(beginning(hal, errorBody())), streamed: inBand(disguised, 'Hal') },
   {
     name: 'an event of type error first',
     fault: stall(`${beginning()}${piece(`event: error\n${event({ message: FAULT_TEXT })}`)}`),

@@ -172,13 +172,19 @@ export async function checkFault(world: FaultWorld, { fault, ...fate }: FaultCas
     if (fate.keepsConnection !== true && outcome.is !== 'served') await allClosed(world);
   } finally {
     if (fault === 'down') await world.faulty.up();
+    // Three failures in a row would make the provider rest, and the next check fail for what went wrong in this one.
+    await askForGood(world, kind);
   }
   await expectGoodCall(world, kind);
 }
 
+function askForGood(world: FaultWorld, kind: Kind): Promise<Answer> {
+  world.faulty.begin(good);
+  return ask(world, 'zeta/shared', kind);
+}
+
 /** The provider that failed serves again. */
 export async function expectGoodCall(world: FaultWorld, kind: Kind): Promise<void> {
-  world.faulty.begin(good);
-  const answer = await ask(world, 'zeta/shared', kind);
+  const answer = await askForGood(world, kind);
   expectAnswered(world, answer, kind, GOOD_TEXT, [{ provider: 'zeta', error_type: 'none', succeeded: true }]);
 }

@@ -7,6 +7,11 @@ export const CREDENTIAL = 'sk-proj-0123456789abcdefghijklmnop';
 /** What an upstream says beside an answer: unless its status says that it is an error's text, no caller may read it. */
 export const FAULT_TEXT = `the upstream's own words, ${CREDENTIAL}`;
 
+/** An error as OpenAI words it; a type that nobody knows says nothing about whose fault it is. */
+export const errorBody = (type = 'unheard_of'): object => ({
+  error: { message: FAULT_TEXT, type, param: null, code: null },
+});
+
 type Headers = Readonly<Record<string, string | number>>;
 
 export const head = (status: string, headers: Headers = {}): string =>
