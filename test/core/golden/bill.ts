@@ -48,7 +48,7 @@ export async function streamBill(adapter: Adapter, lists: Lists, events: string)
 
 /** The bill of generated images, read from the provider's JSON. */
 export function imageBill(adapter: Adapter, answer: object, lists: Lists): Bill {
-  const mapping = mappingOf('p', lists);
+  const mapping = mappingOf('p', { ...lists, outputModalities: ['image'] });
   const request = { model: 'm', prompt: 'A door' };
   const made = adapter.images?.parseResponse(gathered(JSON.stringify(answer)), { request, mapping });
   return billOf(made?.usage ?? NO_USAGE, lists);
