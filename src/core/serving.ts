@@ -18,12 +18,13 @@ const gives = ({ outputModalities }: Mapping, action: Action): boolean =>
   action === 'chat' ? !outputModalities.includes('moderation') : outputModalities.includes(action);
 
 /** Whether a provider's wire format has the operation. */
-const speaks = ({ images, moderations }: Adapter, action: Action): boolean =>
-  action === 'chat' || (action === 'image' ? images : moderations) !== undefined;
+const speaks = ({ images, moderations }: Adapter, action: Exclude<Action, 'chat'>): boolean =>
+  (action === 'image' ? images : moderations) !== undefined;
 
-/** Whether one of the ways to call the mapping serves the action; they all speak one wire format. */
+/** Whether a mapping can serve the action. All the ways to call it speak one wire format, and each of those completes chats. */
 export const serves = (mapping: Mapping, action: Action, reach: Reach): boolean =>
-  gives(mapping, action) && reach.targets(mapping).every(({ provider }) => speaks(provider.adapter, action));
+  gives(mapping, action) &&
+  (action === 'chat' || reach.targets(mapping).every(({ provider }) => speaks(provider.adapter, action)));
 
 /** A request to a model that cannot serve it. The one that moderates was not chosen by the caller. */
 export const doesNotServe = (model: string, action: Action): ApiError =>

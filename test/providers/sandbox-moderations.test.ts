@@ -83,6 +83,13 @@ describe('the moderation of the sandbox', () => {
     expect(results[0]?.category_applied_input_types).toMatchObject({ violence: ['text', 'image'], hate: ['text'] });
   });
 
+  it('reads the first 100,000 characters of a request', async () => {
+    const words = 'x '.repeat(49_997);
+
+    expect(await flagged([`${words}murder`, 'murder'])).toEqual([['violence'], []]);
+    expect(await flagged([`${words}x murder`])).toEqual([[]]);
+  });
+
   it.each<[string, object, number]>([
     ['another model', { model: 'sandbox-paid', input: 'x' }, 404],
     ['no model', { input: 'x' }, 404],

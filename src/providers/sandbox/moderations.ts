@@ -35,6 +35,8 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 ]);
 
 const DIRECTIVE = /\bflag:([a-z-]+(?:\/[a-z]+)?)/g;
+/** Characters of one request that are read, whatever it holds: the sandbox shares the gateway's thread. */
+const MAX_READ = 100_000;
 const FLAGGED = 0.99;
 const CLEAN = 0.01;
 
@@ -57,7 +59,7 @@ export function moderate(body: string, response: ServerResponse): void {
     sendError(response, 404, 'model_not_found', `The sandbox has no moderation model ${request.model}.`);
     return;
   }
-  const inputs = inputsOf(request.input);
+  const inputs = bounded(inputsOf(request.input));
   const fault = faultIn(inputs.map(({ text }) => text).join('\n'));
   if (fault !== undefined) {
     sendFault(response, fault, { stream: false, empty: { results: [] } });
@@ -78,6 +80,16 @@ function inputsOf(input: ModerationRequest['input']): Input[] {
   const parts = list.map((item): Part => (typeof item === 'string' ? { type: 'text', text: item } : item));
   const kinds = [...new Set(parts.map(({ image_url: image }) => (image === undefined ? 'text' : 'image')))];
   return [{ text: parts.map(({ text }) => text ?? '').join('\n'), kinds }];
+}
+
+/** The inputs as far as they are read, the first ones first. */
+function bounded(inputs: readonly Input[]): Input[] {
+  let left = MAX_READ;
+  return inputs.map(({ text, kinds }) => {
+    const read = text.slice(0, left);
+    left -= read.length;
+    return { text: read, kinds };
+  });
 }
 
 function judge({ text, kinds }: Input): ModerationResult {
