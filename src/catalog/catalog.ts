@@ -87,8 +87,9 @@ function mergeModel([first, ...others]: readonly CatalogModel[]): CatalogModel {
   return { ...merged, aliases, mappings: mappings.sort(byId) };
 }
 
-/** Rules mean a mapping by every alias of its model, also by one that another part has brought. */
+/** Rules mean a mapping by every alias of its model, also by one that another part has brought; a custom one has one name. */
 function withAliases(mapping: Mapping, aliases: readonly string[]): Mapping {
+  if (mapping.custom) return mapping;
   const names = mappingNames(mapping.providerId, mapping.modelId, aliases);
   if (names.every((name) => mapping.names.includes(name))) return mapping;
   return { ...mapping, names: [...new Set([...names, ...mapping.names])] };

@@ -5,6 +5,7 @@ import { formatUsdPerMillion, parseUsdPerMillion } from '../domain/money.ts';
 import type { FixtureMapping } from '../generated/types.ts';
 import { intervalOf } from './address-classes.ts';
 import { customSlice, EMPTY_SLICE, knownSlice, mergeSlices, modelSlice, type Slice } from './generate-catalog-slice.ts';
+import { activeMappings } from './world.ts';
 
 /** Requests on both sides of the border that a rule draws; they differ by model, or by address, but not by both. */
 export interface Boundary extends Slice {
@@ -65,14 +66,16 @@ function nameCases(entry: string, catalog: Catalog): Slice {
 /** Names that begin with the prefix, the prefix itself, and its neighbours, which do not begin with it. */
 function prefixCases(entry: string, catalog: Catalog): Slice {
   const prefix = entry.slice(0, -1);
-  const known = catalog
-    .models()
-    .filter(({ mappings }) => mappings.some(({ names }) => names.some((name) => name.startsWith(prefix))));
+  const known = new Set(
+    activeMappings({ catalog })
+      .filter(({ names }) => names.some((name) => name.startsWith(prefix)))
+      .map(({ modelId }) => modelId),
+  );
   const [provider, start] = splitPinned(prefix);
   const providers = provider === null ? [OTHER_PROVIDER] : [provider, `${provider}x`, strangerTo(provider)];
   const names = start === '' ? ['any-model'] : [start, `${start}x`, start.slice(0, -1), neighbourOf(start)];
   return mergeSlices([
-    ...known.slice(0, KNOWN_AT_ONCE).map(({ id }) => knownSlice(catalog, id)),
+    ...[...known].slice(0, KNOWN_AT_ONCE).map((id) => knownSlice(catalog, id)),
     ...names.map((name) => modelSlice(name, providers)),
     // A prefix without `/` can be the beginning of a provider's name too.
     ...(provider === null && start !== '' ? [modelSlice('any-model', [start, `${start}x`])] : []),
@@ -93,7 +96,7 @@ const neighbourOf = (text: string): string => `${text.slice(0, -1)}${text.endsWi
 /** A model at the provider and at those with names one character longer and shorter; for custom providers, their models. */
 function providerCases(entry: string, catalog: Catalog): Slice {
   const name = entry.startsWith('custom:') ? entry.slice('custom:'.length) : entry;
-  const known = catalog.mappings().filter(({ providerNames }) => providerNames.includes(entry));
+  const known = activeMappings({ catalog }).filter(({ providerNames }) => providerNames.includes(entry));
   const custom = entry === 'custom' ? ['some-custom', 'other-custom'] : [name, `${name}x`];
   return mergeSlices([
     ...known.slice(0, 1).map(({ id }) => knownSlice(catalog, id)),

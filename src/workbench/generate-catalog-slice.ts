@@ -57,7 +57,7 @@ export function knownSlice(catalog: Catalog, name: string): Slice {
   const models = catalog.models().filter(({ id }) => modelIds.has(id));
   const slices = models.flatMap(({ id, aliases, mappings }) =>
     mappings
-      .filter(({ deactivatedAt }) => deactivatedAt === undefined)
+      .filter((mapping) => catalog.resolve(mapping.id)?.length === 1)
       .map((mapping) =>
         mapping.custom
           ? { models: {}, custom: { [mapping.id]: written(mapping) }, names: [mapping.id] }

@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { createCatalog } from '../../src/catalog/catalog.ts';
+import { catalogOf, createCatalog } from '../../src/catalog/catalog.ts';
+import { readDataFile } from '../../src/catalog/data-files.ts';
 import type { PolicyRule } from '../../src/domain/iam-rule.ts';
-import { systemClock } from '../../src/domain/time.ts';
+import { ManualClock, systemClock } from '../../src/domain/time.ts';
 import { addressesAround, boundariesOf } from '../../src/workbench/generate-boundaries.ts';
 import { ipRule, modelRule, pricingRule, providerRule } from '../policy/policy-call.ts';
 
-const catalog = createCatalog({ sandbox: true, upstreams: [], clock: systemClock });
+const catalog = catalogOf([readDataFile('sandbox')], systemClock);
 
-function namesAround(rule: PolicyRule): readonly string[] {
-  const [boundary, ...others] = boundariesOf(rule, catalog);
+function namesAround(rule: PolicyRule, of = catalog): readonly string[] {
+  const [boundary, ...others] = boundariesOf(rule, of);
   if (boundary === undefined || others.length > 0) throw new Error(`${others.length} parts`);
   return boundary.names;
 }
@@ -116,12 +117,19 @@ describe('the models around an entry', () => {
         'sandbox/sandbox-faulty',
         'sandbox-free',
         'sandbox/sandbox-free',
-        'sandbox-paid',
-        'sandbox/sandbox-paid',
+        'sandbox-image-max',
+        'sandbox/sandbox-image-max',
       ],
       ...['any-model', 'another-provider/any-model'],
       ...BYSTANDER,
     ]);
+  });
+
+  it('are none that has ended', () => {
+    const whole = createCatalog({ sandbox: true, upstreams: [], clock: new ManualClock('2026-11-21T00:00:00Z') });
+    const names = namesAround(modelRule('rule_1', 'deny', 'claude-*'), whole);
+    expect(names).toEqual(expect.arrayContaining(['claude-fable-5', 'anthropic/claude-fable-5']));
+    expect(names.filter((name) => name.includes('claude-3'))).toEqual([]);
   });
 });
 
