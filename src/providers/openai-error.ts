@@ -2,7 +2,7 @@ import type { GatheredResponse } from '../net/exchange.ts';
 import { isRecord, parseJson } from './json.ts';
 import { retryAfterMs } from './retry-after.ts';
 import { scrub } from './scrub.ts';
-import { badResponse, fromStatus, type UpstreamError } from './upstream-error.ts';
+import { badResponse, fromStatus, UpstreamError } from './upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -49,15 +49,18 @@ export const isError = (body: Fields): boolean =>
 /** Groq ends a stream that fails with `x_groq: {error}`. */
 const groqError = ({ x_groq: own }: Fields): unknown => (isRecord(own) ? (own.error ?? undefined) : undefined);
 
+const DISGUISED = 'The provider reported an error inside a successful answer.';
+
 /**
- * An error that came under a success. Only the caller's own mistake is told: of any other text nothing says whether it is about
- * credentials, and there is no secret at hand to look for.
+ * An error that came under a success, typed by what it carries. Only the caller's own mistake is quoted: of any other text nothing
+ * says whether it is about credentials, and there is no secret at hand to look for.
  */
 export function disguisedError(body: Fields): UpstreamError {
   const status = carriedStatus(body) ?? wordStatus(body, WORDS);
-  if (status === undefined) return badResponse('The provider reported an error inside a successful answer.');
-  const error = fromStatus(status, '');
-  return error.errorType === 'rejected' ? fromStatus(status, scrub(errorText(body))) : error;
+  if (status === undefined) return badResponse(DISGUISED);
+  const { errorType, retryable, message } = fromStatus(status, '');
+  if (errorType === 'rejected') return fromStatus(status, scrub(errorText(body)));
+  return new UpstreamError(errorType, errorType === 'credential' ? message : DISGUISED, { status, retryable });
 }
 
 /** The parts of a body that can say what kind of error it is, the innermost first. */
