@@ -46,7 +46,7 @@ async function callWhile({ target, apiKey }: Gateway, work: Promise<unknown>): P
   const done = work.finally(() => {
     isDone = true;
   });
-  const nextRequest = rawRequests(target.port, apiKey, false);
+  const nextRequest = rawRequests(target, apiKey, 'whole');
   const connection = new Connection(target.port);
   const milliseconds: number[] = [];
   try {

@@ -91,7 +91,13 @@ export async function startGateway(
     await awaitReady(ports.gateway);
     const managementUrl = `http://127.0.0.1:${ports.management}`;
     await addRules(managementUrl, masterKey);
-    const target: Target = { name: 'gateway', port: ports.gateway, pid: child.pid ?? 0 };
+    const target: Target = {
+      name: 'gateway',
+      port: ports.gateway,
+      pid: child.pid ?? 0,
+      streams: true,
+      equalBodies: false,
+    };
     return { target, apiKey, managementUrl, masterKey };
   } catch (error) {
     const said = readFileSync(errorLog, 'utf8').slice(-2_000);

@@ -1,4 +1,4 @@
-// The load where there is no wrk, in a process of its own: autocannon, every request with the next number in its body.
+// The load where there is no wrk, in a process of its own: autocannon, every request with the next number in its body, or the same where the step is 0.
 import autocannon from 'autocannon';
 
 const env = (name: string): string => {
@@ -10,6 +10,7 @@ const env = (name: string): string => {
 const before = env('BENCH_BODY_BEFORE');
 const after = env('BENCH_BODY_AFTER');
 const digits = Number(env('BENCH_BODY_DIGITS'));
+const step = Number(env('BENCH_BODY_STEP'));
 let number = Number(env('BENCH_BODY_NUMBER'));
 const headers = Object.fromEntries(
   env('BENCH_HEADERS')
@@ -29,7 +30,7 @@ const result = await autocannon({
       method: 'POST',
       headers,
       setupRequest: (request) => {
-        number += 1;
+        number += step;
         return { ...request, body: `${before}${String(number).padStart(digits, '0')}${after}` };
       },
     },

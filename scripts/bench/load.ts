@@ -1,4 +1,11 @@
-import { type ExchangeFigures, measureLatency, measureStreams } from './measure-exchanges.ts';
+import {
+  type ExchangeFigures,
+  type MeasureExchanges,
+  measureBursts,
+  measureLatency,
+  measurePaced,
+  measurePacedAlone,
+} from './measure-exchanges.ts';
 import { type LoadTool, measureThroughput, type ThroughputFigures } from './measure-throughput.ts';
 import type { Progress } from './progress.ts';
 import type { Target, TargetName } from './target.ts';
@@ -8,8 +15,16 @@ import { verify } from './verify.ts';
 export interface TargetFigures {
   readonly latency: ExchangeFigures;
   readonly throughput: ThroughputFigures;
-  /** Absent for the Koa proxy, which answers whole bodies only. */
-  readonly streams?: ExchangeFigures;
+  /** Absent where whole bodies only are answered. */
+  readonly streams?: StreamFigures;
+}
+
+export interface StreamFigures {
+  /** Chunks as fast as they come. */
+  readonly burst: ExchangeFigures;
+  /** Chunks at a model's pace: a stream at a time, and several. */
+  readonly pacedAlone: ExchangeFigures;
+  readonly paced: ExchangeFigures;
 }
 
 export type Round = Readonly<Partial<Record<TargetName, TargetFigures>>>;
@@ -28,18 +43,16 @@ const WARM_UP_REQUESTS = 60_000;
 const WARM_UP_LAPS = 8;
 const WARM_UP_SECONDS = 2;
 
-const takesStreams = (target: Target): boolean => target.name !== 'Koa proxy';
-
 async function warmUp({ targets, apiKey, tool, progress }: LoadPlan): Promise<void> {
   for (const target of targets) {
     progress.say(`warm-up: ${target.name}`);
-    await verify(target, apiKey, takesStreams(target));
+    await verify(target, apiKey);
     let requests = 0;
     for (let lap = 0; lap < WARM_UP_LAPS && requests < WARM_UP_REQUESTS; lap += 1) {
       const { perSecond } = await measureThroughput(tool, target, apiKey, WARM_UP_SECONDS);
       requests += perSecond * WARM_UP_SECONDS;
     }
-    if (takesStreams(target)) await measureStreams(target, apiKey, WARM_UP_SECONDS);
+    if (target.streams) await measureBursts(target, apiKey, WARM_UP_SECONDS);
   }
 }
 
@@ -58,6 +71,25 @@ async function inTurn<T>(
   return figures;
 }
 
+async function measureStreams(
+  plan: LoadPlan,
+  label: string,
+  targets: readonly Target[],
+): Promise<Map<TargetName, StreamFigures>> {
+  const inTurnOf = (what: string, measure: MeasureExchanges) => inTurn(plan, `${label} ${what}`, targets, measure);
+  const bursts = await inTurnOf('at once', measureBursts);
+  const alone = await inTurnOf('paced, alone', measurePacedAlone);
+  const together = await inTurnOf('paced', measurePaced);
+  const figures = new Map<TargetName, StreamFigures>();
+  for (const { name } of targets) {
+    const [burst, pacedAlone, paced] = [bursts.get(name), alone.get(name), together.get(name)];
+    if (burst !== undefined && pacedAlone !== undefined && paced !== undefined) {
+      figures.set(name, { burst, pacedAlone, paced });
+    }
+  }
+  return figures;
+}
+
 async function measureRound(plan: LoadPlan, number: number): Promise<Round> {
   const label = (what: string): string => `round ${number} of ${plan.rounds}, ${what}`;
   // Each round begins with another target, so that none is always measured on a cooler machine.
@@ -67,12 +99,16 @@ async function measureRound(plan: LoadPlan, number: number): Promise<Round> {
   const throughputs = await inTurn(plan, label('throughput'), targets, (target, apiKey, seconds) =>
     measureThroughput(plan.tool, target, apiKey, seconds),
   );
-  const streams = await inTurn(plan, label('streams'), targets.filter(takesStreams), measureStreams);
+  const streamed = await measureStreams(
+    plan,
+    label('streams'),
+    targets.filter(({ streams }) => streams),
+  );
   const round: Partial<Record<TargetName, TargetFigures>> = {};
   for (const { name } of plan.targets) {
-    const [latency, throughput, stream] = [latencies.get(name), throughputs.get(name), streams.get(name)];
+    const [latency, throughput, streams] = [latencies.get(name), throughputs.get(name), streamed.get(name)];
     if (latency === undefined || throughput === undefined) continue;
-    round[name] = { latency, throughput, ...(stream === undefined ? {} : { streams: stream }) };
+    round[name] = { latency, throughput, ...(streams === undefined ? {} : { streams }) };
   }
   return round;
 }

@@ -1,5 +1,6 @@
-// npm run bench: the gateway beside a bare proxy, a Koa proxy and the upstream itself, then the decision alone, then the analyses.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+// npm run bench: the gateway beside a bare proxy, a Koa proxy and the upstream itself, then its memory under many streams, the
+// decision alone, and the analyses.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { measureAnalyses } from './analysis.ts';
@@ -8,6 +9,7 @@ import { measureDecisions } from './decision.ts';
 import { startGateway } from './gateway.ts';
 import { measureLoad } from './load.ts';
 import { describeMachine } from './machine.ts';
+import { measureManyStreams } from './many-streams.ts';
 import { CONNECTIONS, findLoadTool } from './measure-throughput.ts';
 import { type BenchOptions, readOptions } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
@@ -18,10 +20,13 @@ import {
   machineLine,
   methodLine,
   requestTable,
+  streamMemoryTable,
   streamTable,
 } from './report.ts';
+import { CAN_READ_MEMORY } from './resident-memory.ts';
 import { startProxies, startUpstream } from './servers.ts';
 import { summarizeLoad } from './summary.ts';
+import type { Target } from './target.ts';
 
 async function benchLoad(options: BenchOptions, folder: string, progress: Progress) {
   const tool = findLoadTool();
@@ -29,13 +34,11 @@ async function benchLoad(options: BenchOptions, folder: string, progress: Progre
   const upstream = await startUpstream();
   const proxies = await startProxies(upstream);
   const gateway = await startGateway(folder, upstream);
-  const targets = [upstream, ...proxies, gateway.target];
+  const hits: Target = { ...gateway.target, name: 'its cache hits', streams: false, equalBodies: true };
+  const targets = [upstream, ...proxies, gateway.target, hits];
   const { rounds: count, seconds } = options;
   const rounds = await measureLoad({ targets, apiKey: gateway.apiKey, tool, rounds: count, seconds, progress });
-  const summaries = summarizeLoad(
-    targets.map((target) => target.name),
-    rounds,
-  );
+  const summaries = summarizeLoad(targets, rounds);
   progress.end();
   console.log(`\n${methodLine(tool, count, seconds)}\n`);
   console.log(`${requestTable(summaries)}\n\n${streamTable(summaries)}\n`);
@@ -43,6 +46,22 @@ async function benchLoad(options: BenchOptions, folder: string, progress: Progre
   if (own !== undefined) console.log(aimTable(own));
   await stopChildren(); // The decision alone has the machine to itself.
   return { tool, connections: CONNECTIONS, rounds, summaries };
+}
+
+async function benchStreams(folder: string, progress: Progress) {
+  if (!CAN_READ_MEMORY) {
+    console.log('\nthe memory of many streams is not measured: this system has no /proc');
+    return undefined;
+  }
+  progress.say('starting the servers');
+  const own = path.join(folder, 'streams');
+  mkdirSync(own);
+  const gateway = await startGateway(own, await startUpstream());
+  const figures = await measureManyStreams(gateway, progress);
+  progress.end();
+  console.log(`\n${streamMemoryTable(figures)}`);
+  await stopChildren();
+  return figures;
 }
 
 async function benchDecisions(folder: string, progress: Progress) {
@@ -66,9 +85,10 @@ async function bench(options: BenchOptions, folder: string): Promise<void> {
   console.log(machineLine(machine));
   try {
     const load = options.parts.has('load') ? await benchLoad(options, folder, progress) : undefined;
+    const streams = options.parts.has('streams') ? await benchStreams(folder, progress) : undefined;
     const decisions = options.parts.has('decision') ? await benchDecisions(folder, progress) : undefined;
     const analyses = options.parts.has('analysis') ? await benchAnalyses(folder, progress) : undefined;
-    const report = { machine, finishedAt: new Date(), seconds: options.seconds, load, decisions, analyses };
+    const report = { machine, finishedAt: new Date(), seconds: options.seconds, load, streams, decisions, analyses };
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
   } finally {
     progress.end();

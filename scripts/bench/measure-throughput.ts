@@ -26,8 +26,8 @@ function commandOf(tool: LoadTool, url: string, seconds: number): [string, strin
   return ['wrk', ['-t', '1', '-c', String(CONNECTIONS), '-d', `${seconds}s`, '-s', script, url]];
 }
 
-function environment(url: string, apiKey: string, seconds: number): NodeJS.ProcessEnv {
-  const { before, after, digits } = bodyTemplate(false);
+function environment(target: Target, url: string, apiKey: string, seconds: number): NodeJS.ProcessEnv {
+  const { before, after, digits } = bodyTemplate('whole');
   const headers = Object.entries(requestHeaders(apiKey)).map(([name, value]) => `${name}: ${value}`);
   return {
     ...process.env,
@@ -39,6 +39,7 @@ function environment(url: string, apiKey: string, seconds: number): NodeJS.Proce
     BENCH_BODY_AFTER: after,
     BENCH_BODY_DIGITS: String(digits),
     BENCH_BODY_NUMBER: String(claimNumbers()),
+    BENCH_BODY_STEP: target.equalBodies ? '0' : '1',
   };
 }
 
@@ -49,7 +50,7 @@ export async function measureThroughput(tool: LoadTool, target: Target, apiKey: 
   const cpuBefore = cpuSeconds(target.pid);
   const child = startChild(command, args, {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: environment(url, apiKey, seconds),
+    env: environment(target, url, apiKey, seconds),
   });
   const [line = ''] = await awaitOutput(child, [/^BENCH \d+ \d+ \d+\n/m], seconds * 1000 + SLACK_MS);
   const cpu = cpuSeconds(target.pid) - cpuBefore;

@@ -2,22 +2,22 @@ import { parseArgs } from 'node:util';
 
 export interface BenchOptions {
   readonly rounds: number;
-  /** Seconds of each measurement: per target, three in a round. */
+  /** Seconds of each measurement: per target two in a round, and three more where it passes streams on. */
   readonly seconds: number;
   /** Where to write every figure as JSON, or undefined. */
   readonly json: string | undefined;
-  /** What to measure: the servers under load, the decision alone, the analyses, or all of it. */
+  /** What to measure: the servers under load, the memory of many streams, the decision alone, the analyses, or all of it. */
   readonly parts: ReadonlySet<Part>;
 }
 
-export type Part = 'load' | 'decision' | 'analysis';
+export type Part = 'load' | 'streams' | 'decision' | 'analysis';
 
-const PARTS: readonly Part[] = ['load', 'decision', 'analysis'];
+const PARTS: readonly Part[] = ['load', 'streams', 'decision', 'analysis'];
 
-const USAGE = `npm run bench -- [--rounds N] [--seconds N] [--only load|decision|analysis] [--json FILE]
+const USAGE = `npm run bench -- [--rounds N] [--seconds N] [--only load|streams|decision|analysis] [--json FILE]
   --rounds   1 to 100, default 5 (or BENCH_ROUNDS)
   --seconds  1 to 60 for each measurement, default 3 (or BENCH_SECONDS)
-  --only     the servers under load, the decision alone, or the analyses; default all
+  --only     the servers under load, the memory of many streams, the decision alone, or the analyses; default all
   --json     also write every figure to FILE
 The decision is measured with a million keys in a database of some gigabytes in the temporary folder (TMPDIR).`;
 

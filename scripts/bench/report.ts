@@ -1,9 +1,12 @@
 import type { AnalysisFigures } from './analysis.ts';
 import type { DecisionFigures } from './decision.ts';
 import type { Machine } from './machine.ts';
-import type { LoadTool } from './measure-throughput.ts';
+import { STREAMS, type StreamMemory } from './many-streams.ts';
+import { STREAM_CONNECTIONS } from './measure-exchanges.ts';
+import { CONNECTIONS, type LoadTool } from './measure-throughput.ts';
 import type { Spread, TargetSummary } from './summary.ts';
 import { cell, table } from './table.ts';
+import { PACED, STREAM_CHUNKS } from './workload.ts';
 
 export const machineLine = ({ cpu, cores, memoryGb, platform, node }: Machine): string =>
   `${cpu}, ${cores} cores, ${memoryGb} GB, ${platform}, Node ${node}`;
@@ -17,10 +20,25 @@ interface Aim {
   readonly aim: number;
 }
 
+const PACED_AIM = 1.05;
+
+function streamAims({ streams }: TargetSummary): Aim[] {
+  if (streams === undefined) return [];
+  const aim = (connections: string, spread: Spread): Aim => ({
+    what: `stream of ${STREAM_CHUNKS} chunks (${PACED}, ${connections}), of the bare proxy's time`,
+    spread,
+    decimals: 3,
+    bound: '<=',
+    aim: PACED_AIM,
+  });
+  return [aim('alone', streams.pacedAlone.p50OfBare), aim(`${STREAM_CONNECTIONS} at a time`, streams.paced.p50OfBare)];
+}
+
 const gatewayAims = (gateway: TargetSummary): Aim[] => [
   { what: 'throughput, of the bare proxy', spread: gateway.ofBare, decimals: 2, bound: '>=', aim: 0.4 },
   { what: 'CPU per request, of the bare proxy', spread: gateway.cpuOfBare, decimals: 2, bound: '<=', aim: 2.5 },
   { what: 'added latency at p50, ms', spread: gateway.addedMs, decimals: 3, bound: '<=', aim: 0.25 },
+  ...streamAims(gateway),
 ];
 
 const verdict = (value: number, bound: Aim['bound'], aim: number): string =>
@@ -86,19 +104,70 @@ export function requestTable(summaries: readonly TargetSummary[]): string {
   return table([head, ...summaries.map(row)]);
 }
 
+/** Streams as fast as they come, and at a model's pace. */
 export function streamTable(summaries: readonly TargetSummary[]): string {
-  const head = ['streams of 200 chunks', 'streams/s', 'of bare', 'p50 ms', 'CPU us/stream'];
-  const row = (summary: TargetSummary): string[] => [
-    summary.name,
-    cell(summary.streamsPerSecond.median),
-    cell(summary.streamsOfBare.median, 2),
-    cell(summary.streamP50Ms.median, 2),
-    cell(summary.streamCpuUs.median),
+  const burstHead = [
+    `streams of ${STREAM_CHUNKS} chunks at once`,
+    'streams/s',
+    'of bare',
+    'p50 ms',
+    'of bare',
+    'CPU us/stream',
+    'of bare',
   ];
-  return table([head, ...summaries.filter((summary) => Number.isFinite(summary.streamP50Ms.median)).map(row)]);
+  const pacedHead = [
+    `the same, a chunk ${PACED}`,
+    'p50 ms, alone',
+    'of bare',
+    `p50 ms, ${STREAM_CONNECTIONS} conn.`,
+    'of bare',
+    'CPU us/stream',
+    'of bare',
+  ];
+  const bursts: string[][] = [];
+  const paced: string[][] = [];
+  for (const { name, streams } of summaries) {
+    if (streams === undefined) continue;
+    const { burst, pacedAlone: alone, paced: together } = streams;
+    bursts.push([
+      name,
+      ...withRatio(burst.perSecond, burst.perSecondOfBare),
+      ...withRatio(burst.p50Ms, burst.p50OfBare, 2),
+      ...withRatio(burst.cpuUs, burst.cpuOfBare),
+    ]);
+    paced.push([
+      name,
+      ...withRatio(alone.p50Ms, alone.p50OfBare, 1, 3),
+      ...withRatio(together.p50Ms, together.p50OfBare, 1, 3),
+      ...withRatio(together.cpuUs, together.cpuOfBare),
+    ]);
+  }
+  return `${table([burstHead, ...bursts])}\n\n${table([pacedHead, ...paced])}`;
+}
+
+const withRatio = (figure: Spread, ratio: Spread, decimals = 0, ratioDecimals = 2): string[] => [
+  cell(figure.median, decimals),
+  cell(ratio.median, ratioDecimals),
+];
+
+const MEMORY_AIM_MB = 250;
+
+/** What the gateway's process takes while many streams run through it. */
+export function streamMemoryTable(figures: readonly StreamMemory[]): string {
+  const head = [`resident MB at ${STREAMS} streams`, 'before', 'peak', 'after', 'aim', '', 'CPU, of a core'];
+  const row = ({ name, beforeMb, peakMb, afterMb, cpuShare }: StreamMemory): string[] => [
+    name,
+    cell(beforeMb),
+    cell(peakMb),
+    cell(afterMb),
+    `<= ${MEMORY_AIM_MB}`,
+    verdict(peakMb, '<=', MEMORY_AIM_MB),
+    cell(cpuShare, 2),
+  ];
+  return table([head, ...figures.map(row)]);
 }
 
 /** How the figures came about, in a line. */
 export const methodLine = (tool: LoadTool, rounds: number, seconds: number): string =>
-  `medians of ${rounds} rounds of ${seconds} s each; req/s and CPU at 32 connections (${tool}), p50 and p99 at one, ` +
-  'streams at 8; ratios and differences within a round';
+  `medians of ${rounds} rounds of ${seconds} s each; req/s and CPU at ${CONNECTIONS} connections (${tool}), p50 and p99 at one, ` +
+  `streams at ${STREAM_CONNECTIONS} where nothing else is said; ratios and differences within a round`;

@@ -11,7 +11,7 @@ async function startServer(name: TargetName, script: string, env: NodeJS.Process
     env: { ...process.env, ...env },
   });
   const [port = ''] = await awaitOutput(child, [/^\d+\n/], START_MS);
-  return { name, port: Number(port), pid: child.pid ?? 0 };
+  return { name, port: Number(port), pid: child.pid ?? 0, streams: name !== 'Koa proxy', equalBodies: false };
 }
 
 export const startUpstream = (): Promise<Target> => startServer('upstream', 'upstream.ts');

@@ -1,6 +1,7 @@
-import type { Round, TargetFigures } from './load.ts';
+import type { Round, StreamFigures, TargetFigures } from './load.ts';
+import type { ExchangeFigures } from './measure-exchanges.ts';
 import { median } from './statistics.ts';
-import type { TargetName } from './target.ts';
+import type { Target, TargetName } from './target.ts';
 
 /** A median over the rounds, with the smallest and the largest of them. */
 export interface Spread {
@@ -20,43 +21,75 @@ export interface TargetSummary {
   readonly p99Ms: Spread;
   /** p50 minus the bare proxy's. */
   readonly addedMs: Spread;
-  readonly streamsPerSecond: Spread;
-  readonly streamsOfBare: Spread;
-  readonly streamP50Ms: Spread;
-  readonly streamCpuUs: Spread;
+  /** Absent where whole bodies only are answered. */
+  readonly streams?: Readonly<Record<keyof StreamFigures, StreamSummary>>;
 }
 
-type Figure = (figures: TargetFigures) => number;
+/** Streams of one kind. */
+export interface StreamSummary {
+  readonly perSecond: Spread;
+  readonly perSecondOfBare: Spread;
+  readonly p50Ms: Spread;
+  readonly p50OfBare: Spread;
+  readonly cpuUs: Spread;
+  readonly cpuOfBare: Spread;
+}
 
-const throughput: Figure = (figures) => figures.throughput.perSecond;
-const cpu: Figure = (figures) => figures.throughput.cpuUs;
-const p50: Figure = (figures) => figures.latency.p50Ms;
-const streams: Figure = (figures) => figures.streams?.perSecond ?? Number.NaN;
+const throughput = ({ throughput: { perSecond } }: TargetFigures): number => perSecond;
+const cpu = ({ throughput: { cpuUs } }: TargetFigures): number => cpuUs;
+const p50 = ({ latency: { p50Ms } }: TargetFigures): number => p50Ms;
 
-function summarize(name: TargetName, rounds: readonly Round[]): TargetSummary {
-  const spread = (each: (own: TargetFigures, bare: TargetFigures) => number): Spread => {
-    const values = rounds.flatMap((round) => {
-      const [own, bare] = [round[name], round['bare proxy']];
-      return own === undefined || bare === undefined ? [] : [each(own, bare)];
-    });
-    return { median: median(values), lowest: Math.min(...values), highest: Math.max(...values) };
+/** The same figures of a target and of the bare proxy, as one round found them. */
+interface Pair<T> {
+  readonly own: T;
+  readonly bare: T;
+}
+
+function spread<T>(pairs: readonly Pair<T>[], each: (own: T, bare: T) => number): Spread {
+  const values = pairs.map(({ own, bare }) => each(own, bare));
+  return { median: median(values), lowest: Math.min(...values), highest: Math.max(...values) };
+}
+
+function pairsOf<T>(rounds: readonly Round[], name: TargetName, part: (figures: TargetFigures) => T | undefined) {
+  return rounds.flatMap((round): Pair<T>[] => {
+    const [figures, ofBare] = [round[name], round['bare proxy']];
+    const own = figures && part(figures);
+    const bare = ofBare && part(ofBare);
+    return own === undefined || bare === undefined ? [] : [{ own, bare }];
+  });
+}
+
+function summarizeStreams(rounds: readonly Round[], name: TargetName, kind: keyof StreamFigures): StreamSummary {
+  const pairs = pairsOf(rounds, name, ({ streams }) => streams?.[kind]);
+  const figure = (key: keyof ExchangeFigures): Spread => spread(pairs, (own) => own[key]);
+  const ratio = (key: keyof ExchangeFigures): Spread => spread(pairs, (own, bare) => own[key] / bare[key]);
+  return {
+    perSecond: figure('perSecond'),
+    perSecondOfBare: ratio('perSecond'),
+    p50Ms: figure('p50Ms'),
+    p50OfBare: ratio('p50Ms'),
+    cpuUs: figure('cpuUs'),
+    cpuOfBare: ratio('cpuUs'),
   };
-  const ratio = (figure: Figure): Spread => spread((own, bare) => figure(own) / figure(bare));
+}
+
+function summarize({ name, streams }: Target, rounds: readonly Round[]): TargetSummary {
+  const pairs = pairsOf(rounds, name, (figures) => figures);
+  const ofKind = (kind: keyof StreamFigures): StreamSummary => summarizeStreams(rounds, name, kind);
   return {
     name,
-    requestsPerSecond: spread(throughput),
-    ofBare: ratio(throughput),
-    cpuUs: spread(cpu),
-    cpuOfBare: ratio(cpu),
-    p50Ms: spread(p50),
-    p99Ms: spread((own) => own.latency.p99Ms),
-    addedMs: spread((own, bare) => p50(own) - p50(bare)),
-    streamsPerSecond: spread(streams),
-    streamsOfBare: ratio(streams),
-    streamP50Ms: spread((own) => own.streams?.p50Ms ?? Number.NaN),
-    streamCpuUs: spread((own) => own.streams?.cpuUs ?? Number.NaN),
+    requestsPerSecond: spread(pairs, throughput),
+    ofBare: spread(pairs, (own, bare) => throughput(own) / throughput(bare)),
+    cpuUs: spread(pairs, cpu),
+    cpuOfBare: spread(pairs, (own, bare) => cpu(own) / cpu(bare)),
+    p50Ms: spread(pairs, p50),
+    p99Ms: spread(pairs, (own) => own.latency.p99Ms),
+    addedMs: spread(pairs, (own, bare) => p50(own) - p50(bare)),
+    ...(streams
+      ? { streams: { burst: ofKind('burst'), pacedAlone: ofKind('pacedAlone'), paced: ofKind('paced') } }
+      : {}),
   };
 }
 
-export const summarizeLoad = (names: readonly TargetName[], rounds: readonly Round[]): TargetSummary[] =>
-  names.map((name) => summarize(name, rounds));
+export const summarizeLoad = (targets: readonly Target[], rounds: readonly Round[]): TargetSummary[] =>
+  targets.map((target) => summarize(target, rounds));

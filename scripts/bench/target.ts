@@ -4,6 +4,10 @@ export interface Target {
   readonly port: number;
   /** The serving process itself, whose CPU time is taken. */
   readonly pid: number;
+  /** Whether it passes streams on. */
+  readonly streams: boolean;
+  /** Whether all requests of a measurement are the same, so that the gateway answers them from its cache. */
+  readonly equalBodies: boolean;
 }
 
-export type TargetName = 'upstream' | 'bare proxy' | 'Koa proxy' | 'gateway';
+export type TargetName = 'upstream' | 'bare proxy' | 'Koa proxy' | 'gateway' | 'its cache hits';

@@ -1,4 +1,4 @@
-// The upstream of every target: one fixed answer, or a stream of fixed chunks, each in an event-loop turn of its own.
+// The upstream of every target: one fixed answer, or a stream of fixed chunks at the pace that the request's `user` names.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { serve } from './serve.ts';
 import { MODEL, STREAM_CHUNKS, STREAM_TEXT, USAGE } from './workload.ts';
@@ -41,6 +41,9 @@ const event = (choices: readonly unknown[], more = {}): Buffer => {
 };
 
 const DELTA = event([{ index: 0, delta: { role: 'assistant', content: STREAM_TEXT }, finish_reason: null }]);
+/** About what a socket takes at once. */
+const MANY_DELTAS = Buffer.concat(Array.from({ length: 64 }, () => DELTA));
+
 const LAST = Buffer.concat([
   event([{ index: 0, delta: {}, finish_reason: 'stop' }]),
   event([], { usage: USAGE }),
@@ -52,28 +55,60 @@ function answer(response: ServerResponse): void {
   response.end(ANSWER);
 }
 
-function stream(response: ServerResponse): void {
+/** A stream of so many chunks; `begin` calls its argument whenever another one is due, until it says that there is none. */
+function stream(response: ServerResponse, begin: (next: () => boolean) => void): void {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   let sent = 0;
-  const next = (): void => {
-    if (response.destroyed) return;
+  begin(() => {
+    if (response.destroyed) return false;
     if (sent === STREAM_CHUNKS) {
       response.end(LAST);
-      return;
+      return false;
     }
     sent += 1;
     response.write(DELTA);
-    setImmediate(next);
+    return true;
+  });
+}
+
+/** A chunk in each turn of the event loop. */
+function burst(next: () => boolean): void {
+  if (next()) setImmediate(() => burst(next));
+}
+
+/** A chunk every so many milliseconds. Timers that come late delay no chunk but the next: the stream's time is what it is. */
+function paced(next: () => boolean, paceMs: number): void {
+  const start = performance.now();
+  let due = 1;
+  const timer = setInterval(() => {
+    for (; due * paceMs <= performance.now() - start; due += 1) {
+      if (next()) continue;
+      clearInterval(timer);
+      return;
+    }
+  }, paceMs);
+}
+
+/** Chunks as fast as they are taken, for as long as somebody does. */
+function endless(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
+  const flow = (): void => {
+    while (!response.destroyed && response.write(MANY_DELTAS));
   };
-  next();
+  response.on('drain', flow);
+  flow();
+}
+
+function serveKind(kind: string | undefined, response: ServerResponse): void {
+  const [, pace] = /^every (\d+) ms$/.exec(kind ?? '') ?? [];
+  if (kind === undefined) answer(response);
+  else if (kind === 'endless') endless(response);
+  else stream(response, pace === undefined ? burst : (next) => paced(next, Number(pace)));
 }
 
 const server = createServer((request: IncomingMessage, response: ServerResponse) => {
   const body: Buffer[] = [];
   request.on('data', (chunk: Buffer) => body.push(chunk));
-  request.on('end', () => {
-    if (Buffer.concat(body).includes('"stream":true')) stream(response);
-    else answer(response);
-  });
+  request.on('end', () => serveKind(/"user":"([^"]*)"/.exec(Buffer.concat(body).toString('latin1'))?.[1], response));
 });
 serve(server);

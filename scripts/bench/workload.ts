@@ -1,3 +1,5 @@
+import type { Target } from './target.ts';
+
 /** The provider and the model that every request names, as the gateway knows them through `UPSTREAM_BENCH_…`. */
 export const PROVIDER = 'bench';
 export const MODEL = 'bench-model';
@@ -19,15 +21,27 @@ export const CHAT_PATH = '/v1/chat/completions';
 const BODY_BYTES = 300;
 const DIGITS = 12;
 
-/** A request body cut where its number stands: no two requests of a run carry the same one. */
+/**
+ * What is asked of the upstream: a whole answer; or a stream, of 200 chunks as fast as event-loop turns go, of 200 chunks so many
+ * milliseconds apart, or one that never ends and goes as fast as it is taken.
+ */
+export type Kind = 'whole' | 'burst' | `every ${number} ms` | 'endless';
+
+/** A stream as a fast model gives it: 200 chunks in a second. */
+export const PACED: Kind = 'every 5 ms';
+
+/** A stream as a slow model gives it. */
+export const SLOW: Kind = 'every 100 ms';
+
+/** A request body cut where its number stands: where nothing else is wanted, no two requests of a run carry the same one. */
 export interface BodyTemplate {
   readonly before: string;
   readonly digits: number;
   readonly after: string;
 }
 
-/** The request body of every target: 300 bytes of chat request, numbered. */
-export function bodyTemplate(stream: boolean): BodyTemplate {
+/** The request body of every target: 300 bytes of chat request, numbered. Its `user` tells the upstream what is wanted. */
+export function bodyTemplate(kind: Kind): BodyTemplate {
   const marker = '#'.repeat(DIGITS);
   const make = (filler: string): string =>
     JSON.stringify({
@@ -38,7 +52,7 @@ export function bodyTemplate(stream: boolean): BodyTemplate {
       ],
       temperature: 0.2,
       max_tokens: 64,
-      ...(stream ? { stream: true } : {}),
+      ...(kind === 'whole' ? {} : { stream: true, user: kind }),
     });
   const text = make('.'.repeat(BODY_BYTES - make('').length));
   const at = text.indexOf(marker);
@@ -61,15 +75,15 @@ export const requestHeaders = (apiKey: string): Record<string, string> => ({
   'x-forwarded-for': CLIENT_IP,
 });
 
-/** Makes the raw requests to one target, each with the next number. */
-export function rawRequests(port: number, apiKey: string, stream: boolean): () => string {
-  const template = bodyTemplate(stream);
+/** Makes the raw requests to one target, each with the next number, or all with the same where the bodies are to be equal. */
+export function rawRequests({ port, equalBodies }: Target, apiKey: string, kind: Kind): () => string {
+  const template = bodyTemplate(kind);
   const headers = { host: `127.0.0.1:${port}`, ...requestHeaders(apiKey), 'content-length': String(BODY_BYTES) };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const head = `POST ${CHAT_PATH} HTTP/1.1\r\n${lines.join('')}\r\n${template.before}`;
   let number = claimNumbers();
   return () => {
-    number += 1;
+    if (!equalBodies) number += 1;
     return `${head}${String(number).padStart(template.digits, '0')}${template.after}`;
   };
 }

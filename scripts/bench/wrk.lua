@@ -1,7 +1,7 @@
--- Load for wrk: every request carries the next number in its body. Made once, cut where the number stands.
+-- Load for wrk: every request carries the next number in its body, or the same where the step is 0. Made once, cut where the number stands.
 local before, after = os.getenv("BENCH_BODY_BEFORE"), os.getenv("BENCH_BODY_AFTER")
 local digits = tonumber(os.getenv("BENCH_BODY_DIGITS"))
-local number = tonumber(os.getenv("BENCH_BODY_NUMBER"))
+local number, step = tonumber(os.getenv("BENCH_BODY_NUMBER")), tonumber(os.getenv("BENCH_BODY_STEP"))
 local format = "%0" .. digits .. ".0f"
 local head
 
@@ -17,7 +17,7 @@ function init()
 end
 
 function request()
-  number = number + 1
+  number = number + step
   return head .. format:format(number) .. after
 end
 
