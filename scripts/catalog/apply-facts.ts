@@ -52,7 +52,7 @@ function applyFact(known: Known, { says, date }: Fact): Known {
   };
 }
 
-/** What is going to be shut down is deprecated: by the day on which that was read at the latest. */
+/** What is going to be shut down is deprecated: by the day on which that was entered at the latest. */
 const announced = ({ deactivatedAt }: Fact['says'], date: string): string | undefined =>
   deactivatedAt === undefined ? undefined : `${date}T00:00:00Z`;
 

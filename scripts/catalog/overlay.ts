@@ -37,7 +37,7 @@ export interface Statement {
 export interface Fact {
   /** Name of the document. */
   readonly source: string;
-  /** When it was read, `YYYY-MM-DD`. */
+  /** When it was entered, `YYYY-MM-DD`. */
   readonly date: string;
   /** Whether it is about a mapping, by its id `provider/model`. */
   about(mappingId: string): boolean;

@@ -234,7 +234,7 @@ describe('no_training', () => {
       listOf(answer)
         .data.find(({ id }) => id === 'gpt-oss-120b')
         ?.providers.map(({ providerId }) => providerId),
-    ).toEqual(['fireworks', 'groq']);
+    ).toEqual(['groq']);
     expect(listOf(answer).data.map(({ id }) => id)).not.toContain('deepseek-r1');
   });
 });
