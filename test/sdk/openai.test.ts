@@ -10,6 +10,7 @@ import OpenAI, {
 } from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addRule, removeRule, startGateway, type TestGateway } from '../support/gateway.ts';
+import { gathered, thrown } from '../support/promises.ts';
 import { callRows, settled } from '../support/rows.ts';
 import { chunk, startUpstream, type TestUpstream, upstreamEnv, writeEvents } from '../support/upstream.ts';
 
@@ -36,18 +37,6 @@ const failing = (fault: string) => ({
   model: 'sandbox-faulty',
   messages: [{ role: 'user' as const, content: `fail:${fault}` }],
 });
-
-const thrown = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-
-async function gathered<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const list: T[] = [];
-  for await (const item of items) list.push(item);
-  return list;
-}
 
 describe('a completion', () => {
   it('is read whole, with its request id', async () => {
