@@ -166,6 +166,17 @@ describe('the thread that counts', () => {
     });
   });
 
+  it('is ended when it does not answer in time: its late answer must not pass for that of the next call', async () => {
+    const { workers, startWorker } = recorded();
+    const hurried = estimator({ startWorker, limitMs: 0 });
+    const estimate = hurried.estimate(text('Hello, world!'), NO_TEXT);
+    while (workers.length === 0) await setImmediate();
+
+    await Promise.all(workers.map((worker) => once(worker, 'exit')));
+
+    expect(await estimate).toEqual({ promptTokens: 4, completionTokens: 0, rough: true });
+  });
+
   it('ends when the estimator is closed: whoever waits, or comes later, gets a guess', async () => {
     const { workers, startWorker } = recorded();
     const counting = estimator({ startWorker });
