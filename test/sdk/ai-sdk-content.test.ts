@@ -1,9 +1,10 @@
 // The Vercel AI SDK as its users have it, for structured output, images in messages, and errors.
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { APICallError, generateText, Output, streamText } from 'ai';
+import { APICallError, generateImage, generateText, Output, streamText } from 'ai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { addRule, removeRule, startGateway, type TestGateway } from '../support/gateway.ts';
+import { pngSize } from '../support/images.ts';
 import { gathered, thrown } from '../support/promises.ts';
 import { completion, json, startUpstream, type TestUpstream, upstreamEnv } from '../support/upstream.ts';
 
@@ -81,6 +82,22 @@ describe('images in messages', () => {
         },
       ],
     });
+  });
+});
+
+describe('images', () => {
+  it('are generated', async () => {
+    const { images } = await generateImage({
+      model: portcullis.imageModel('sandbox-image-plus'),
+      prompt: 'a red fox',
+      n: 2,
+      size: '1024x1024',
+    });
+
+    expect(images.map(({ base64, mediaType }) => [pngSize(base64), mediaType])).toEqual([
+      [[1024, 1024], 'image/png'],
+      [[1024, 1024], 'image/png'],
+    ]);
   });
 });
 
