@@ -16,6 +16,7 @@ import { createFindReach } from './core/reach.ts';
 import { createFindReachable } from './core/reachable.ts';
 import { createResolve } from './core/resolve.ts';
 import { ResponseCache } from './core/response-cache.ts';
+import { servedProviders } from './domain/service-provider.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { createGatewayApp } from './http/gateway-app.ts';
 import { type Listener, listen } from './http/listen.ts';
@@ -172,7 +173,12 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     bodyLimits,
     keepAliveMs: timeouts.keepAliveComment,
   });
-  const analyst = createAnalyst({ databasePath: databasePath(config.dataDir), catalog, clock });
+  const analyst = createAnalyst({
+    databasePath: databasePath(config.dataDir),
+    catalog,
+    servedProviders: servedProviders(config),
+    clock,
+  });
   closers.add(() => analyst.close());
   const managementApp = createManagementApp({
     store,

@@ -132,7 +132,7 @@ export async function fillWorld(
     await store.write(fill);
     const { upstreams, sandbox } = readConfig({ ...variables, DATA_DIR: dataDir });
     const catalog = createCatalog({ sandbox, upstreams, clock: systemClock });
-    const world = await store.read((db) => readWorld(db, catalog));
+    const world = await store.read((db) => readWorld(db, { catalog, servedProviders: new Set() }));
     const folder = path.join(dataDir, 'exports');
     mkdirSync(folder);
     const files = { before: path.join(folder, 'before.json'), after: path.join(folder, 'after.json') };

@@ -34,34 +34,61 @@ const addressRow = ({ addresses, permitted, ruleIds }: AccessAddressClass): Cell
   { text: addressText(addresses) },
 ];
 
-const cellRow = ({ model, provider, ruleIds }: AccessCell): Cell[] => [
-  { text: model },
-  { text: provider },
-  { text: rulesText(ruleIds) },
+const NO_CREDENTIAL: Cell = { text: 'no credential', colour: 'yellow' };
+
+/** @param marked with a column of what cannot be called */
+const cellRow =
+  (marked: boolean) =>
+  ({ model, provider, credential, ruleIds }: AccessCell): Cell[] => [
+    { text: model },
+    { text: provider },
+    ...(marked ? [credential ? { text: 'yes' } : NO_CREDENTIAL] : []),
+    { text: rulesText(ruleIds) },
+  ];
+
+const cellTitles = (marked: boolean, model: string, by: string): string[] => [
+  model,
+  'PROVIDER',
+  ...(marked ? ['CALLABLE'] : []),
+  by,
 ];
 
 const ruleRow = ({ id, scope, ruleType }: AccessRule): Cell[] => [{ text: id }, { text: scope }, { text: ruleType }];
 
+type AccessFormat = Format & { readonly denied?: true; readonly withoutCredential?: boolean };
+
 /** Everything that one holder reaches. */
-export function showAccess(report: AccessReport, { json, denied }: Format & { readonly denied?: true }): void {
+export function showAccess(report: AccessReport, { json, denied, withoutCredential }: AccessFormat): void {
   if (json) {
     printJson(report);
     return;
   }
-  const models = new Set(report.reached.map(({ model }) => model)).size;
+  const callable = report.reached.filter(({ credential }) => credential);
+  const models = new Set(callable.map(({ model }) => model)).size;
   print(
-    `${nameOf(report.holder)} reaches ${models} models by ${report.reached.length} mappings (policy ${report.policyRevision}).\n`,
+    `${nameOf(report.holder)} reaches ${models} models by ${callable.length} mappings (policy ${report.policyRevision}).`,
   );
+  const marked = withoutCredential === true;
+  showRest(report.withoutCredential, marked);
+  print('');
   printTable(['CALLS ARE', 'BY', 'FROM ADDRESS'], report.addresses.map(addressRow), '');
   print('');
-  printTable(['MODEL', 'PROVIDER', 'ALLOWED BY'], report.reached.map(cellRow), 'It reaches nothing.');
+  printTable(cellTitles(marked, 'MODEL', 'ALLOWED BY'), report.reached.map(cellRow(marked)), 'It reaches nothing.');
   if (denied) {
     print('');
-    printTable(['DENIED MODEL', 'PROVIDER', 'BY'], report.denied.map(cellRow), 'Nothing is denied.');
+    printTable(cellTitles(marked, 'DENIED MODEL', 'BY'), report.denied.map(cellRow(marked)), 'Nothing is denied.');
   }
   if (report.rules.length === 0) return;
   print('');
   printTable(['RULE', 'SCOPE', 'TYPE'], report.rules.map(ruleRow), '');
+}
+
+function showRest(count: number, shown: boolean): void {
+  if (count === 0) return;
+  const what = count === 1 ? '1 more mapping is permitted' : `${count} more mappings are permitted`;
+  print(
+    `${what}, but no credential is there to call ${count === 1 ? 'it' : 'them'}${shown ? '' : ': --without-credential lists them'}.`,
+  );
 }
 
 /** What everybody reaches, in a line each. */
@@ -70,14 +97,17 @@ export function showOverview({ holders }: AccessOverview, { json }: Format): voi
     printJson({ holders });
     return;
   }
-  const rows = holders.map(({ id, name, mappings, addresses }): Cell[] => [
+  const marked = holders.some(({ withoutCredential }) => withoutCredential !== undefined);
+  const rows = holders.map(({ id, name, mappings, withoutCredential, addresses }): Cell[] => [
     { text: id },
     { text: name || '-' },
     { text: String(new Set(mappings.map((mapping) => mapping.slice(mapping.indexOf('/') + 1))).size) },
     { text: String(mappings.length) },
+    ...(marked ? [{ text: String(withoutCredential?.length ?? 0) }] : []),
     { text: addressText(addresses) },
   ]);
-  printTable(['ID', 'NAME', 'MODELS', 'MAPPINGS', 'FROM ADDRESS'], rows, 'There are no keys and no members.');
+  const titles = ['ID', 'NAME', 'MODELS', 'MAPPINGS', ...(marked ? ['NO CREDENTIAL'] : []), 'FROM ADDRESS'];
+  printTable(titles, rows, 'There are no keys and no members.');
 }
 
 /** Exactly what differs. */
@@ -94,13 +124,13 @@ export function showDiff(diff: AccessDiff, { json }: Format): void {
   print(`${diff.gained} newly permitted, ${diff.lost} no longer permitted (pairs of a key or member and a mapping).`);
 }
 
-function showFlip({ change, holders, mappings, addresses, reason, rules }: AccessFlip): void {
+function showFlip({ change, holders, mappings, credential, addresses, reason, rules }: AccessFlip): void {
   const [mark, verb] = change === 'gained' ? ['+', 'newly permitted'] : ['-', 'no longer permitted'];
   const why =
     reason === 'rules'
       ? rules.map((rule) => `${rule.change} ${rule.scope} rule ${rule.id} (${rule.ruleType})`)
       : [reason];
-  print(`${verb} from ${addressText(addresses)}, by ${why.join(', ')}`);
+  print(`${verb}${credential ? '' : ', without a credential,'} from ${addressText(addresses)}, by ${why.join(', ')}`);
   for (const holder of holders) print(`  ${nameOf(holder)}`);
   const rows = mappings.map((mapping): Cell[] => [
     { text: `    ${mark}`, colour: change === 'gained' ? 'green' : 'red' },

@@ -16,11 +16,17 @@ export function analysisCommands(program: Command, policy: Command, env: Environ
   explainCommand(policy, env);
 }
 
+const CREDENTIALS_HELP = `
+What is reached can be called now: its provider has a credential for the key's project, in the environment of this command
+(run it with the server's) or as a provider key.`;
+
 function accessCommand(program: Command, env: Environment): void {
   common(program.command('access').argument('[key|member]', 'a key, or a membership id or e-mail'))
     .description('Print everything that a key or member reaches, from where, and the rules that decide it.')
     .option('--denied', 'print what is denied too')
     .option('--all', 'print how much every key and member reaches')
+    .option('--without-credential', 'also what the rules permit and cannot be called, for lack of a credential')
+    .addHelpText('after', CREDENTIALS_HELP)
     .action(async (reference: string | undefined, options: AccessOptions) => {
       await (await analyses()).runAccess(env, reference, options);
     });
@@ -29,7 +35,8 @@ function accessCommand(program: Command, env: Environment): void {
 const DIFF_HELP = `
 A source is the DATA_DIR of a database, or what \`portcullis policy export\` wrote: its folder, or world.json in it. The
 second one is the current database unless it is named. Both are judged by the catalogue and the policy of this
-installation.
+installation. What has no credential in a database is left out; of an exported document nobody knows, so that between two
+of them every mapping of the catalogue counts.
 
 A draft holds rules as the master API takes them, each with its \`key\`, \`member\` or \`organization: true\`; with the
 \`id\` of a rule, what becomes another, or \`remove: true\`:
@@ -50,15 +57,21 @@ function diffCommand(policy: Command, env: Environment): void {
     .description('Print exactly which access differs between two sets of rules, and the rules responsible.')
     .option('--draft <file>', 'compare the current database with itself after these changes of rules, YAML or JSON')
     .addOption(new Option('--fail-on <what>', 'exit with 1 when anything is newly permitted').choices(['new-access']))
+    .option('--without-credential', 'also mappings that cannot be called, for lack of a credential')
     .addHelpText('after', DIFF_HELP)
     .action(async (before: string | undefined, after: string | undefined, options: DiffOptions) => {
       await (await analyses()).runDiff(env, before, after, options);
     });
 }
 
+const LINT_HELP = `
+Rules are judged by the whole catalogue and the custom models of their organization, whether there is a credential or not. An
+exported document knows no custom models.`;
+
 function lintCommand(policy: Command, env: Environment): void {
   common(policy.command('lint').argument('[source]', 'a source as for diff; default: the current database'))
     .description('Name rules that are dead, shadowed or match nothing, and keys open to every future model.')
+    .addHelpText('after', LINT_HELP)
     .option('--strict', 'exit with 1 when anything is found')
     .action(async (source: string | undefined, options: LintOptions) => {
       await (await analyses()).runLint(env, source, options);

@@ -25,17 +25,33 @@ const ruleText = (rules: readonly AccessRule[], id: string): string => {
   return rule === undefined ? id : `${id} (${rule.scope} ${rule.ruleType})`;
 };
 
+const OUTCOMES: Readonly<Record<Explanation['outcome'], string>> = {
+  permit: 'permit',
+  deny: 'deny',
+  not_found: 'not found',
+};
+
 /** What becomes of one request, and why. */
 export function showExplanation(explanation: Explanation, { json }: Format): void {
   if (json) {
     printJson(explanation);
     return;
   }
-  const { outcome, reason, request, candidates, permitted, violations } = explanation;
+  const { outcome, reason, request, candidates, permitted, withoutCredential, violations } = explanation;
   const from = request.address ?? 'an unknown address';
-  print(`${request.action} with ${request.model} from ${from}: ${outcome} (policy ${explanation.policyRevision})`);
+  print(
+    `${request.action} with ${request.model} from ${from}: ${OUTCOMES[outcome]} (policy ${explanation.policyRevision})`,
+  );
   if (reason !== null) print(reason);
-  print(`\n${permitted.length} of ${candidates.length} candidates are permitted${listed(permitted)}.\n`);
+  if (outcome === 'not_found') {
+    print(
+      `\nWith a credential, ${permitted.length} of ${candidates.length} candidates would be permitted${listed(permitted)}.\n`,
+    );
+  } else {
+    print(`\n${permitted.length} of ${candidates.length} candidates are permitted${listed(permitted)}.`);
+    if (withoutCredential.length > 0) print(`No candidates for lack of a credential: ${withoutCredential.join(', ')}.`);
+    print('');
+  }
   printTable(['CANDIDATE', 'SCOPE', 'VIOLATES', 'BY', 'RULES'], violations.map(violationRow), 'Nothing is violated.');
   print('');
   showFlips(explanation);
@@ -44,8 +60,8 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
 
 const listed = (ids: readonly string[]): string => (ids.length === 0 ? '' : `: ${ids.join(', ')}`);
 
-function showFlips({ outcome, flips, rules }: Explanation): void {
-  const other = outcome === 'deny' ? 'permitted' : 'denied';
+function showFlips({ permitted, flips, rules }: Explanation): void {
+  const other = permitted.length === 0 ? 'permitted' : 'denied';
   if (flips.sets.length === 0) {
     print(flips.exhaustive ? `No rule can be removed so that it is ${other}.` : 'Too many rules to try them all.');
   }

@@ -11,7 +11,8 @@ Then, with stock OPA:
   $ opa test --timeout 5m -b exported
   $ opa eval -b exported -i exported/inputs/0001.json data.gateway.authz.decision
 
-world.json in it holds the rules as they were written: portcullis policy diff exported/world.json, policy test --rules.`;
+world.json in it holds the rules as they were written: portcullis policy diff exported/world.json, policy test --rules.
+Credentials and custom models are no rules, and are not exported.`;
 
 /** `portcullis policy export`. */
 export function exportCommand(policy: Command, env: Environment): void {

@@ -9,7 +9,8 @@ Examples:
 
 What the fixtures expect is what the policy decides today: commit them, and a change of rules or policy that moves a border
 shows. Addresses at the ends of ranges and beside them, models by every name and those with neighbouring names, prices at a
-cap and just above it.`;
+cap and just above it. Models come from the catalogue and the organization's own ones, whether there is a credential or not:
+a fixture holds them with their prices, so that it says the same wherever it is run.`;
 
 /** `portcullis policy generate`. */
 export function generateCommand(policy: Command, env: Environment): void {

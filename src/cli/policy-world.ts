@@ -1,22 +1,22 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { type Catalog, createCatalog } from '../catalog/catalog.ts';
+import type { Catalog } from '../catalog/catalog.ts';
 import { type Config, readConfig } from '../config.ts';
 import type { Mapping } from '../domain/model.ts';
-import { systemClock } from '../domain/time.ts';
 import { validateDraftRules } from '../generated/validators.js';
 import { readBundle } from '../policy/bundle.ts';
 import { databasePath } from '../store/data-dir.ts';
 import { openDatabase } from '../store/database.ts';
+import { partsOf, type Shown } from '../workbench/candidates.ts';
 import { applyDrafts } from '../workbench/drafts.ts';
 import { checkedShape, locating } from '../workbench/fixture-shape.ts';
 import { FixtureFault, FixtureSources } from '../workbench/fixture-source.ts';
 import { createJudges, type Judges, type OnProgress } from '../workbench/judges.ts';
-import { readWorld, type World } from '../workbench/world.ts';
+import { readWorld, type World, worldOf } from '../workbench/world.ts';
 import { readWorldDocument } from '../workbench/world-document.ts';
 import { progressBar } from './progress.ts';
-import type { Environment } from './workspace.ts';
+import { type Environment, installationOf } from './workspace.ts';
 
 /** The rules in a folder that `policy export` wrote. */
 const EXPORTED = 'world.json';
@@ -38,11 +38,12 @@ export interface Sources {
 /** @param organizationId absent: all organizations */
 export function worldSources(env: Environment, organizationId?: string): Sources {
   const config = readConfig(env);
-  const catalog = createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock });
+  const installation = installationOf(config);
+  const { catalog } = installation;
   const ofDatabase = (folder: string): World => {
     const db = openDatabase(databasePath(folder), { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
     try {
-      return readWorld(db, catalog, organizationId);
+      return readWorld(db, installation, organizationId);
     } finally {
       db.close();
     }
@@ -60,7 +61,8 @@ export function worldSources(env: Environment, organizationId?: string): Sources
       if (stats === undefined) throw new Error(`There is neither a folder nor a file ${source}.`);
       const document = stats.isDirectory() ? path.join(source, EXPORTED) : source;
       if (!existsSync(document)) return known(ofDatabase(source));
-      return known(onlyOrganization(readExport(document, catalog), organizationId));
+      const world = readExport(document, catalog);
+      return known(organizationId === undefined ? world : worldOf(world, new Set([organizationId])));
     },
   };
 }
@@ -71,18 +73,6 @@ function readExport(file: string, catalog: Catalog): World {
   } catch (error) {
     throw new Error(`${file}: ${error instanceof Error ? error.message : error}`, { cause: error });
   }
-}
-
-function onlyOrganization(world: World, organizationId: string | undefined): World {
-  if (organizationId === undefined) return world;
-  const keep = <T extends { organizationId: string }>(all: ReadonlyMap<string, T>) =>
-    new Map([...all].filter(([, each]) => each.organizationId === organizationId));
-  return {
-    ...world,
-    organizations: new Map([...world.organizations].filter(([id]) => id === organizationId)),
-    members: keep(world.members),
-    keys: keep(world.keys),
-  };
 }
 
 /** The world with the changed rules of a file, YAML or JSON. @throws Error that names file, line and fault */
@@ -97,6 +87,22 @@ export function withDraftFile(world: World, file: string): World {
     const { line, column } = error.place;
     throw new Error(`${file}:${line}:${column}: ${error.message}`, { cause: error });
   }
+}
+
+/**
+ * Does some work for each part of the organizations, by the mappings that mean the same to all of it.
+ * @param work gets its mappings, and what leaves a world without all other organizations
+ */
+export async function inParts<T>(
+  worlds: readonly World[],
+  shown: Shown,
+  work: (mappings: readonly Mapping[], within: (world: World) => World) => Promise<T>,
+): Promise<T[]> {
+  const results: T[] = [];
+  for (const { organizationIds, mappings } of partsOf(worlds, shown)) {
+    results.push(await work(mappings, (world) => worldOf(world, organizationIds)));
+  }
+  return results;
 }
 
 /** Lends judges of the policy of this installation, with a progress bar on a terminal. */

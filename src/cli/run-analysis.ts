@@ -1,15 +1,16 @@
 import { policyRevision } from '../core/authorize.ts';
-import type { EvaluateCall } from '../generated/types.ts';
+import type { AccessDiff, EvaluateCall } from '../generated/types.ts';
 import { createPdp, type Pdp } from '../policy/pdp.ts';
 import { accessOverview, accessReport } from '../workbench/access.ts';
+import type { Shown } from '../workbench/candidates.ts';
 import { accessDiff } from '../workbench/diff.ts';
 import { explain, readCall } from '../workbench/explain.ts';
 import { type Holder, holdersOf } from '../workbench/holders.ts';
 import { lintedMappings, lintWorld } from '../workbench/lint.ts';
-import { activeMappings, readWorld, type World } from '../workbench/world.ts';
+import { readWorld, type World } from '../workbench/world.ts';
 import { showAccess, showDiff, showOverview } from './access-output.ts';
 import { showExplanation, showLint } from './explain-output.ts';
-import { type Sources, withDraftFile, withJudges, worldSources } from './policy-world.ts';
+import { inParts, type Sources, withDraftFile, withJudges, worldSources } from './policy-world.ts';
 import { keyId } from './references.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
@@ -19,8 +20,8 @@ interface CommonOptions {
   readonly json?: true;
 }
 
-export type AccessOptions = CommonOptions & { readonly all?: true; readonly denied?: true };
-export type DiffOptions = CommonOptions & { readonly draft?: string; readonly failOn?: 'new-access' };
+export type AccessOptions = CommonOptions & Partial<Shown> & { readonly all?: true; readonly denied?: true };
+export type DiffOptions = CommonOptions & Partial<Shown> & { readonly draft?: string; readonly failOn?: 'new-access' };
 export type LintOptions = CommonOptions & { readonly strict?: true };
 export type ExplainOptions = CommonOptions & EvaluateCall & { readonly key: string };
 
@@ -35,16 +36,18 @@ export async function runAccess(
   }
   if (reference === undefined) {
     const world = worldSources(env, options.org).current();
-    const overview = await withJudges(activeMappings(world), (judges, progress) =>
-      accessOverview(judges, holdersOf(world), progress),
+    const overviews = await inParts([world], shownBy(options), (mappings, within) =>
+      withJudges(mappings, (judges, progress) => accessOverview(judges, within(world), shownBy(options), progress)),
     );
-    showOverview(overview, options);
+    showOverview({ holders: overviews.flatMap(({ holders }) => holders) }, options);
     return;
   }
   const { world, holder } = await inWorkspace(env, 'read', options.org, (workspace) => find(workspace, reference));
-  const report = withPdp((pdp) => accessReport(pdp, activeMappings(world), holder, revisionOf(world, pdp)));
+  const report = withPdp((pdp) => accessReport(pdp, world, holder, revisionOf(world, pdp), shownBy(options)));
   showAccess(report, options);
 }
+
+const shownBy = ({ withoutCredential = false }: Partial<Shown>): Shown => ({ withoutCredential });
 
 /** `portcullis policy diff`. */
 export async function runDiff(
@@ -57,10 +60,19 @@ export async function runDiff(
     throw new UsageError('Name a source to compare with, or a --draft.');
   }
   const [was, is] = comparedWorlds(worldSources(env, options.org), before, after, options.draft);
-  const diff = await withJudges(activeMappings(was), (judges, progress) => accessDiff(judges, was, is, progress));
+  const diffs = await inParts([was, is], shownBy(options), (mappings, within) =>
+    withJudges(mappings, (judges, progress) => accessDiff(judges, within(was), within(is), shownBy(options), progress)),
+  );
+  const diff = allOf(diffs);
   showDiff(diff, options);
   if (options.failOn === 'new-access' && diff.gained > 0) throw new Error(`${diff.gained} newly permitted.`);
 }
+
+const allOf = (diffs: readonly AccessDiff[]): AccessDiff => ({
+  gained: diffs.reduce((sum, { gained }) => sum + gained, 0),
+  lost: diffs.reduce((sum, { lost }) => sum + lost, 0),
+  flips: diffs.flatMap(({ flips }) => flips),
+});
 
 function comparedWorlds(
   sources: Sources,
@@ -77,22 +89,31 @@ function comparedWorlds(
 export async function runLint(env: Environment, source: string | undefined, options: LintOptions): Promise<void> {
   const sources = worldSources(env, options.org);
   const world = source === undefined ? sources.current() : sources.at(source);
-  const report = await withJudges(lintedMappings(world), (judges, progress) => lintWorld(world, judges, progress));
-  showLint(report, options);
-  if (options.strict && report.findings.length > 0) throw new Error(`${report.findings.length} findings.`);
+  const reports = await inParts([world], { withoutCredential: true }, (mappings, within) =>
+    withJudges(lintedMappings(mappings), (judges, progress) => lintWorld(within(world), judges, progress)),
+  );
+  const findings = reports.flatMap((report) => report.findings);
+  showLint({ findings }, options);
+  if (options.strict && findings.length > 0) throw new Error(`${findings.length} findings.`);
 }
 
 /** `portcullis policy explain`. */
 export async function runExplain(env: Environment, { key, org, json, ...call }: ExplainOptions): Promise<void> {
-  const { world, holder } = await inWorkspace(env, 'read', org, (workspace) => find(workspace, key, 'key'));
-  const asked = readCall(world, call);
-  const explanation = withPdp((pdp) => explain(pdp, world, holder.subjects, asked, revisionOf(world, pdp)));
+  const { world, stored } = await inWorkspace(env, 'read', org, (workspace) => {
+    const there = worldIn(workspace);
+    return { world: there, stored: there.keys.get(keyId(workspace, key)) };
+  });
+  if (stored === undefined) throw new Error(`There is no key ${key}.`);
+  const asked = readCall(world, stored, call);
+  const explanation = withPdp((pdp) => explain(pdp, world, stored, asked, revisionOf(world, pdp)));
   showExplanation(explanation, json ? { json } : {});
 }
 
-function find(workspace: Workspace, reference: string, scope?: 'key'): { world: World; holder: Holder } {
-  const world = readWorld(workspace.db, workspace.catalog(), workspace.actor.organizationId);
-  const isMember = scope === undefined && (reference.includes('@') || reference.startsWith('mem_'));
+const worldIn = ({ db, installation, actor }: Workspace): World => readWorld(db, installation(), actor.organizationId);
+
+function find(workspace: Workspace, reference: string): { world: World; holder: Holder } {
+  const world = worldIn(workspace);
+  const isMember = reference.includes('@') || reference.startsWith('mem_');
   const id = isMember ? reference : keyId(workspace, reference);
   const holder = holdersOf(world).find((each) => each.id === id || (isMember && each.name === id.toLowerCase()));
   if (holder === undefined) throw new Error(`There is no ${isMember ? 'member' : 'key'} ${reference}.`);

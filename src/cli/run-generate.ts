@@ -52,7 +52,7 @@ async function worldOf(env: Environment, options: GenerateOptions): Promise<{ wo
   if (rules !== undefined) return { world: worldSources(env, org).at(rules) };
   const there = typeof database === 'string' ? { ...env, DATA_DIR: path.resolve(database) } : env;
   return inWorkspace(there, 'read', org, (workspace) => {
-    const world = readWorld(workspace.db, workspace.catalog(), workspace.actor.organizationId);
+    const world = readWorld(workspace.db, workspace.installation(), workspace.actor.organizationId);
     if (key === undefined) return { world };
     const only = world.keys.get(keyId(workspace, key));
     if (only === undefined) throw new Error(`The key "${key}" cannot call the gateway.`);

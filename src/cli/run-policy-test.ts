@@ -1,8 +1,7 @@
 import path from 'node:path';
 import { styleText } from 'node:util';
-import { createCatalog } from '../catalog/catalog.ts';
+import type { Catalog } from '../catalog/catalog.ts';
 import { readConfig } from '../config.ts';
-import { systemClock } from '../domain/time.ts';
 import { createPdp, type Pdp } from '../policy/pdp.ts';
 import { percentage } from '../workbench/coverage.ts';
 import { readExportedWorld } from '../workbench/exported-world.ts';
@@ -17,7 +16,7 @@ import type { World } from '../workbench/world.ts';
 import { print, printJson, warn } from './output.ts';
 import { worldSources } from './policy-world.ts';
 import { UsageError } from './usage-error.ts';
-import type { Environment } from './workspace.ts';
+import { type Environment, installationOf } from './workspace.ts';
 
 export interface PolicyTestOptions {
   readonly filter?: string;
@@ -91,10 +90,7 @@ function refusal(faults: readonly FixtureFault[], cwd: string): UsageError {
   return new UsageError(`Nothing was run: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'} in fixtures.`);
 }
 
-function catalogOf({ env }: Task) {
-  const { sandbox, upstreams } = readConfig(env);
-  return createCatalog({ sandbox, upstreams, clock: systemClock });
-}
+const catalogOf = ({ env }: Task): Catalog => installationOf(readConfig(env)).catalog;
 
 /** Whose rules are tested, if not the fixtures' own. */
 function worldOf(task: Task, sources: FixtureSources): World | undefined {

@@ -3,12 +3,14 @@ import { type Catalog, createCatalog } from '../catalog/catalog.ts';
 import { type Config, readConfig } from '../config.ts';
 import type { EncryptionKey } from '../domain/sealed-secret.ts';
 import type { Pepper } from '../domain/secret.ts';
+import { servedProviders } from '../domain/service-provider.ts';
 import { systemClock } from '../domain/time.ts';
 import { databasePath } from '../store/data-dir.ts';
 import type { Database } from '../store/database.ts';
 import { loadSecrets, type ServerSecrets } from '../store/secrets.ts';
 import { createStore } from '../store/store.ts';
 import { listOrganizations } from '../store/tenants.ts';
+import type { Installation } from '../workbench/world.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -23,6 +25,8 @@ export interface Workspace {
   /** Loaded when first asked for. */
   readonly encryptionKey: () => EncryptionKey;
   readonly catalog: () => Catalog;
+  /** The catalogue, and whom the operator has a credential for. */
+  readonly installation: () => Installation;
 }
 
 /** The command line waits this long for a server's transaction to end. */
@@ -38,17 +42,25 @@ export const inWorkspace = <T>(
   organizationId: string | undefined,
   work: (workspace: Workspace) => T,
 ): Promise<T> =>
-  inDatabase(env, access, (db, config) =>
-    work({
+  inDatabase(env, access, (db, config) => {
+    const installation = (): Installation => installationOf(config);
+    return work({
       db,
       now: systemClock.now(),
       actor: { kind: 'cli', organizationId: chooseOrganization(db, organizationId) },
       config,
       pepper: () => secretsOf(config).peppers[0],
       encryptionKey: () => secretsOf(config).encryptionKey,
-      catalog: () => createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock }),
-    }),
-  );
+      catalog: () => installation().catalog,
+      installation,
+    });
+  });
+
+/** What the configuration lets everybody call. */
+export const installationOf = (config: Config): Installation => ({
+  catalog: createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock }),
+  servedProviders: new Set(servedProviders(config)),
+});
 
 const secretsOf = ({ dataDir, secrets }: Config): ServerSecrets =>
   loadSecrets(dataDir, { create: false, given: secrets });

@@ -2310,6 +2310,10 @@ export interface AccessFlip {
    */
   mappings: string[];
   /**
+   * Whether the holders can call the mappings; false only where mappings without a credential are asked for.
+   */
+  credential: boolean;
+  /**
    * Ranges (`10.0.0.0/8`, or `first-last`) and `unknown`, the address that cannot be determined.
    */
   addresses: string[];
@@ -2343,13 +2347,17 @@ export interface AccessOverviewHolder {
    */
   mappings: string[];
   /**
+   * What the rules permit beside that, whose providers have no credential; present if it is asked for.
+   */
+  withoutCredential?: string[];
+  /**
    * Ranges (`10.0.0.0/8`, or `first-last`) and `unknown`, the address that cannot be determined.
    */
   addresses: string[];
 }
 
 /**
- * Everything that a key, or a member by a key without rules of its own, reaches: every mapping in `reached`, from every address of a permitted class. By enumeration of the whole catalogue, so exact.
+ * Everything that a key, or a member by a key without rules of its own, reaches: every mapping in `reached`, from every address of a permitted class. By enumeration of the whole catalogue and the organization's own models, so exact. Mappings whose provider has no credential, so that nobody can call them, are in it only if they are asked for.
  */
 export interface AccessReport {
   holder: AccessHolder;
@@ -2366,6 +2374,10 @@ export interface AccessReport {
    * From whatever address.
    */
   denied: AccessCell[];
+  /**
+   * How many mappings more the rules permit, whose providers have no credential.
+   */
+  withoutCredential: number;
   /**
    * Every rule that is named.
    */
@@ -2396,6 +2408,10 @@ export interface AccessAddressClass {
 export interface AccessCell {
   model: string;
   provider: string;
+  /**
+   * Whether the provider has a credential for the key's project; of a member: for any project. Without one a call is 404 `model_not_found`.
+   */
+  credential: boolean;
   /**
    * Reached: the allow rules that match; none where no rule has to. Denied: the rules that are violated.
    */
@@ -2472,16 +2488,23 @@ export interface EvaluateCall {
  * What becomes of one request, and why.
  */
 export interface Explanation {
-  outcome: 'permit' | 'deny';
   /**
-   * What the caller of a denied request is told.
+   * `not_found`: no provider of the model has a credential, so that the caller gets 404 `model_not_found`; all else is then said of what the policy would decide if all of them had one.
+   */
+  outcome: 'permit' | 'deny' | 'not_found';
+  /**
+   * What the caller of a request that is not permitted is told.
    */
   reason: string | null;
   request: ExplainedRequest;
   /**
-   * `provider/model`.
+   * What is judged: `provider/model`.
    */
   candidates: string[];
+  /**
+   * What the model's name means too, and cannot be called.
+   */
+  withoutCredential: string[];
   permitted: string[];
   /**
    * Every violation of every candidate in every scope.
@@ -2497,7 +2520,7 @@ export interface Explanation {
   rules: AccessRule[];
   flips: ExplainedFlips;
   /**
-   * The nearest permitted mapping of a denied request, cheapest first; null where there is none.
+   * The nearest permitted mapping with a credential of a request that is not permitted, cheapest first; null where there is none.
    */
   alternative: ExplainedAlternative | null;
   policyRevision: string;
@@ -2822,7 +2845,7 @@ export interface LintFinding {
 }
 
 /**
- * Everybody whose rules decide calls, with their rules: what `portcullis policy export` writes and `portcullis policy diff` reads. Secrets are no part of it.
+ * Everybody whose rules decide calls, with their rules: what `portcullis policy export` writes and `portcullis policy diff` reads. Secrets are no part of it, nor are credentials and custom models.
  */
 export interface WorldDocument {
   organizations: WorldDocumentOrganization[];

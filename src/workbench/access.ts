@@ -10,14 +10,14 @@ import type {
   PolicyViolation,
 } from '../generated/types.ts';
 import { compileSubjectRules, type DataDocument, dataDocument } from '../policy/data-document.ts';
-import { inputDocument } from '../policy/input-document.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import { type AddressSet, addressClasses, formatAddresses, intersect, isEmpty, union } from './address-classes.ts';
-import { type Holder, reachOf, SubjectTasks } from './holders.ts';
+import { credentialsIn, mappingsOf, type Shown } from './candidates.ts';
+import { type Holder, holdersOf, reachOf, SubjectTasks } from './holders.ts';
 import type { Judges, OnProgress } from './judges.ts';
 import { judgesMapping } from './rule-matches.ts';
-import { createSubjectJudge, isIpRule, rangesOf, type SubjectJudge } from './subject-judge.ts';
-import type { WorldSubject } from './world.ts';
+import { addressInput, createSubjectJudge, isIpRule, rangesOf, type SubjectJudge } from './subject-judge.ts';
+import type { World, WorldSubject } from './world.ts';
 
 /**
  * Everything that a holder reaches, with the rules that decide it: by enumeration, so exact. Mappings and addresses are judged
@@ -25,52 +25,67 @@ import type { WorldSubject } from './world.ts';
  */
 export function accessReport(
   pdp: Pdp,
-  mappings: readonly Mapping[],
+  world: World,
   holder: Holder,
   policyRevision: string,
+  { withoutCredential }: Shown,
 ): AccessReport {
-  const judge = createSubjectJudge(pdp, mappings);
-  const cells = mappingCells(pdp, judge, holder.subjects);
+  const hasCredential = credentialsIn(world);
+  const judge = createSubjectJudge(pdp, mappingsOf(world, holder.organizationId));
+  const all = mappingCells(pdp, judge, holder.subjects, (mapping) => hasCredential(holder, mapping));
   const addresses = addressRows(pdp, judge, holder.subjects);
-  const isCallable = addresses.some(({ permitted }) => permitted);
-  const named = new Set([...cells, ...addresses].flatMap(({ ruleIds }) => ruleIds));
+  const passes = addresses.some(({ permitted }) => permitted);
   const denying = [...new Set(addresses.flatMap(({ ruleIds }) => ruleIds))].sort();
-  const plain = ({ model, provider, ruleIds }: Cell): AccessCell => ({ model, provider, ruleIds });
+  const cells = all.filter(({ credential }) => credential || withoutCredential);
+  const named = new Set([...cells, ...addresses].flatMap(({ ruleIds }) => ruleIds));
+  const plain = ({ model, provider, credential, ruleIds }: Cell): AccessCell => ({
+    model,
+    provider,
+    credential,
+    ruleIds,
+  });
   return {
     holder: { scope: holder.scope, id: holder.id, name: holder.name },
     policyRevision,
     addresses,
-    reached: isCallable ? cells.filter(({ permitted }) => permitted).map(plain) : [],
+    reached: passes ? cells.filter(({ permitted }) => permitted).map(plain) : [],
     denied: cells
-      .filter(({ permitted }) => !permitted || !isCallable)
+      .filter(({ permitted }) => !permitted || !passes)
       .map((cell) => plain(cell.permitted ? { ...cell, ruleIds: denying } : cell)),
+    withoutCredential: passes ? all.filter(({ permitted, credential }) => permitted && !credential).length : 0,
     rules: holder.subjects.flatMap(({ scope, rules }) =>
       rules.filter(({ id }) => named.has(id)).map(({ id, ruleType }): AccessRule => ({ id, scope, ruleType })),
     ),
   };
 }
 
-/** What each holder reaches. @throws PolicyFailure */
+/** What each key and member of a world reaches of the judges' mappings. @throws PolicyFailure */
 export async function accessOverview(
   judges: Judges,
-  holders: readonly Holder[],
+  world: World,
+  { withoutCredential }: Shown,
   onProgress?: OnProgress,
 ): Promise<AccessOverview> {
   const tasks = new SubjectTasks();
+  const holders = holdersOf(world);
   for (const { subjects } of holders) for (const { rules } of subjects) tasks.add(rules);
   await tasks.judge(judges, onProgress);
-  const { mappings } = judges;
+  const hasCredential = credentialsIn(world);
   return {
-    holders: holders.map(({ scope, id, name, subjects }) => {
-      const reach = reachOf(
-        subjects.map(({ rules }) => tasks.of(rules).before),
-        mappings.length,
+    holders: holders.map((holder) => {
+      const { scope, id, name, subjects } = holder;
+      const scopes = subjects.map(({ rules }) => tasks.of(rules).before);
+      const reach = reachOf(scopes, judges.mappings.length);
+      const permitted = judges.mappings.filter((_, position) => reach.mappings[position] === 1);
+      const [callable, others] = [true, false].map((wanted) =>
+        permitted.filter((mapping) => hasCredential(holder, mapping) === wanted).map((mapping) => mapping.id),
       );
       return {
         scope,
         id,
         name,
-        mappings: mappings.filter((_, position) => reach.mappings[position] === 1).map((mapping) => mapping.id),
+        mappings: callable ?? [],
+        ...(withoutCredential ? { withoutCredential: others ?? [] } : {}),
         addresses: formatAddresses(reach.addresses),
       };
     }),
@@ -90,7 +105,12 @@ interface Cell extends AccessCell {
   readonly permitted: boolean;
 }
 
-function mappingCells(pdp: Pdp, judge: SubjectJudge, subjects: readonly WorldSubject[]): Cell[] {
+function mappingCells(
+  pdp: Pdp,
+  judge: SubjectJudge,
+  subjects: readonly WorldSubject[],
+  hasCredential: (mapping: Mapping) => boolean,
+): Cell[] {
   const { mappings } = judge;
   const data = documentOf(subjects, (rule) => !isIpRule(rule));
   const violations = new Map<string, PolicyViolation[]>();
@@ -108,6 +128,7 @@ function mappingCells(pdp: Pdp, judge: SubjectJudge, subjects: readonly WorldSub
   return mappings.map((mapping, position) => ({
     model: mapping.modelId,
     provider: mapping.providerId,
+    credential: hasCredential(mapping),
     permitted: permitted.has(mapping.id),
     ruleIds: permitted.has(mapping.id)
       ? matches
@@ -135,8 +156,7 @@ function addressRows(pdp: Pdp, judge: SubjectJudge, subjects: readonly WorldSubj
     .map(({ id, ...rule }) => ({ id, matched: judge.access([{ ...rule, id }]).addresses }));
   const rows = new Map<string, { permitted: boolean; ruleIds: string[]; addresses: AddressSet[] }>();
   for (const { representative, addresses } of addressClasses(rangesOf(enforced))) {
-    const input = inputDocument('chat', representative, bare(subjects), judge.mappings.slice(0, 1));
-    const decision = pdp.decide(input, data);
+    const decision = pdp.decide(addressInput(representative, bare(subjects)), data);
     const permitted = decision.permitted.length > 0;
     const ruleIds = permitted
       ? allowing.filter(({ matched }) => !isEmpty(intersect(matched, addresses))).map(({ id }) => id)

@@ -1,4 +1,3 @@
-import type { Catalog } from '../catalog/catalog.ts';
 import { policyRevision } from '../core/authorize.ts';
 import { notFound } from '../domain/errors.ts';
 import type { AccessDiff, AccessReport, EvaluateRequest, Explanation } from '../generated/types.ts';
@@ -7,16 +6,17 @@ import { createPdp, type Pdp } from '../policy/pdp.ts';
 import type { Database } from '../store/database.ts';
 import { accessReport } from './access.ts';
 import type { AnalysisJob } from './analysis-job.ts';
+import { partsOf, type Shown } from './candidates.ts';
 import { accessDiff } from './diff.ts';
 import { applyDrafts } from './drafts.ts';
 import { explain, readCall } from './explain.ts';
 import { holdersOf } from './holders.ts';
 import { createJudges, JUDGE_ENGINE } from './judges.ts';
-import { activeMappings, keySubjects, readWorld, type World } from './world.ts';
+import { type Installation, readWorld, type World } from './world.ts';
 
 export interface AnalysisTools {
   readonly db: Database;
-  readonly catalog: Catalog;
+  readonly installation: Installation;
   readonly bundle: PolicyBundle;
 }
 
@@ -26,20 +26,20 @@ export interface Analysed {
 }
 
 /** Does one job, on the rules as they are now. @throws ApiError, PolicyFailure */
-export async function analyse({ db, catalog, bundle }: AnalysisTools, job: AnalysisJob): Promise<Analysed> {
-  const world = readWorld(db, catalog, job.organizationId);
+export async function analyse({ db, installation, bundle }: AnalysisTools, job: AnalysisJob): Promise<Analysed> {
+  const world = readWorld(db, installation, job.organizationId);
   const revision = policyRevision(bundle.digest, world.organizations.get(job.organizationId)?.ruleRevision ?? 0);
   switch (job.kind) {
     case 'access': {
       const holder = holdersOf(world).find(({ id, scope }) => scope === 'key' && id === job.keyId);
       if (holder === undefined) throw notFound('There is no such key that calls models.');
-      const body = withPdp(bundle, (pdp) => accessReport(pdp, activeMappings(world), holder, revision));
+      const body = withPdp(bundle, (pdp) => accessReport(pdp, world, holder, revision, job));
       return { body, policyRevision: revision };
     }
     case 'evaluate':
       return { body: withPdp(bundle, (pdp) => evaluate(pdp, world, job, revision)), policyRevision: revision };
     case 'diff':
-      return { body: await diff(bundle, world, applyDrafts(world, job.rules)), policyRevision: revision };
+      return { body: await diff(bundle, world, applyDrafts(world, job.rules), job), policyRevision: revision };
   }
 }
 
@@ -52,10 +52,11 @@ function withPdp<T>(bundle: PolicyBundle, work: (pdp: Pdp) => T): T {
   }
 }
 
-async function diff(bundle: PolicyBundle, before: World, after: World): Promise<AccessDiff> {
-  const judges = createJudges(bundle, activeMappings(before), 0);
+async function diff(bundle: PolicyBundle, before: World, after: World, shown: Shown): Promise<AccessDiff> {
+  const [part] = partsOf([before], shown);
+  const judges = createJudges(bundle, part?.mappings ?? [], 0);
   try {
-    return await accessDiff(judges, before, after);
+    return await accessDiff(judges, before, after, shown);
   } finally {
     await judges.close();
   }
@@ -79,7 +80,7 @@ function evaluate(pdp: Pdp, stored: World, { organizationId, body }: EvaluateJob
   );
   const key = world.keys.get(keyId);
   if (key === undefined) throw notFound('There is no such key that calls models.');
-  return explain(pdp, world, keySubjects(world, key), readCall(world, body.request, '/request'), revision);
+  return explain(pdp, world, key, readCall(world, key, body.request, '/request'), revision);
 }
 
 const withDraftKey = (world: World, organizationId: string): World => ({
@@ -87,6 +88,6 @@ const withDraftKey = (world: World, organizationId: string): World => ({
   members: new Map([...world.members, [DRAFT_MEMBER, { id: DRAFT_MEMBER, organizationId, email: '', rules: [] }]]),
   keys: new Map([
     ...world.keys,
-    [DRAFT_KEY, { id: DRAFT_KEY, organizationId, memberId: DRAFT_MEMBER, description: '', rules: [] }],
+    [DRAFT_KEY, { id: DRAFT_KEY, organizationId, projectId: null, memberId: DRAFT_MEMBER, description: '', rules: [] }],
   ]),
 });

@@ -1,17 +1,19 @@
 import type { CatalogData } from '../catalog/decode.ts';
 import type { AccessReport, DraftRule, EvaluateRequest } from '../generated/types.ts';
+import type { Shown } from './candidates.ts';
 
 /** What can be asked about one organization. Its shape was checked, and whether the asker may. */
 export type AnalysisJob = { readonly organizationId: string } & (
-  | { readonly kind: 'access'; readonly keyId: AccessReport['holder']['id'] }
+  | ({ readonly kind: 'access'; readonly keyId: AccessReport['holder']['id'] } & Shown)
   | { readonly kind: 'evaluate'; readonly body: EvaluateRequest }
-  | { readonly kind: 'diff'; readonly rules: readonly DraftRule[] }
+  | ({ readonly kind: 'diff'; readonly rules: readonly DraftRule[] } & Shown)
 );
 
 /** What the analysing thread is started with. */
 export interface AnalystWorkerData {
   readonly databasePath: string;
   readonly catalog: CatalogData;
+  readonly servedProviders: readonly string[];
 }
 
 /** What it is sent. `now` in epoch ms. */

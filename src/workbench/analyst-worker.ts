@@ -8,16 +8,16 @@ import { openDatabase } from '../store/database.ts';
 import { analyse } from './analyse.ts';
 import type { AnalysisAnswer, AnalysisMessage, AnalystWorkerData } from './analysis-job.ts';
 
-const { databasePath, catalog: catalogData }: AnalystWorkerData = workerData;
+const { databasePath, catalog: catalogData, servedProviders }: AnalystWorkerData = workerData;
 const clock = new ManualClock(0);
-const catalog = catalogOf([catalogData], clock);
+const installation = { catalog: catalogOf([catalogData], clock), servedProviders: new Set(servedProviders) };
 const bundle = readBundle();
 const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
 
 async function answer({ job, now }: AnalysisMessage): Promise<AnalysisAnswer> {
   try {
     clock.set(now);
-    const { body, policyRevision } = await analyse({ db, catalog, bundle }, job);
+    const { body, policyRevision } = await analyse({ db, installation, bundle }, job);
     return { json: new TextEncoder().encode(JSON.stringify(body)), policyRevision };
   } catch (error) {
     const { status, code, message, param, cause } = toApiError(error);

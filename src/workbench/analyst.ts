@@ -20,6 +20,8 @@ export interface Analyst {
 export interface AnalystOptions {
   readonly databasePath: string;
   readonly catalog: Catalog;
+  /** Ids of the providers that the operator has a credential for, or that need none. */
+  readonly servedProviders: readonly string[];
   readonly clock: Clock;
   /** Milliseconds that one analysis may take. */
   readonly limitMs?: number;
@@ -33,6 +35,7 @@ const MAX_OLD_SPACE_MB = 1024;
 export function createAnalyst({
   databasePath,
   catalog,
+  servedProviders,
   clock,
   limitMs = 30_000,
   maxWaiting = 8,
@@ -40,6 +43,7 @@ export function createAnalyst({
   const workerData: AnalystWorkerData = {
     databasePath,
     catalog: { date: catalog.date, models: catalog.models(), providers: catalog.providers() },
+    servedProviders,
   };
   let worker: Worker | undefined;
   let last: Promise<unknown> = Promise.resolve();

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Mapping } from '../domain/model.ts';
 import type { AccessDiff, AccessFlipRule, PolicySubject } from '../generated/types.ts';
 import { type AddressSet, intersect, isEmpty, subtract } from './address-classes.ts';
+import { credentialsIn, type Shown } from './candidates.ts';
 import { type Block, FlipGroups, type HolderPair } from './flip-groups.ts';
 import { type Holder, holdersOf, type Reach, reachOf, SubjectTasks } from './holders.ts';
 import type { Judges, OnProgress } from './judges.ts';
@@ -16,20 +18,22 @@ interface SubjectPair {
 }
 
 /**
- * Exactly the cells that flip from one world to the other, over the judges' mappings, and the rules responsible. Holders none of
- * whose subjects say anything else than before are not judged. @throws PolicyFailure
+ * Exactly the cells that flip from one world to the other, over the judges' mappings, and the rules responsible. Cells whose
+ * mapping the holder cannot call, on either side, count only if they are asked for. Holders none of whose subjects say anything
+ * else than before are not judged. @throws PolicyFailure
  */
 export async function accessDiff(
   judges: Judges,
   before: World,
   after: World,
+  shown: Shown,
   onProgress?: OnProgress,
 ): Promise<AccessDiff> {
   const pairs = pairHolders(before, after).filter(mayDiffer);
   const tasks = new SubjectTasks();
   for (const pair of pairs) for (const each of subjectPairs(pair)) tasks.add(each.before, each.after);
   await tasks.judge(judges, onProgress);
-  const groups = new FlipGroups(judges);
+  const groups = new FlipGroups(judges, shown);
   for (const pair of pairs) {
     for (const block of blocksOf(pair, tasks, judges.mappings.length)) groups.add(pair, block);
   }
@@ -38,21 +42,23 @@ export async function accessDiff(
 
 function pairHolders(before: World, after: World): HolderPair[] {
   const [was, is] = [holdersOf(before), holdersOf(after)];
+  const hasCredential = credentialsIn(before, after);
   const afterById = new Map(is.map((holder) => [holder.id, holder]));
   const beforeIds = new Set(was.map(({ id }) => id));
+  const pair = (old: Holder | undefined, now: Holder | undefined, { scope, id, name, organizationId }: Holder) => {
+    const caller = { organizationId, projectId: now?.projectId ?? old?.projectId ?? null };
+    return {
+      holder: { scope, id, name },
+      hasCredential: (mapping: Mapping) => hasCredential(caller, mapping),
+      before: old?.subjects,
+      after: now?.subjects,
+    };
+  };
   return [
-    ...was.map((holder) =>
-      pair(afterById.get(holder.id) ?? holder, holder.subjects, afterById.get(holder.id)?.subjects),
-    ),
-    ...is.filter(({ id }) => !beforeIds.has(id)).map((holder) => pair(holder, undefined, holder.subjects)),
+    ...was.map((holder) => pair(holder, afterById.get(holder.id), afterById.get(holder.id) ?? holder)),
+    ...is.filter(({ id }) => !beforeIds.has(id)).map((holder) => pair(undefined, holder, holder)),
   ];
 }
-
-const pair = ({ scope, id, name }: Holder, before: HolderPair['before'], after: HolderPair['after']): HolderPair => ({
-  holder: { scope, id, name },
-  before,
-  after,
-});
 
 /** The subjects by scope: a key of another member has other member rules. */
 function subjectPairs({ before, after }: HolderPair): SubjectPair[] {

@@ -1,11 +1,15 @@
+import type { Mapping } from '../domain/model.ts';
 import type { AccessDiff, AccessFlip, AccessFlipRule, AccessHolder } from '../generated/types.ts';
 import { type AddressSet, formatAddresses } from './address-classes.ts';
+import type { Shown } from './candidates.ts';
 import type { Judges } from './judges.ts';
 import type { WorldSubject } from './world.ts';
 
 /** A holder on both sides; only on one: the other has no subjects. */
 export interface HolderPair {
   readonly holder: AccessHolder;
+  /** Whether he can call a mapping, on one side at least. */
+  readonly hasCredential: (mapping: Mapping) => boolean;
   readonly before: readonly WorldSubject[] | undefined;
   readonly after: readonly WorldSubject[] | undefined;
 }
@@ -18,26 +22,47 @@ export interface Block {
   readonly rules: readonly AccessFlipRule[];
 }
 
-/** Puts together what flips alike, for whomever. */
+/** Puts together what flips alike, for whomever; what he cannot call for lack of a credential apart, or not at all. */
 export class FlipGroups {
   readonly #judges: Judges;
+  readonly #shown: Shown;
   readonly #flips = new Map<string, AccessFlip>();
 
-  constructor(judges: Judges) {
+  constructor(judges: Judges, shown: Shown) {
     this.#judges = judges;
+    this.#shown = shown;
   }
 
-  add({ holder, before, after }: HolderPair, { change, mappings, addresses, rules }: Block): void {
+  add(pair: HolderPair, block: Block): void {
+    const flipping = block.mappings.flatMap((position) => this.#judges.mappings[position] ?? []);
+    const [callable = [], others = []] = [true, false].map((wanted) =>
+      flipping.filter((mapping) => pair.hasCredential(mapping) === wanted).map(({ id }) => id),
+    );
+    this.#add(pair, block, callable, true);
+    if (this.#shown.withoutCredential) this.#add(pair, block, others, false);
+  }
+
+  #add({ holder, before, after }: HolderPair, block: Block, mappings: string[], credential: boolean): void {
+    if (mappings.length === 0) return;
+    const { change, addresses, rules } = block;
     const reason = before === undefined ? 'holder added' : after === undefined ? 'holder removed' : 'rules';
     const texts = formatAddresses(addresses);
-    const key = JSON.stringify([change, reason, rules, texts, mappings]);
+    const key = JSON.stringify([change, credential, reason, rules, texts, mappings]);
     const known = this.#flips.get(key);
     if (known !== undefined) {
       known.holders.push(holder);
       return;
     }
-    const ids = mappings.flatMap((position) => this.#judges.mappings[position]?.id ?? []);
-    this.#flips.set(key, { change, holders: [holder], mappings: ids, addresses: texts, reason, rules: [...rules] });
+    const flip: AccessFlip = {
+      change,
+      holders: [holder],
+      mappings,
+      credential,
+      addresses: texts,
+      reason,
+      rules: [...rules],
+    };
+    this.#flips.set(key, flip);
   }
 
   diff(): AccessDiff {

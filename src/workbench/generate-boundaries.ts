@@ -1,10 +1,19 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { formatAddress, parseRange } from '../domain/client-ip.ts';
 import type { PolicyRule, StoredPricingValue } from '../domain/iam-rule.ts';
+import type { Mapping } from '../domain/model.ts';
 import { formatUsdPerMillion, parseUsdPerMillion } from '../domain/money.ts';
 import type { FixtureMapping } from '../generated/types.ts';
 import { intervalOf } from './address-classes.ts';
-import { customSlice, EMPTY_SLICE, knownSlice, mergeSlices, modelSlice, type Slice } from './generate-catalog-slice.ts';
+import {
+  customSlice,
+  EMPTY_SLICE,
+  knownSlice,
+  mergeSlices,
+  modelSlice,
+  ownSlice,
+  type Slice,
+} from './generate-catalog-slice.ts';
 import { activeMappings } from './world.ts';
 
 /** Requests on both sides of the border that a rule draws; they differ by model, or by address, but not by both. */
@@ -23,15 +32,21 @@ const ENTRIES_AT_ONCE = 25;
 /** Models of this installation's catalogue that a prefix is tried on. */
 const KNOWN_AT_ONCE = 3;
 
-/** The borders of a rule, one part for each 25 entries of its list. */
-export function boundariesOf(rule: PolicyRule, catalog: Catalog): Boundary[] {
+/** What cases are made of: the catalogue, and the mappings of an organization's own models. */
+export interface KnownModels {
+  readonly catalog: Catalog;
+  readonly custom: readonly Mapping[];
+}
+
+/** The borders of a rule, one part for each 25 entries of its list. Whether a model can be called does not matter to them. */
+export function boundariesOf(rule: PolicyRule, models: KnownModels): Boundary[] {
   const { ruleValue } = rule;
   if ('models' in ruleValue) {
     return byModel(ruleValue.models, (entry) =>
-      entry.endsWith('*') ? prefixCases(entry, catalog) : nameCases(entry, catalog),
+      entry.endsWith('*') ? prefixCases(entry, models) : nameCases(entry, models),
     );
   }
-  if ('providers' in ruleValue) return byModel(ruleValue.providers, (entry) => providerCases(entry, catalog));
+  if ('providers' in ruleValue) return byModel(ruleValue.providers, (entry) => providerCases(entry, models));
   if ('ipCidrs' in ruleValue) {
     return chunks(ruleValue.ipCidrs).map((ranges) => ({ ...ONE_REQUEST, addresses: addressesAround(ranges) }));
   }
@@ -50,8 +65,9 @@ const chunks = (entries: readonly string[]): (readonly string[])[] =>
   );
 
 /** The model of a name by all its names, and the names one character longer and shorter. */
-function nameCases(entry: string, catalog: Catalog): Slice {
-  const known = knownSlice(catalog, entry);
+function nameCases(entry: string, { catalog, custom: own }: KnownModels): Slice {
+  const ofOwn = ownSlice(own.filter(({ id }) => id === entry));
+  const known = ofOwn.names.length > 0 ? ofOwn : knownSlice(catalog, entry);
   const [provider, model] = splitPinned(entry);
   const providers = provider === null ? [OTHER_PROVIDER, SECOND_PROVIDER] : [provider, strangerTo(provider)];
   const meant = known.names.length > 0 ? known : modelSlice(model, providers, [`alias-of-${model}`]);
@@ -64,11 +80,12 @@ function nameCases(entry: string, catalog: Catalog): Slice {
 }
 
 /** Names that begin with the prefix, the prefix itself, and its neighbours, which do not begin with it. */
-function prefixCases(entry: string, catalog: Catalog): Slice {
+function prefixCases(entry: string, { catalog, custom }: KnownModels): Slice {
   const prefix = entry.slice(0, -1);
+  const isMeant = ({ names }: Mapping): boolean => names.some((name) => name.startsWith(prefix));
   const known = new Set(
     activeMappings({ catalog })
-      .filter(({ names }) => names.some((name) => name.startsWith(prefix)))
+      .filter(isMeant)
       .map(({ modelId }) => modelId),
   );
   const [provider, start] = splitPinned(prefix);
@@ -76,6 +93,7 @@ function prefixCases(entry: string, catalog: Catalog): Slice {
   const names = start === '' ? ['any-model'] : [start, `${start}x`, start.slice(0, -1), neighbourOf(start)];
   return mergeSlices([
     ...[...known].slice(0, KNOWN_AT_ONCE).map((id) => knownSlice(catalog, id)),
+    ownSlice(custom.filter(isMeant).slice(0, KNOWN_AT_ONCE)),
     ...names.map((name) => modelSlice(name, providers)),
     // A prefix without `/` can be the beginning of a provider's name too.
     ...(provider === null && start !== '' ? [modelSlice('any-model', [start, `${start}x`])] : []),
@@ -94,12 +112,14 @@ function splitPinned(entry: string): [provider: string | null, model: string] {
 const neighbourOf = (text: string): string => `${text.slice(0, -1)}${text.endsWith('z') ? 'y' : 'z'}`;
 
 /** A model at the provider and at those with names one character longer and shorter; for custom providers, their models. */
-function providerCases(entry: string, catalog: Catalog): Slice {
+function providerCases(entry: string, { catalog, custom: own }: KnownModels): Slice {
   const name = entry.startsWith('custom:') ? entry.slice('custom:'.length) : entry;
-  const known = activeMappings({ catalog }).filter(({ providerNames }) => providerNames.includes(entry));
+  const isMeant = ({ providerNames }: Mapping): boolean => providerNames.includes(entry);
+  const known = activeMappings({ catalog }).filter(isMeant);
   const custom = entry === 'custom' ? ['some-custom', 'other-custom'] : [name, `${name}x`];
   return mergeSlices([
     ...known.slice(0, 1).map(({ id }) => knownSlice(catalog, id)),
+    ownSlice(own.filter(isMeant).slice(0, 1)),
     modelSlice('any-model', [name, `${name}x`, name.slice(0, -1), strangerTo(name)]),
     ...custom.map((provider) => customSlice(provider, 'own-model')),
   ]);

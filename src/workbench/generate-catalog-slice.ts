@@ -51,6 +51,13 @@ export function customSlice(provider: string, model: string): Slice {
   return { models: {}, custom: { [id]: PRICED }, names: [id] };
 }
 
+/** Models of an organization's own, as they are there. */
+export const ownSlice = (mappings: readonly Mapping[]): Slice => ({
+  models: {},
+  custom: Object.fromEntries(mappings.map((mapping) => [mapping.id, written(mapping)])),
+  names: mappings.map(({ id }) => id),
+});
+
 /** What a name means in the catalogue of this installation, as it is there; nothing for an unknown name. */
 export function knownSlice(catalog: Catalog, name: string): Slice {
   const modelIds = new Set((catalog.resolve(name) ?? []).map(({ modelId }) => modelId));
@@ -58,11 +65,7 @@ export function knownSlice(catalog: Catalog, name: string): Slice {
   const slices = models.flatMap(({ id, aliases, mappings }) =>
     mappings
       .filter((mapping) => catalog.resolve(mapping.id)?.length === 1)
-      .map((mapping) =>
-        mapping.custom
-          ? { models: {}, custom: { [mapping.id]: written(mapping) }, names: [mapping.id] }
-          : modelSlice(id, [mapping.providerId], aliases, written(mapping)),
-      ),
+      .map((mapping) => modelSlice(id, [mapping.providerId], aliases, written(mapping))),
   );
   return mergeSlices(slices);
 }

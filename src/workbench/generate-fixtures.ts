@@ -6,7 +6,7 @@ import type { Pdp } from '../policy/pdp.ts';
 import { readGiven } from './fixture-given.ts';
 import { crossRequests, type FixtureRequest, readAxes } from './fixture-requests.ts';
 import type { SourceDocument } from './fixture-source.ts';
-import { type Boundary, boundariesOf } from './generate-boundaries.ts';
+import { type Boundary, boundariesOf, type KnownModels } from './generate-boundaries.ts';
 import { mergeSlices } from './generate-catalog-slice.ts';
 import { type RuleHolder, ruleHolders, rulesAround, subjectsGiven } from './generate-given.ts';
 import { judgeRequest, type Outcome } from './judge-request.ts';
@@ -26,8 +26,13 @@ export function generateFixtures(world: World, pdp: Pdp, only?: WorldKey): Fixtu
   ]);
 }
 
-function alone({ catalog }: World, pdp: Pdp, holder: RuleHolder, rule: PolicyRule): Fixture[] {
-  const parts = boundariesOf(rule, catalog);
+const modelsFor = ({ catalog }: World, { organization }: RuleHolder): KnownModels => ({
+  catalog,
+  custom: organization.providers?.mappings ?? [],
+});
+
+function alone(world: World, pdp: Pdp, holder: RuleHolder, rule: PolicyRule): Fixture[] {
+  const parts = boundariesOf(rule, modelsFor(world, holder));
   return parts.map((boundary, index) => {
     const part = parts.length === 1 ? '' : `, part ${index + 1} of ${parts.length}`;
     const name = `${rule.id} alone: ${rule.ruleType} of the ${holder.scope}${part}`;
@@ -35,10 +40,10 @@ function alone({ catalog }: World, pdp: Pdp, holder: RuleHolder, rule: PolicyRul
   });
 }
 
-function together({ catalog }: World, pdp: Pdp, holder: RuleHolder): Fixture[] {
+function together(world: World, pdp: Pdp, holder: RuleHolder): Fixture[] {
   const rules = rulesAround(holder);
   if (rules.length < 2) return [];
-  const first = rules.flatMap((rule) => boundariesOf(rule, catalog).slice(0, 1));
+  const first = rules.flatMap((rule) => boundariesOf(rule, modelsFor(world, holder)).slice(0, 1));
   const slice = mergeSlices(first);
   const names = slice.names.slice(0, MOST_TOGETHER);
   const addresses = [...new Set(first.flatMap((boundary) => boundary.addresses))].slice(0, MOST_TOGETHER);

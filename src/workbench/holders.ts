@@ -1,13 +1,14 @@
 import type { PolicyRule } from '../domain/iam-rule.ts';
 import { type AddressSet, EVERY_ADDRESS, intersect, isEmpty } from './address-classes.ts';
+import type { Caller } from './candidates.ts';
 import type { Judges, OnProgress, SubjectTask } from './judges.ts';
 import { ruleContents } from './rule-contents.ts';
 import type { SubjectChange } from './subject-change.ts';
 import type { SubjectAccess } from './subject-judge.ts';
 import { keySubjects, memberSubjects, type World, type WorldSubject } from './world.ts';
 
-/** Somebody who reaches models: a key, or a member, who stands for any key of his that has no rules of its own. */
-export interface Holder {
+/** Somebody who reaches models: a key, or a member, who stands for any key of his, in whatever project, without rules of its own. */
+export interface Holder extends Caller {
   readonly scope: 'key' | 'member';
   readonly id: string;
   /** The key's description or the member's e-mail. */
@@ -19,13 +20,22 @@ export interface Holder {
 /** Every key and member, keys first, each in the order of the ids. */
 export const holdersOf = (world: World): Holder[] => [
   ...[...world.keys.values()].map(
-    (key): Holder => ({ scope: 'key', id: key.id, name: key.description, subjects: keySubjects(world, key) }),
+    (key): Holder => ({
+      scope: 'key',
+      id: key.id,
+      name: key.description,
+      organizationId: key.organizationId,
+      projectId: key.projectId,
+      subjects: keySubjects(world, key),
+    }),
   ),
   ...[...world.members.values()].map(
     (member): Holder => ({
       scope: 'member',
       id: member.id,
       name: member.email,
+      organizationId: member.organizationId,
+      projectId: null,
       subjects: memberSubjects(world, member),
     }),
   ),

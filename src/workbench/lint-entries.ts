@@ -1,34 +1,44 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { parseRange } from '../domain/client-ip.ts';
+import type { Mapping } from '../domain/model.ts';
 import type { LintFinding } from '../generated/types.ts';
 import { intervalOf } from './address-classes.ts';
 import { finding } from './lint-finding.ts';
 import type { WorldRule, WorldSubject } from './world.ts';
 
-/** Entries of rules, in either mode, that the catalogue does not know or serves no more. */
-export const entryFindings = (catalog: Catalog, subject: WorldSubject): LintFinding[] =>
-  subject.rules.flatMap((rule) => {
+/** Entries of rules, in either mode, that neither the catalogue nor a custom model has, or that are served no more. */
+export function entryFindings(catalog: Catalog, custom: readonly Mapping[], subject: WorldSubject): LintFinding[] {
+  const known = [...catalog.mappings(), ...custom];
+  const isServed = ({ id, custom: isCustom }: Mapping): boolean => isCustom || catalog.resolve(id)?.length === 1;
+  return subject.rules.flatMap((rule) => {
     if ('models' in rule.ruleValue) {
-      return rule.ruleValue.models.flatMap((entry) => modelFinding(catalog, subject, rule, entry));
+      return rule.ruleValue.models.flatMap((entry) => modelFinding(known, isServed, subject, rule, entry));
     }
     if (!('providers' in rule.ruleValue)) return [];
     const unknown = rule.ruleValue.providers.filter(
-      (entry) => !catalog.mappings().some(({ providerNames }) => providerNames.includes(entry)),
+      (entry) => !known.some(({ providerNames }) => providerNames.includes(entry)),
     );
     return unknown.map((entry) =>
       finding('unknown-provider', subject, [rule], `"${entry}" is not a provider that serves a model.`),
     );
   });
+}
 
-function modelFinding(catalog: Catalog, subject: WorldSubject, rule: WorldRule, entry: string): LintFinding[] {
+function modelFinding(
+  known: readonly Mapping[],
+  isServed: (mapping: Mapping) => boolean,
+  subject: WorldSubject,
+  rule: WorldRule,
+  entry: string,
+): LintFinding[] {
   const prefix = entry.endsWith('*') ? entry.slice(0, -1) : undefined;
   const isMeant = (name: string): boolean => (prefix === undefined ? name === entry : name.startsWith(prefix));
-  const meant = catalog.mappings().filter(({ names }) => names.some(isMeant));
+  const meant = known.filter(({ names }) => names.some(isMeant));
   if (meant.length === 0) {
     const message = prefix === undefined ? 'is not the name of a model' : 'begins no name of a model';
     return [finding('unknown-model', subject, [rule], `"${entry}" ${message} in the catalogue.`)];
   }
-  if (meant.some(({ id }) => catalog.resolve(id)?.length === 1)) return [];
+  if (meant.some(isServed)) return [];
   return [finding('deactivated-model', subject, [rule], `"${entry}" means models that are deactivated.`)];
 }
 

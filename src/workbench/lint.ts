@@ -10,7 +10,7 @@ import { contentOf } from './rule-contents.ts';
 import { type MatchedCells, matchedBy, overlap } from './rule-matches.ts';
 import { differing } from './subject-change.ts';
 import type { SubjectAccess } from './subject-judge.ts';
-import { activeMappings, type World, type WorldRule, type WorldSubject } from './world.ts';
+import type { World, WorldRule, WorldSubject } from './world.ts';
 
 type Rules = readonly WorldRule[];
 
@@ -21,19 +21,21 @@ interface Linted {
 }
 
 /** What lint has judged: what there is, and what there may be one day, so that a rule that guards against that is not idle. */
-export const lintedMappings = (world: World): Mapping[] => [...activeMappings(world), ...FUTURE_MAPPINGS];
+export const lintedMappings = (mappings: readonly Mapping[]): Mapping[] => [...mappings, ...FUTURE_MAPPINGS];
 
 /**
- * Rules that may not mean what was meant, of everybody: exact, by enumeration over all mappings and all addresses.
- * @param judges of `lintedMappings`. @throws PolicyFailure
+ * Rules that may not mean what was meant, of everybody: exact, by enumeration over all mappings, whether there is a credential
+ * today or not, and all addresses.
+ * @param judges of `lintedMappings` of what there is for the organizations of the world. @throws PolicyFailure
  */
 export async function lintWorld(world: World, judges: Judges, onProgress?: OnProgress): Promise<LintReport> {
   const linted = subjectsOf(world);
   const tasks = new SubjectTasks();
   for (const { rules } of linted.map(({ subject }) => subject)) for (const each of variantsOf(rules)) tasks.add(each);
   await tasks.judge(judges, onProgress);
+  const custom = judges.mappings.filter((mapping) => mapping.custom);
   const findings = linted.flatMap((each) => [
-    ...entryFindings(world.catalog, each.subject),
+    ...entryFindings(world.catalog, custom, each.subject),
     ...rangeFindings(each.subject),
     ...emptyKinds(each.subject, judges, tasks),
     ...idleRules(each, judges, tasks),

@@ -2,11 +2,12 @@ import { listInputs } from '../core/permitted-ids.ts';
 import { type AddressRange, parseRange } from '../domain/client-ip.ts';
 import { kindOf, type PolicyRule } from '../domain/iam-rule.ts';
 import type { Mapping } from '../domain/model.ts';
-import type { PolicyInput, PolicyViolation } from '../generated/types.ts';
+import type { PolicyInput, PolicySubject, PolicyViolation } from '../generated/types.ts';
 import { compileSubjectRules, type DataDocument, dataDocument } from '../policy/data-document.ts';
 import { inputDocument } from '../policy/input-document.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import { type AddressSet, addressClasses, EVERY_ADDRESS, union } from './address-classes.ts';
+import { FUTURE_MAPPINGS } from './future-models.ts';
 import { ruleContents } from './rule-contents.ts';
 
 /**
@@ -36,6 +37,10 @@ export const isIpRule = ({ ruleType }: PolicyRule): boolean => kindOf(ruleType) 
 export const rangesOf = (rules: readonly PolicyRule[]): AddressRange[] =>
   rules.flatMap(({ ruleValue }) => ('ipCidrs' in ruleValue ? ruleValue.ipCidrs.map(parseRange) : []));
 
+/** IP rules judge every candidate alike, so any one is enough, and one that is always there. */
+export const addressInput = (address: string | null, subjects: readonly PolicySubject[]): PolicyInput =>
+  inputDocument('chat', address, subjects, FUTURE_MAPPINGS.slice(0, 1));
+
 const documentOf = (rules: readonly PolicyRule[]): DataDocument =>
   dataDocument([{ id: SUBJECT.id, rules: compileSubjectRules(rules) }]);
 
@@ -45,10 +50,6 @@ export function createSubjectJudge(pdp: Pdp, mappings: readonly Mapping[]): Subj
   const positions = new Map(mappings.map(({ id }, position) => [id, position]));
   const knownMappings = new Map<string, Uint8Array>();
   const knownAddresses = new Map<string, AddressSet>();
-
-  /** IP rules judge every candidate alike, so one is enough. */
-  const addressInput = (address: string | null): PolicyInput =>
-    inputDocument('chat', address, [SUBJECT], mappings.slice(0, 1));
 
   function judgeMappings(rules: readonly PolicyRule[]): Uint8Array {
     const known = knownBySections(rules);
@@ -72,10 +73,10 @@ export function createSubjectJudge(pdp: Pdp, mappings: readonly Mapping[]): Subj
   }
 
   function judgeAddresses(rules: readonly PolicyRule[]): AddressSet {
-    if (rules.length === 0 || mappings.length === 0) return EVERY_ADDRESS;
+    if (rules.length === 0) return EVERY_ADDRESS;
     const data = documentOf(rules);
     const passing = addressClasses(rangesOf(rules)).filter(
-      ({ representative }) => pdp.permitted(addressInput(representative), data).length > 0,
+      ({ representative }) => pdp.permitted(addressInput(representative, [SUBJECT]), data).length > 0,
     );
     return union(passing.map(({ addresses }) => addresses));
   }
@@ -102,9 +103,8 @@ export function createSubjectJudge(pdp: Pdp, mappings: readonly Mapping[]): Subj
       return found;
     },
     addressViolations(rules, address) {
-      if (mappings.length === 0) return [];
       const data = documentOf(rules.filter((rule) => rule.mode === 'enforce' && isIpRule(rule)));
-      return pdp.decide(addressInput(address), data).violations;
+      return pdp.decide(addressInput(address, [SUBJECT]), data).violations;
     },
   };
 }

@@ -6,7 +6,7 @@ import type { WorldDocument, WorldDocumentOrganization, WorldDocumentRule } from
 import { validateWorldDocument } from '../generated/validators.js';
 import type { World, WorldKey, WorldMember, WorldOrganization, WorldRule } from './world.ts';
 
-/** The world as a document that `readWorldDocument` reads back: no catalogue, no rule revision. */
+/** The rules of a world as a document that `readWorldDocument` reads back: no catalogue, no rule revision, nobody's providers. */
 export function worldDocument(world: World): WorldDocument {
   const members = [...world.members.values()];
   const keys = [...world.keys.values()];
@@ -40,7 +40,7 @@ const documentRule = ({ id, ruleType, ruleValue, mode, description }: WorldRule)
 });
 
 /**
- * The world that a document holds.
+ * The world that a document holds. It says nothing of custom models and credentials: every mapping of the catalogue counts.
  * @param content parsed JSON or YAML. @throws ApiError 400 whose `param` is the JSON pointer of the first fault
  */
 export function readWorldDocument(content: unknown, catalog: Catalog): World {
@@ -55,11 +55,18 @@ export function readWorldDocument(content: unknown, catalog: Catalog): World {
       name: organization.name ?? organization.id,
       ruleRevision: 0,
       rules: readRules(organization.rules, at),
+      providers: null,
     });
     addMembers(organization, at, members);
     addKeys(organization, at, members, keys);
   }
-  return { catalog, organizations: organizations.sorted(), members: members.sorted(), keys: keys.sorted() };
+  return {
+    catalog,
+    servedProviders: new Set(),
+    organizations: organizations.sorted(),
+    members: members.sorted(),
+    keys: keys.sorted(),
+  };
 }
 
 function addMembers({ id, members = [] }: WorldDocumentOrganization, at: string, all: UniqueById<WorldMember>): void {
@@ -85,7 +92,8 @@ function addKeys(
       );
     }
     const { memberId, description = '' } = key;
-    all.add(place, { id: key.id, organizationId: id, memberId, description, rules: readRules(key.rules, place) });
+    const rules = readRules(key.rules, place);
+    all.add(place, { id: key.id, organizationId: id, projectId: null, memberId, description, rules });
   }
 }
 

@@ -3,26 +3,16 @@ import type Router from '@koa/router';
 import type { ModelListOptions } from '../../catalog/list.ts';
 import type { Authenticate } from '../../core/authenticate.ts';
 import type { ListModels } from '../../core/list-models.ts';
-import { invalidRequest, modelNotFound } from '../../domain/errors.ts';
+import { modelNotFound } from '../../domain/errors.ts';
 import type { Model, ModelList } from '../../generated/types.ts';
 import { bearerToken } from '../credential.ts';
+import { flag } from '../query-flag.ts';
 import type { AppContext, AppMiddleware, RequestState } from '../state.ts';
 import { pathParameter } from './master/master-route.ts';
 
 export interface ModelsRouteDeps {
   authenticate: Authenticate;
   listModels: ListModels;
-}
-
-const TRUE = ['true', '1'];
-const FALSE = ['false', '0', ''];
-
-/** A boolean of the query: `true` or `1`; absent, `false`, `0` or empty is false; anything else is 400. */
-function flag(query: Record<string, string | string[] | undefined>, name: string): boolean {
-  const value = query[name];
-  if (value === undefined || (typeof value === 'string' && FALSE.includes(value))) return false;
-  if (typeof value === 'string' && TRUE.includes(value)) return true;
-  throw invalidRequest(`The query parameter ${name} must be true or false.`, `/${name}`);
 }
 
 interface WholeCatalogue {

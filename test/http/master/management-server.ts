@@ -44,7 +44,12 @@ export async function startManagementServer(
   const clock = new ManualClock(START);
   const store = createStore({ path: databasePath(folder), clock, create: true });
   const tokens = await store.write(seedTenants);
-  const analyst = createAnalyst({ databasePath: databasePath(folder), catalog, clock });
+  const analyst = createAnalyst({
+    databasePath: databasePath(folder),
+    catalog,
+    servedProviders: ['sandbox'],
+    clock,
+  });
   const app = createManagementApp({
     store,
     catalog,

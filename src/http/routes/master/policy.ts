@@ -5,6 +5,7 @@ import type { DraftRule } from '../../../generated/types.ts';
 import { validateDraftRules, validateEvaluateRequest } from '../../../generated/validators.js';
 import type { Analysis } from '../../../workbench/analyst.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import { flag } from '../../query-flag.ts';
 import type { AppContext } from '../../state.ts';
 import { type MasterRouter, pathParameter } from './master-route.ts';
 
@@ -18,7 +19,7 @@ export function policyRoutes({ router, deps, authenticated, jsonBody }: MasterRo
     const { organizationId } = actorOf(ctx);
     const keyId = pathParameter(ctx, 'id');
     await checkSees(ctx, keyId);
-    send(ctx, await analyst.analyse({ kind: 'access', organizationId, keyId }));
+    send(ctx, await analyst.analyse({ kind: 'access', organizationId, keyId, ...shown(ctx) }));
   });
 
   router.post('/v1/master/policy/evaluate', authenticated, jsonBody, async (ctx) => {
@@ -33,9 +34,12 @@ export function policyRoutes({ router, deps, authenticated, jsonBody }: MasterRo
     const { organizationId } = actorOf(ctx);
     const { rules } = checkShape(validateDraftRules, ctx.state.body);
     checkManagesOrganization(actorOf(ctx));
-    send(ctx, await analyst.analyse({ kind: 'diff', organizationId, rules }));
+    send(ctx, await analyst.analyse({ kind: 'diff', organizationId, rules, ...shown(ctx) }));
   });
 }
+
+/** Whether what cannot be called for lack of a credential is in the answer too. @throws ApiError 400 */
+const shown = ({ query }: AppContext) => ({ withoutCredential: flag(query, 'withoutCredential') });
 
 /** A draft that is not a new rule of the key that is asked about: developers have no business with it. */
 const concernsOthers = ({ id, key, member, organization }: DraftRule): boolean =>
