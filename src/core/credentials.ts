@@ -33,10 +33,10 @@ export function credentialsOf(
     isHidden,
     keysOf,
     has(mapping) {
-      if (isHidden(mapping)) return false;
       const { custom, providerId } = mapping;
-      const isOpen = custom ? customProviders.get(providerId)?.keyless === true : isServed(providerId);
-      return isOpen || keysOf(mapping).length > 0;
+      const own = customProviders.get(providerId);
+      if (custom !== (own !== undefined)) return false;
+      return (own === undefined ? isServed(providerId) : own.keyless) || keysOf(mapping).length > 0;
     },
   };
 }

@@ -25,7 +25,7 @@ beforeAll(async () => {
   exported = path.join(cli.folder, 'export.json');
   denied = idOf((await cli.run('rules', 'add', '--key', KEY, 'deny_models', 'sandbox-p*')).stdout);
   const catalog = createCatalog({ sandbox: true, upstreams: [], clock: systemClock });
-  const world = await cli.store.read((db) => readWorld(db, catalog));
+  const world = await cli.store.read((db) => readWorld(db, { catalog, servedProviders: new Set() }));
   writeFileSync(exported, JSON.stringify(worldDocument(world)));
 });
 afterAll(() => cli.close());

@@ -1,23 +1,39 @@
 /** `access` and `diff` against brute force: each cell asked of the policy as one whole call. */
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
+import { getOrMake } from '../../src/domain/get-or-make.ts';
+import type { Mapping } from '../../src/domain/model.ts';
 import type { AccessDiff } from '../../src/generated/types.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { accessOverview, accessReport } from '../../src/workbench/access.ts';
+import { partsOf, type Shown } from '../../src/workbench/candidates.ts';
 import { accessDiff } from '../../src/workbench/diff.ts';
 import { type Holder, holdersOf } from '../../src/workbench/holders.ts';
-import { createJudges } from '../../src/workbench/judges.ts';
-import { activeMappings, type World, type WorldRule } from '../../src/workbench/world.ts';
+import { createJudges, type Judges } from '../../src/workbench/judges.ts';
+import type { World, WorldRule } from '../../src/workbench/world.ts';
 import { parseAddress } from '../policy/oracle-addresses.ts';
 import { propertyRuns, propertyTimeout } from '../policy/property-runs.ts';
-import { catalog, edgesOf, permits, worlds } from './worlds.ts';
+import { canCall, edgesOf, mappingsIn, permits, worlds } from './worlds.ts';
 
 const RUNS = 40;
-const mappings = activeMappings({ catalog });
-const judges = createJudges(readBundle(), mappings, 0);
+const bundle = readBundle();
 const pdp = createPdp();
-afterAll(() => judges.close());
+const SHOW_ALL: Shown = { withoutCredential: true };
+const SHOWN = [{ withoutCredential: false }, SHOW_ALL];
+
+/** Judges of some mappings; few sets of them occur. */
+const known = new Map<string, Judges>();
+const judgesOf = (mappings: readonly Mapping[]): Judges =>
+  getOrMake(known, mappings.map(({ id, custom }) => `${id} ${custom}`).join(), () => createJudges(bundle, mappings, 0));
+afterAll(() => Promise.all([...known.values()].map((judges) => judges.close())));
+
+/** The one part of worlds that hold the same organization. */
+function partOf(some: readonly World[], shown: Shown): readonly Mapping[] {
+  const [part, ...others] = partsOf(some, shown);
+  if (part === undefined || others.length > 0) throw new Error(`${others.length} parts`);
+  return part.mappings;
+}
 
 /** Addresses at, just inside and just outside the ends of every range of the worlds, and the unknown one. */
 function addressesOf(...some: readonly World[]): (string | null)[] {
@@ -42,29 +58,38 @@ function lies(address: string | null, texts: readonly string[]): boolean {
   });
 }
 
-const cellsOf = (holder: Holder, addresses: readonly (string | null)[]): string[] =>
+const cellsOf = (holder: Holder, mappings: readonly Mapping[], addresses: readonly (string | null)[]): string[] =>
   mappings.flatMap((mapping) =>
     addresses
       .filter((address) => permits(holder.subjects, mapping, address))
       .map((address) => `${holder.id} ${mapping.id} ${address}`),
   );
 
-it(
-  'an access table holds exactly the cells that calls are permitted',
-  () => {
+it.each(SHOWN)(
+  'an access table holds exactly the cells that calls are permitted: %j',
+  (shown) => {
     fc.assert(
       fc.property(worlds, (world) => {
         const addresses = addressesOf(world);
         for (const holder of holdersOf(world)) {
-          const report = accessReport(pdp, mappings, holder, 'test');
+          const report = accessReport(pdp, world, holder, 'test', shown);
           const open = report.addresses.filter(({ permitted }) => permitted).flatMap((each) => each.addresses);
           const cells = report.reached.flatMap(({ provider, model }) =>
             addresses
               .filter((address) => lies(address, open))
               .map((each) => `${holder.id} ${provider}/${model} ${each}`),
           );
-          expect(cells.toSorted()).toEqual(cellsOf(holder, addresses).toSorted());
-          expect(report.reached.length + report.denied.length).toBe(mappings.length);
+          const isCallable = (mapping: Mapping): boolean => canCall(world, holder.projectId, mapping);
+          const all = mappingsIn(world);
+          const looked = shown.withoutCredential ? all : all.filter(isCallable);
+          expect(cells.toSorted()).toEqual(cellsOf(holder, looked, addresses).toSorted());
+          const listed = [...report.reached, ...report.denied];
+          expect(listed.map(({ provider, model, credential }) => `${provider}/${model} ${credential}`).sort()).toEqual(
+            looked.map((mapping) => `${mapping.id} ${isCallable(mapping)}`).sort(),
+          );
+          const rest = all.filter((mapping) => !isCallable(mapping));
+          const permitted = rest.filter((mapping) => cellsOf(holder, [mapping], addresses).length > 0);
+          expect(report.withoutCredential).toBe(permitted.length);
         }
       }),
       propertyRuns(RUNS),
@@ -73,16 +98,21 @@ it(
   propertyTimeout(RUNS),
 );
 
-it(
-  'the overview of all says the same as the table of each',
-  async () => {
+it.each(SHOWN)(
+  'the overview of all says the same as the table of each: %j',
+  async (shown) => {
     await fc.assert(
       fc.asyncProperty(worlds, async (world) => {
-        const { holders } = await accessOverview(judges, holdersOf(world));
+        const { holders } = await accessOverview(judgesOf(partOf([world], shown)), world, shown);
         for (const [index, holder] of holdersOf(world).entries()) {
-          const report = accessReport(pdp, mappings, holder, 'test');
+          const report = accessReport(pdp, world, holder, 'test', shown);
+          const reached = (wanted: boolean): string[] =>
+            report.reached
+              .filter(({ credential }) => credential === wanted)
+              .map(({ provider, model }) => `${provider}/${model}`);
           const overview = holders[index];
-          expect(overview?.mappings).toEqual(report.reached.map(({ provider, model }) => `${provider}/${model}`));
+          expect(overview?.mappings).toEqual(reached(true));
+          expect(overview?.withoutCredential).toEqual(shown.withoutCredential ? reached(false) : undefined);
           const open = report.addresses.filter(({ permitted }) => permitted).flatMap(({ addresses }) => addresses);
           for (const address of addressesOf(world)) {
             expect(lies(address, overview?.addresses ?? [])).toBe(lies(address, open));
@@ -105,20 +135,37 @@ const flippedCells = ({ flips }: AccessDiff, addresses: readonly (string | null)
     ),
   );
 
-it(
-  'a difference holds exactly the cells that flip, each once',
-  async () => {
+/** What both worlds know, the second before the first, as far as it can be called on one side or is to be shown. */
+function lookedAt(before: World, after: World, holder: Holder, { withoutCredential }: Shown): Mapping[] {
+  const byId = new Map([...mappingsIn(before), ...mappingsIn(after)].map((mapping) => [mapping.id, mapping]));
+  return [...byId.values()].filter(
+    (mapping) => withoutCredential || [before, after].some((world) => canCall(world, holder.projectId, mapping)),
+  );
+}
+
+it.each(SHOWN)(
+  'a difference holds exactly the cells that flip, each once: %j',
+  async (shown) => {
     await fc.assert(
       fc.asyncProperty(worlds, worlds, async (before, after) => {
         const addresses = addressesOf(before, after);
-        const was = new Set(holdersOf(before).flatMap((holder) => cellsOf(holder, addresses)));
-        const is = new Set(holdersOf(after).flatMap((holder) => cellsOf(holder, addresses)));
+        const cellsIn = (world: World): Set<string> =>
+          new Set(
+            holdersOf(world).flatMap((holder) => cellsOf(holder, lookedAt(before, after, holder, shown), addresses)),
+          );
+        const [was, is] = [cellsIn(before), cellsIn(after)];
         const expected = [
           ...[...is.difference(was)].map((cell) => `gained ${cell}`),
           ...[...was.difference(is)].map((cell) => `lost ${cell}`),
         ];
-        const diff = await accessDiff(judges, before, after);
+        const diff = await accessDiff(judgesOf(partOf([before, after], shown)), before, after, shown);
         expect(flippedCells(diff, addresses).toSorted()).toEqual(expected.toSorted());
+        for (const { credential, holders, mappings } of diff.flips) {
+          for (const holder of holdersOf(after).filter(({ id }) => holders.some((each) => each.id === id))) {
+            const callable = lookedAt(before, after, holder, { withoutCredential: false }).map(({ id }) => id);
+            expect(mappings.filter((id) => callable.includes(id))).toEqual(credential ? mappings : []);
+          }
+        }
       }),
       propertyRuns(RUNS),
     );
@@ -158,7 +205,8 @@ it(
     await fc.assert(
       fc.asyncProperty(worlds, worlds, async (before, after) => {
         const addresses = addressesOf(before, after);
-        const { flips } = await accessDiff(judges, before, after);
+        const mappings = partOf([before, after], SHOW_ALL);
+        const { flips } = await accessDiff(judgesOf(mappings), before, after, SHOW_ALL);
         for (const { change, holders, mappings: ids, addresses: texts, rules } of flips) {
           expect(rules.length).toBeGreaterThan(0);
           const without = reverted(before, after, new Set(rules.map(({ id }) => id)));

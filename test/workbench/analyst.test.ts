@@ -23,13 +23,19 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-const access: AnalysisJob = { kind: 'access', organizationId: ID.organization, keyId: ID.developerKey };
+const installation = { catalog, servedProviders: ['sandbox'], clock };
+const access: AnalysisJob = {
+  kind: 'access',
+  organizationId: ID.organization,
+  keyId: ID.developerKey,
+  withoutCredential: false,
+};
 
 async function withAnalyst(
   limits: { limitMs?: number; maxWaiting?: number },
   work: (analyst: Analyst) => Promise<void>,
 ) {
-  const analyst = createAnalyst({ databasePath: databasePath(folder), catalog, clock, ...limits });
+  const analyst = createAnalyst({ databasePath: databasePath(folder), ...installation, ...limits });
   try {
     await work(analyst);
   } finally {
@@ -68,7 +74,7 @@ it('sees rules as they are when it is asked, whoever wrote them', async () => {
 });
 
 it('starts anew after it broke, and tells nobody how', async () => {
-  const analyst = createAnalyst({ databasePath: path.join(folder, 'none.sqlite'), catalog, clock });
+  const analyst = createAnalyst({ databasePath: path.join(folder, 'none.sqlite'), ...installation });
   expect(await settled(analyst.analyse(access))).toMatchObject({ message: 'The analysis ended without an answer.' });
   expect(await settled(analyst.analyse(access))).toMatchObject({ message: 'The analysis ended without an answer.' });
   await analyst.close();

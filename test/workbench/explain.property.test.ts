@@ -2,21 +2,24 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { comparePrice } from '../../src/catalog/cheapest.ts';
+import type { Mapping } from '../../src/domain/model.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { explain, readCall } from '../../src/workbench/explain.ts';
-import { activeMappings, keySubjects, type WorldSubject } from '../../src/workbench/world.ts';
+import { keySubjects, type WorldSubject } from '../../src/workbench/world.ts';
 import { propertyRuns, propertyTimeout } from '../policy/property-runs.ts';
-import { catalog, decide, permits, worlds } from './worlds.ts';
+import { canCall, catalog, decide, mappingsIn, permits, worlds } from './worlds.ts';
 
 const RUNS = 60;
 const pdp = createPdp();
 const calls = fc.record({
-  model: fc.constantFrom('gpt-5', 'openai/gpt-5-mini', 'opus', '42', 'watch'),
+  model: fc.constantFrom('gpt-5', 'openai/gpt-5-mini', 'azure/gpt-5', 'opus', '42', 'watch'),
   address: fc.constantFrom(null, '10.1.2.3', '192.0.2.128', '2001:db8::1'),
 });
 
 const without = (subjects: readonly WorldSubject[], ids: ReadonlySet<string>): WorldSubject[] =>
   subjects.map((subject) => ({ ...subject, rules: subject.rules.filter(({ id }) => !ids.has(id)) }));
+
+const idsOf = (mappings: readonly Mapping[]): string[] => mappings.map(({ id }) => id).sort();
 
 function subsets(items: readonly string[], size: number): string[][] {
   if (size === 0) return [[]];
@@ -31,11 +34,20 @@ it(
         const [key] = world.keys.values();
         if (key === undefined) throw new Error('no key');
         const subjects = keySubjects(world, key);
-        const call = readCall(world, { model, address });
-        const explanation = explain(pdp, world, subjects, call, 'test');
+        const call = readCall(world, key, { model, address });
+        const explanation = explain(pdp, world, key, call, 'test');
         const outcome = (scopes: readonly WorldSubject[]) =>
           decide(scopes, call.candidates, address, call.action).permitted.length > 0;
-        expect(explanation.outcome).toBe(outcome(subjects) ? 'permit' : 'deny');
+        const meant = mappingsIn(world).filter(({ id, names }) => id === model || names.includes(model));
+        const isCallable = (mapping: Mapping): boolean => canCall(world, key.projectId, mapping);
+        const isFound = meant.some(isCallable);
+        expect(explanation.outcome).toBe(!isFound ? 'not_found' : outcome(subjects) ? 'permit' : 'deny');
+        expect(explanation.withoutCredential).toEqual(
+          expect.arrayContaining(idsOf(meant.filter((each) => !isCallable(each)))),
+        );
+        expect(explanation.candidates.toSorted()).toEqual(
+          isFound ? idsOf(meant.filter(isCallable)) : explanation.withoutCredential.toSorted(),
+        );
         const ids = subjects.flatMap(({ rules }) => rules.map(({ id }) => id));
         const { sets } = explanation.flips;
         const largest = sets[0]?.length ?? 3;
@@ -63,20 +75,22 @@ it(
         const [key] = world.keys.values();
         if (key === undefined) throw new Error('no key');
         const subjects = keySubjects(world, key);
-        const call = readCall(world, { model, address });
-        const { outcome, alternative } = explain(pdp, world, subjects, call, 'test');
+        const call = readCall(world, key, { model, address });
+        const { outcome, alternative } = explain(pdp, world, key, call, 'test');
         const [asked] = call.candidates;
         const families = new Map(catalog.models().map(({ id, family }) => [id, family]));
         const tiers = [
-          (modelId: string) => modelId === asked?.modelId,
-          (modelId: string) => families.get(modelId) === families.get(asked?.modelId ?? ''),
+          ({ custom, modelId }: Mapping) => !custom && asked?.custom === false && modelId === asked.modelId,
+          ({ custom, modelId }: Mapping) =>
+            !custom && asked?.custom === false && families.get(modelId) === families.get(asked.modelId),
           () => true,
         ];
-        const near = activeMappings({ catalog })
+        const near = mappingsIn(world)
+          .filter((mapping) => canCall(world, key.projectId, mapping))
           .filter(({ outputModalities }) => outputModalities[0] === asked?.outputModalities[0])
           .filter((mapping) => permits(subjects, mapping, address))
           .sort(comparePrice);
-        const best = tiers.flatMap((tier) => near.filter(({ modelId }) => tier(modelId)))[0];
+        const best = tiers.flatMap((tier) => near.filter(tier))[0];
         expect(alternative === null ? null : `${alternative.provider}/${alternative.model}`).toBe(
           outcome === 'permit' ? null : (best?.id ?? null),
         );

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { explain, readCall } from '../../src/workbench/explain.ts';
-import { keySubjects } from '../../src/workbench/world.ts';
 import { rule, type SmallRules, smallWorld } from './small-world.ts';
 
 const pdp = createPdp();
+const CALLER = { organizationId: 'org_1', projectId: 'proj_1' };
 
-function explained(rules: SmallRules, call: Parameters<typeof readCall>[1]) {
+function explained(rules: SmallRules, call: Parameters<typeof readCall>[2]) {
   const world = smallWorld(rules);
   const [key] = world.keys.values();
   if (key === undefined) throw new Error('no key');
-  return explain(pdp, world, keySubjects(world, key), readCall(world, call), 'revision');
+  return explain(pdp, world, key, readCall(world, key, call), 'revision');
 }
 
 it('says everything that stands against a request, in every scope', () => {
@@ -27,6 +27,7 @@ it('says everything that stands against a request, in every scope', () => {
       'Access denied: model not allowed: gpt* is denied by rule rule_o. This is an organization IAM rule set by the org admin.',
     request: { action: 'chat', model: 'gpt', address: '192.0.2.1' },
     candidates: ['azure/gpt-5', 'openai/gpt-5'],
+    withoutCredential: [],
     permitted: [],
     violations: [
       {
@@ -93,6 +94,6 @@ describe('a request', () => {
     [{ model: 'gpt-5-mini', provider: 'azure' }, 404, null],
     [{ model: 'gpt-5', address: '10.0.0.1:80' }, 400, '/request/address'],
   ])('%j is refused with %i', (call, status, param) => {
-    expect(() => readCall(smallWorld(), call, '/request')).toThrow(expect.objectContaining({ status, param }));
+    expect(() => readCall(smallWorld(), CALLER, call, '/request')).toThrow(expect.objectContaining({ status, param }));
   });
 });

@@ -7,9 +7,10 @@ import { addressesAround, boundariesOf } from '../../src/workbench/generate-boun
 import { ipRule, modelRule, pricingRule, providerRule } from '../policy/policy-call.ts';
 
 const catalog = catalogOf([readDataFile('sandbox')], systemClock);
+const known = { catalog, custom: [] };
 
 function namesAround(rule: PolicyRule, of = catalog): readonly string[] {
-  const [boundary, ...others] = boundariesOf(rule, of);
+  const [boundary, ...others] = boundariesOf(rule, { catalog: of, custom: [] });
   if (boundary === undefined || others.length > 0) throw new Error(`${others.length} parts`);
   return boundary.names;
 }
@@ -43,7 +44,7 @@ describe('the addresses around ranges', () => {
       1,
     );
     const ranges = Array.from({ length: 60 }, (_, index) => `10.0.${index}.0/24`);
-    const parts = boundariesOf(ipRule('rule_1', 'deny', ...ranges), catalog);
+    const parts = boundariesOf(ipRule('rule_1', 'deny', ...ranges), known);
     expect(parts.map(({ names, addresses }) => [names.length, addresses.includes('unknown')])).toEqual([
       [1, true],
       [1, true],
@@ -69,7 +70,7 @@ describe('the models around an entry', () => {
   });
 
   it('that it does not know are one of that name at two providers, with an alias, and its neighbours', () => {
-    const [{ models = {}, names = [] } = {}] = boundariesOf(modelRule('rule_1', 'allow', 'gpt-5'), catalog);
+    const [{ models = {}, names = [] } = {}] = boundariesOf(modelRule('rule_1', 'allow', 'gpt-5'), known);
     expect(models['gpt-5']?.aliases).toEqual(['alias-of-gpt-5']);
     expect(Object.keys(models['gpt-5']?.providers ?? {})).toEqual(['another-provider', 'a-second-provider']);
     expect(names).toEqual([
@@ -154,7 +155,7 @@ describe('the models around a provider', () => {
 
 describe('the prices around maxima', () => {
   it('are at each, just above and just below, unknown ones, and those between the types', () => {
-    const [{ models = {} } = {}] = boundariesOf(pricingRule('rule_1', 'allow', { maxInputPrice: '2.5' }), catalog);
+    const [{ models = {} } = {}] = boundariesOf(pricingRule('rule_1', 'allow', { maxInputPrice: '2.5' }), known);
     expect(Object.values(models).map(({ providers }) => Object.values(providers)[0])).toEqual([
       { inputPrice: '2.5', outputPrice: '1' },
       { inputPrice: '2.500001', outputPrice: '1' },
@@ -175,7 +176,7 @@ describe('the prices around maxima', () => {
   it('are such as there can be', () => {
     const [{ names = [] } = {}] = boundariesOf(
       pricingRule('rule_1', 'deny', { maxInputPrice: '0', maxOutputPrice: '9000000' }),
-      catalog,
+      known,
     );
     expect(names.filter((name) => /-[0-9.]+-output-[0-9.]+$/.test(name))).toEqual([
       'input-0-output-9000000',

@@ -40,10 +40,16 @@ function worldOf({ organization = [], member = [], key = [] }: Rules): World {
   const organizationId = 'org_1';
   return {
     catalog,
-    organizations: new Map([['org_1', { id: 'org_1', name: 'Acme', ruleRevision: 0, rules: described(organization) }]]),
+    servedProviders: new Set(['sandbox']),
+    organizations: new Map([
+      ['org_1', { id: 'org_1', name: 'Acme', ruleRevision: 0, rules: described(organization), providers: null }],
+    ]),
     members: new Map([['mem_1', { id: 'mem_1', organizationId, email: 'dev@example.com', rules: described(member) }]]),
     keys: new Map([
-      ['key_1', { id: 'key_1', organizationId, memberId: 'mem_1', description: 'CI', rules: described(key) }],
+      [
+        'key_1',
+        { id: 'key_1', organizationId, projectId: null, memberId: 'mem_1', description: 'CI', rules: described(key) },
+      ],
     ]),
   };
 }
@@ -109,6 +115,7 @@ describe('generated fixtures', () => {
     const stranger = {
       id: 'key_2',
       organizationId: 'org_1',
+      projectId: null,
       memberId: 'mem_1',
       description: '',
       rules: world.keys.get('key_1')?.rules ?? [],

@@ -4,10 +4,11 @@ import { ManualClock } from '../../src/domain/time.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
 import { createJudges } from '../../src/workbench/judges.ts';
 import { lintedMappings, lintWorld } from '../../src/workbench/lint.ts';
+import { activeMappings } from '../../src/workbench/world.ts';
 import { rule, type SmallRules, smallWorld } from './small-world.ts';
 import { catalog } from './worlds.ts';
 
-const judges = createJudges(readBundle(), lintedMappings(smallWorld()), 0);
+const judges = createJudges(readBundle(), lintedMappings(activeMappings(smallWorld())), 0);
 afterAll(() => judges.close());
 
 /** Restricts the key, so that only what a test is about is found. */
@@ -130,7 +131,7 @@ it('finds rules for deactivated models', async () => {
     ...smallWorld({ key: [ANYTHING, rule('r1', 'deny_models', { models: ['gpt-5'] })] }),
     catalog: later,
   };
-  const laterJudges = createJudges(readBundle(), lintedMappings(world), 0);
+  const laterJudges = createJudges(readBundle(), lintedMappings(activeMappings(world)), 0);
   const { findings: found } = await lintWorld(world, laterJudges);
   await laterJudges.close();
   expect(found.map(({ code, message }) => [code, message])).toEqual([

@@ -1,3 +1,4 @@
+import type { OrganizationProviders } from '../../src/domain/provider.ts';
 import { canonicalRule } from '../../src/domain/rule-content.ts';
 import type { RuleCreate } from '../../src/generated/types.ts';
 import type { World, WorldRule } from '../../src/workbench/world.ts';
@@ -17,12 +18,30 @@ export interface SmallRules {
   readonly key?: readonly WorldRule[];
 }
 
+/** Null: of a document. */
+export interface SmallCredentials {
+  readonly providers?: OrganizationProviders | null;
+  /** The providers that the operator has a credential for; default: all. */
+  readonly served?: readonly string[];
+}
+
+export const NO_PROVIDERS: OrganizationProviders = { providers: [], mappings: [], keys: [] };
+
 /** One organization, one member, one key. */
-export const smallWorld = ({ organization = [], member = [], key = [] }: SmallRules = {}): World => ({
+export const smallWorld = (
+  { organization = [], member = [], key = [] }: SmallRules = {},
+  { providers = NO_PROVIDERS, served = ['openai', 'azure'] }: SmallCredentials = {},
+): World => ({
   catalog,
-  organizations: new Map([['org_1', { id: 'org_1', name: 'Example', ruleRevision: 3, rules: organization }]]),
+  servedProviders: new Set(served),
+  organizations: new Map([
+    ['org_1', { id: 'org_1', name: 'Example', ruleRevision: 3, rules: organization, providers }],
+  ]),
   members: new Map([['mem_1', { id: 'mem_1', organizationId: 'org_1', email: 'a@example.com', rules: member }]]),
   keys: new Map([
-    ['key_1', { id: 'key_1', organizationId: 'org_1', memberId: 'mem_1', description: 'one', rules: key }],
+    [
+      'key_1',
+      { id: 'key_1', organizationId: 'org_1', projectId: 'proj_1', memberId: 'mem_1', description: 'one', rules: key },
+    ],
   ]),
 });

@@ -20,6 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => db.close());
 
+const installation = { catalog, servedProviders: new Set(['sandbox']) };
 const write = { now: startMs, catalog, trustedProxies: [] };
 const add = (owner: Parameters<typeof createRule>[2], body: object): string =>
   createRule(db, cli, owner, body, write).rule.id;
@@ -29,11 +30,11 @@ describe('the world of a database', () => {
   it('holds the organizations, the present members, and the keys that call the gateway', () => {
     removeMember(db, ID.otherOrganization, ID.foreigner, startMs);
     deleteKey(db, cli, ID.ownerKey, startMs);
-    const world = readWorld(db, catalog);
+    const world = readWorld(db, installation);
     expect([...world.organizations.keys()]).toEqual([ID.organization, ID.otherOrganization]);
     expect([...world.members.keys()]).toEqual([ID.owner, ID.admin, ID.developer]);
     expect([...world.keys.keys()]).toEqual([ID.developerKey, ID.playgroundKey]);
-    expect([...readWorld(db, catalog, ID.otherOrganization).organizations.keys()]).toEqual([ID.otherOrganization]);
+    expect([...readWorld(db, installation, ID.otherOrganization).organizations.keys()]).toEqual([ID.otherOrganization]);
   });
 
   it('has the active rules of each subject as they are compiled for calls', () => {
@@ -41,7 +42,7 @@ describe('the world of a database', () => {
     add({ kind: 'key', key: ID.developerKey }, { ...denies('sandbox-paid'), mode: 'report' });
     const inactive = add({ kind: 'key', key: ID.developerKey }, denies('sandbox-free'));
     changeRule(db, cli, { kind: 'key', key: ID.developerKey }, inactive, { status: 'inactive' }, write);
-    const rules = readWorld(db, catalog).keys.get(ID.developerKey)?.rules ?? [];
+    const rules = readWorld(db, installation).keys.get(ID.developerKey)?.rules ?? [];
     expect(compileSubjectRules(rules)).toBe(
       prepareSubjectRules(db)(ID.organization, [ID.developerKey]).get(ID.developerKey),
     );
@@ -49,13 +50,21 @@ describe('the world of a database', () => {
 });
 
 describe('a document', () => {
-  it('is read back as the world that it was written of, but for the rule revision', () => {
+  it('is read back as the world that it was written of, but for the rule revision and what can be called', () => {
     add({ kind: 'organization' }, denies('sandbox-paid'));
     add({ kind: 'member', member: ID.developer }, { ruleType: 'allow_pricing', ruleValue: { maxInputPrice: 2.5 } });
-    const world = readWorld(db, catalog);
-    const organizations = [...world.organizations].map(([id, each]) => [id, { ...each, ruleRevision: 0 }] as const);
+    const world = readWorld(db, installation);
+    const organizations = [...world.organizations].map(
+      ([id, each]) => [id, { ...each, ruleRevision: 0, providers: null }] as const,
+    );
+    const keys = [...world.keys].map(([id, each]) => [id, { ...each, projectId: null }] as const);
     const content: unknown = JSON.parse(JSON.stringify(worldDocument(world)));
-    expect(readWorldDocument(content, catalog)).toEqual({ ...world, organizations: new Map(organizations) });
+    expect(readWorldDocument(content, catalog)).toEqual({
+      ...world,
+      servedProviders: new Set(),
+      organizations: new Map(organizations),
+      keys: new Map(keys),
+    });
   });
 
   it.each([

@@ -4,6 +4,7 @@ import { type Catalog, catalogOf } from '../../src/catalog/catalog.ts';
 import { actionOf } from '../../src/core/permitted-ids.ts';
 import { canonicalAddress } from '../../src/domain/client-ip.ts';
 import { type Mapping, mappingNames } from '../../src/domain/model.ts';
+import type { OrganizationProviders, SealedProviderKey } from '../../src/domain/provider.ts';
 import { canonicalRule } from '../../src/domain/rule-content.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
@@ -93,25 +94,95 @@ const worldRules = (prefix: string, drafts: readonly Draft[]): WorldRule[] => {
 const byId = <T extends { id: string }>(items: readonly T[]): Map<string, T> =>
   new Map(items.map((item) => [item.id, item]));
 
-/** Rule ids are unique in a world; the same ids come in others, with other contents. */
-export const worlds: fc.Arbitrary<World> = fc.tuple(rules, rules, rules, rules, rules, rules).map((lists) => {
+const providerKey = (id: string, provider: string, projectId: string | null): SealedProviderKey => ({
+  id,
+  label: id,
+  provider,
+  projectId,
+  baseUrl: null,
+  secret: { keyId: 'test', ciphertext: '' },
+});
+
+const customMapping = (providerId: string, modelId: string): Mapping => ({
+  ...mapping(providerId, modelId, [], 2, 'text'),
+  custom: true,
+  names: [`${providerId}/${modelId}`],
+  providerNames: ['custom', `custom:${providerId}`],
+});
+
+/** What an organization has brought along: one provider hides that of its name in the catalogue, keys count for some projects. */
+const providers: fc.Arbitrary<OrganizationProviders> = fc
+  .record({
+    names: fc.subarray(['acme', 'azure']),
+    keyless: fc.boolean(),
+    keys: fc.subarray([
+      providerKey('pkey_1', 'openai', null),
+      providerKey('pkey_2', 'azure', 'proj_1'),
+      providerKey('pkey_3', 'custom:acme', 'proj_2'),
+      providerKey('pkey_4', 'custom:azure', null),
+    ]),
+  })
+  .map(({ names, keyless, keys }) => ({
+    providers: names.map((name) => ({ id: `prov_${name}`, name, wire: 'openai', baseUrl: '', keyless })),
+    mappings: names.flatMap((name) => [customMapping(name, 'gpt-5'), customMapping(name, 'own')]),
+    keys,
+  }));
+
+const served = fc.subarray(['openai', 'azure']).map((ids) => new Set(ids));
+
+/**
+ * Rule ids are unique in a world; the same ids come in others, with other contents. Two of the keys are of one project, the
+ * third is of another.
+ */
+export const worlds: fc.Arbitrary<World> = fc
+  .tuple(fc.tuple(rules, rules, rules, rules, rules, rules), providers, served)
+  .map(([lists, ...credentials]) => worldWith(lists, ...credentials));
+
+function worldWith(
+  lists: readonly (readonly Draft[])[],
+  own: OrganizationProviders,
+  servedProviders: ReadonlySet<string>,
+): World {
   const [organization = [], ...others] = lists.map((list, index) => worldRules(`${index}_`, list));
   const [first = [], second = [], one = [], two = [], three = []] = others;
   const of = { organizationId: 'org_1' };
   return {
     catalog,
-    organizations: byId([{ id: 'org_1', name: 'Example', ruleRevision: 1, rules: organization }]),
+    servedProviders,
+    organizations: byId([{ id: 'org_1', name: 'Example', ruleRevision: 1, rules: organization, providers: own }]),
     members: byId([
       { ...of, id: 'mem_1', email: 'a@example.com', rules: first },
       { ...of, id: 'mem_2', email: 'b@example.com', rules: second },
     ]),
     keys: byId([
-      { ...of, id: 'key_1', memberId: 'mem_1', description: 'one', rules: one },
-      { ...of, id: 'key_2', memberId: 'mem_1', description: 'two', rules: two },
-      { ...of, id: 'key_3', memberId: 'mem_2', description: 'three', rules: three },
+      { ...of, id: 'key_1', projectId: 'proj_1', memberId: 'mem_1', description: 'one', rules: one },
+      { ...of, id: 'key_2', projectId: 'proj_1', memberId: 'mem_1', description: 'two', rules: two },
+      { ...of, id: 'key_3', projectId: 'proj_2', memberId: 'mem_2', description: 'three', rules: three },
     ]),
   };
-});
+}
+
+/** What decisions.md says of a usable credential, spelt out: the oracle for who can call what. @param projectId null: any */
+export function canCall(world: World, projectId: string | null, { custom, providerId }: Mapping): boolean {
+  const own = world.organizations.get('org_1')?.providers;
+  if (own === undefined || own === null) throw new Error('a document knows no credentials');
+  const named = own.providers.filter(({ name }) => name === providerId);
+  const wanted = custom ? `custom:${providerId}` : providerId;
+  const hasKey = own.keys.some(
+    (key) => key.provider === wanted && [null, projectId ?? key.projectId].includes(key.projectId),
+  );
+  if (custom) return named.length > 0 && (named.some(({ keyless }) => keyless) || hasKey);
+  return named.length === 0 && (world.servedProviders.has(providerId) || hasKey);
+}
+
+/** What one organization's calls can mean in these worlds: custom models of each, of the catalogue what none of them hides. */
+export function mappingsIn(world: World): Mapping[] {
+  const own = world.organizations.get('org_1')?.providers ?? null;
+  const shared = MODELS.flatMap(({ id }) => catalog.resolve(id) ?? []);
+  const isHidden = ({ providerId }: Mapping): boolean =>
+    own?.providers.some(({ name }) => name === providerId) === true;
+  return [...shared.filter((each) => !isHidden(each)), ...(own?.mappings ?? [])];
+}
 
 const pdp = createPdp();
 
