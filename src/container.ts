@@ -87,10 +87,16 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   closers.add(() => lock.release());
   // Beside a database, new secrets would make every key in it unknown: a lost file stops the start.
   const create = !hasDatabase(config.dataDir);
-  const { peppers, encryptionKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
+  const { peppers, encryptionKey, signingKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
-  const store = createStore({ path: databasePath(config.dataDir), clock, durability: config.durability, create: true });
+  const store = createStore({
+    path: databasePath(config.dataDir),
+    clock,
+    durability: config.durability,
+    create: true,
+    auditKey: signingKey.key,
+  });
   closers.add(() => store.close());
   const recovered = await store.recoverOpenCalls();
   if (recovered > 0) telemetry.warn('settled the calls that a crash left open', { calls: recovered });

@@ -5,7 +5,7 @@ import type { EncryptionKey } from '../domain/sealed-secret.ts';
 import type { Pepper } from '../domain/secret.ts';
 import { servedProviders } from '../domain/service-provider.ts';
 import { systemClock } from '../domain/time.ts';
-import { databasePath } from '../store/data-dir.ts';
+import { databasePath, hasDatabase } from '../store/data-dir.ts';
 import type { Database } from '../store/database.ts';
 import { loadSecrets, type ServerSecrets } from '../store/secrets.ts';
 import { createStore } from '../store/store.ts';
@@ -77,6 +77,8 @@ export async function inDatabase<T>(
     clock: systemClock,
     durability: config.durability,
     busyTimeoutMs: BUSY_TIMEOUT_MS,
+    // Where there is no database, that is what is wrong: not the secrets that it would have.
+    ...(access === 'write' && hasDatabase(config.dataDir) ? { auditKey: secretsOf(config).signingKey.key } : {}),
   });
   const query = (db: Database): T => work(db, config);
   try {

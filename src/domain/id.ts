@@ -13,6 +13,7 @@ export type IdPrefix =
   | 'prov'
   | 'model'
   | 'pkey'
+  | 'aud'
   | 'req';
 
 let last = '';

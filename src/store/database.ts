@@ -16,11 +16,14 @@ export interface DatabaseOptions {
   readonly?: boolean;
   /** Only `serve` creates a database or migrates one; otherwise a missing or older one is an error. */
   create?: boolean;
+  /** Key of the audit chain: without it what is audited cannot be written. */
+  auditKey?: Buffer;
 }
 
 /** One synchronous connection. Queries are built by Kysely (`build` in sql.ts) and run at once. */
 export interface Database {
   readonly connection: BetterSqlite3.Database;
+  readonly auditKey: Buffer | undefined;
   all<R>(query: Compilable<R>): R[];
   get<R>(query: Compilable<R>): R | undefined;
   /** Number of rows changed. */
@@ -91,6 +94,7 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
   const transaction = transactions(connection);
   return {
     connection,
+    auditKey: options.auditKey,
     all: (query) => prepare(connection, query.compile()).all({}),
     get: (query) => prepare(connection, query.compile()).get({}),
     run: (query) => prepare(connection, query.compile()).run({}),

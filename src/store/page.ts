@@ -1,4 +1,4 @@
-import { invalidRequest } from '../domain/errors.ts';
+import { type ApiError, invalidRequest } from '../domain/errors.ts';
 
 /** A request for part of a list; lists are ordered newest first. */
 export interface PageRequest {
@@ -14,10 +14,12 @@ export interface Page<T> {
   readonly nextCursor: string | null;
 }
 
+export const unknownCursor = (): ApiError => invalidRequest('The cursor is not one that this list gave.', '/cursor');
+
 /** The id after which a page begins; a cursor that we did not make is a 400. */
 export function decodeCursor(cursor: string): string {
   const id = Buffer.from(cursor, 'base64url').toString('latin1');
-  if (!/^[a-z]+_[0-9a-f]{32}$/.test(id)) throw invalidRequest('The cursor is not one that this list gave.', '/cursor');
+  if (!/^[a-z]+_[0-9a-f]{32}$/.test(id)) throw unknownCursor();
   return id;
 }
 

@@ -20,6 +20,8 @@ export interface StoreOptions {
   busyTimeoutMs?: number;
   /** Only `serve` creates a database or migrates one. */
   create?: boolean;
+  /** Key of the audit chain: without it what is audited cannot be written. */
+  auditKey?: Buffer;
   /** Writes that may wait; further ones are refused. */
   queueCapacity?: number;
 }

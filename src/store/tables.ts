@@ -18,6 +18,7 @@ export interface Tables {
   custom_providers: CustomProvidersTable;
   custom_models: CustomModelsTable;
   provider_keys: ProviderKeysTable;
+  audit: AuditTable;
   calls: CallsTable;
   decisions: DecisionsTable;
   data_documents: DataDocumentsTable;
@@ -194,6 +195,31 @@ export interface ProviderKeysTable {
   created_at: number;
   updated_at: number;
   deleted_at: Generated<number | null>;
+}
+
+/** Who made a change: a member at the dashboard, a master key, the command line, or one of the server's own jobs. */
+export type AuditActorKind = 'person' | 'master_key' | 'cli' | 'job';
+
+/** One chain over the whole installation; append-only by triggers. */
+export interface AuditTable {
+  /** From 1 on, without gaps. */
+  seq: number;
+  id: string;
+  organization_id: string;
+  created_at: number;
+  actor_kind: AuditActorKind;
+  /** The master key's id, the job's name; null where the kind says it all. */
+  actor_id: string | null;
+  /** The person, or the maker of the master key. */
+  member_id: string | null;
+  /** `key.create`: the kind of the target, a dot, what was done to it. */
+  action: string;
+  target_type: string;
+  target_id: string;
+  before_json: string | null;
+  after_json: string | null;
+  /** Over this entry and the `hmac` of the one before it. */
+  hmac: string;
 }
 
 export type CallState = 'open' | 'settled' | 'denied' | 'recovered' | 'released';

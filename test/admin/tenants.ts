@@ -35,6 +35,8 @@ export const pepper: Pepper = { id: 'test', key: Buffer.alloc(32, 7) };
 
 export const encryptionKey: EncryptionKey = { id: 'test', key: Buffer.alloc(32, 9) };
 
+export const auditKey = Buffer.alloc(32, 11);
+
 /** The time at which all tests begin. */
 export const START = '2026-01-31T12:00:00.000Z';
 export const startMs = Date.parse(START);
@@ -129,7 +131,7 @@ function addKey(db: Database, id: string, key: Partial<NewKey> & { createdBy: st
 
 /** A database in memory with both organizations. */
 export function seededDatabase(): Database {
-  const db = openDatabase(':memory:', { create: true });
+  const db = openDatabase(':memory:', { create: true, auditKey });
   seedTenants(db);
   return db;
 }
@@ -137,7 +139,7 @@ export function seededDatabase(): Database {
 /** The answer with the ids and secrets that only this run has replaced, so that it can be compared whole. */
 export function masked(value: unknown): unknown {
   const text = JSON.stringify(value)
-    .replace(/"(key|rule|pkey|prov|model)_01[0-9a-f]{30}"/g, '"$1_new"')
+    .replace(/"(key|mkey|rule|pkey|prov|model|proj|mem|org|aud)_01[0-9a-f]{30}"/g, '"$1_new"')
     .replace(/"pcl_[0-9A-Za-z]{46}"/g, '"pcl_secret"')
     .replace(/"pcl_[0-9A-Za-z]{4}…[0-9A-Za-z]{4}"/g, '"pcl_abcd…wxyz"');
   return JSON.parse(text);

@@ -56,7 +56,12 @@ function start(folder: string, env: Record<string, string>, args: readonly strin
 export async function createCommandLine(): Promise<CommandLine> {
   const folder = mkdtempSync(path.join(tmpdir(), 'portcullis-'));
   const secrets = loadSecrets(folder, { create: true });
-  const store = createStore({ path: databasePath(folder), clock: systemClock, create: true });
+  const store = createStore({
+    path: databasePath(folder),
+    clock: systemClock,
+    create: true,
+    auditKey: secrets.signingKey.key,
+  });
   const first = await store.write((db, now) => firstRun(db, secrets.peppers[0], now));
   if (first === undefined) throw new Error('the database was not empty');
   return {

@@ -52,7 +52,8 @@ export async function startGateway(
   const container = await createContainer(config, overrides);
   const { firstRun } = container;
   if (firstRun === undefined) throw new Error('an empty data directory gave no first run');
-  const db = openDatabase(databasePath(dataDir), { busyTimeoutMs: 5000 });
+  const { signingKey } = loadSecrets(dataDir, { create: false });
+  const db = openDatabase(databasePath(dataDir), { busyTimeoutMs: 5000, auditKey: signingKey.key });
   if (!caching) updateProject(db, firstRun.organizationId, firstRun.projectId, { cachingEnabled: false }, Date.now());
   const key = db.connection.prepare<[], { id: string; created_by: string }>('SELECT id, created_by FROM keys').get();
   if (key === undefined) throw new Error('the first run made no key');

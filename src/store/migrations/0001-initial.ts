@@ -171,6 +171,33 @@ CREATE TABLE provider_keys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX provider_keys_by_organization ON provider_keys (organization_id, id);
 
+CREATE TABLE audit (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  organization_id TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  actor_kind TEXT NOT NULL CHECK (actor_kind IN ('person', 'master_key', 'cli', 'job')),
+  actor_id TEXT,
+  member_id TEXT,
+  action TEXT NOT NULL,
+  target_type TEXT NOT NULL,
+  target_id TEXT NOT NULL,
+  before_json TEXT,
+  after_json TEXT,
+  hmac TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_by_time ON audit (organization_id, created_at);
+CREATE INDEX audit_by_action ON audit (organization_id, action, created_at);
+CREATE INDEX audit_by_target ON audit (organization_id, target_id, created_at);
+CREATE INDEX audit_by_target_action ON audit (organization_id, target_id, action, created_at);
+CREATE TRIGGER audit_is_never_updated BEFORE UPDATE ON audit
+BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit
+BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER audit_is_only_appended_to BEFORE INSERT ON audit
+WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM audit) OR EXISTS (SELECT 1 FROM audit WHERE id = NEW.id)
+BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+
 CREATE TABLE calls (
   id TEXT PRIMARY KEY,
   organization_id TEXT NOT NULL,

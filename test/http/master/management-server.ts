@@ -9,7 +9,16 @@ import { databasePath } from '../../../src/store/data-dir.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { createTelemetry } from '../../../src/telemetry.ts';
 import { createAnalyst } from '../../../src/workbench/analyst.ts';
-import { catalog, encryptionKey, type MasterTokens, masked, pepper, START, seedTenants } from '../../admin/tenants.ts';
+import {
+  auditKey,
+  catalog,
+  encryptionKey,
+  type MasterTokens,
+  masked,
+  pepper,
+  START,
+  seedTenants,
+} from '../../admin/tenants.ts';
 
 export interface Answer {
   readonly status: number;
@@ -42,7 +51,7 @@ export async function startManagementServer(
 ): Promise<ManagementServer> {
   const folder = mkdtempSync(path.join(tmpdir(), 'portcullis-'));
   const clock = new ManualClock(START);
-  const store = createStore({ path: databasePath(folder), clock, create: true });
+  const store = createStore({ path: databasePath(folder), clock, create: true, auditKey });
   const tokens = await store.write(seedTenants);
   const analyst = createAnalyst({
     databasePath: databasePath(folder),
