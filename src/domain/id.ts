@@ -14,6 +14,7 @@ export type IdPrefix =
   | 'model'
   | 'pkey'
   | 'aud'
+  | 'inv'
   | 'req';
 
 let last = '';

@@ -12,6 +12,7 @@ export interface Tables {
   projects: ProjectsTable;
   members: MembersTable;
   master_keys: MasterKeysTable;
+  invitations: InvitationsTable;
   keys: KeysTable;
   subject_rules: SubjectRulesTable;
   rules: RulesTable;
@@ -79,6 +80,23 @@ export interface MasterKeysTable extends SecretColumns {
   updated_at: number;
   last_used_at: Generated<number | null>;
   deleted_at: Generated<number | null>;
+}
+
+export interface InvitationsTable extends SecretColumns {
+  id: string;
+  organization_id: string;
+  /** Lower case. */
+  email: string;
+  role: Role;
+  /** Null: the command line. */
+  invited_by: string | null;
+  created_at: number;
+  updated_at: number;
+  expires_at: number;
+  accepted_at: Generated<number | null>;
+  /** Who came of it; set together with `accepted_at`. */
+  member_id: Generated<string | null>;
+  revoked_at: Generated<number | null>;
 }
 
 export interface KeysTable extends SecretColumns {

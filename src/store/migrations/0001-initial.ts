@@ -55,6 +55,26 @@ CREATE TABLE master_keys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX master_keys_by_organization ON master_keys (organization_id, id);
 
+CREATE TABLE invitations (
+  id TEXT PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  email TEXT NOT NULL CHECK (email = lower(email)),
+  role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'developer')),
+  invited_by TEXT REFERENCES members (id),
+  secret_hash TEXT NOT NULL UNIQUE,
+  pepper_id TEXT NOT NULL,
+  mask TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  accepted_at INTEGER,
+  member_id TEXT REFERENCES members (id),
+  revoked_at INTEGER,
+  CHECK ((accepted_at IS NULL) = (member_id IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX invitations_by_organization ON invitations (organization_id, id);
+CREATE INDEX open_invitations ON invitations (organization_id, email) WHERE accepted_at IS NULL AND revoked_at IS NULL;
+
 CREATE TABLE keys (
   id TEXT PRIMARY KEY,
   organization_id TEXT NOT NULL REFERENCES organizations (id),
