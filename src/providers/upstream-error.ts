@@ -78,11 +78,8 @@ export function fromStatus(status: number, text: string, retryAfterMs?: number):
     case 402:
       return new UpstreamError('credential', 'The provider asks for payment on the credential in use.', facts);
     case 404:
-      // The caller's name was resolved, so this is a fault of our mapping, not of the request.
-      return new UpstreamError('upstream_error', 'The provider does not know the model.', {
-        ...facts,
-        retryable: false,
-      });
+      // The caller's name was resolved, so this is a fault of our mapping, not of the request: another provider may know it.
+      return new UpstreamError('upstream_error', 'The provider does not know the model.', facts);
     case 408:
       return new UpstreamError('timeout', `The provider gave up waiting: ${said}`, facts);
     case 409:

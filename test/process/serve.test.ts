@@ -27,11 +27,12 @@ beforeEach(() => {
 
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
+/** Answers are not taken from the cache: equal requests are to be dispatched, each. */
 const chat = (origin: string, token: string | undefined, model: string): Promise<Answer> =>
   send(origin, {
     method: 'POST',
     path: '/v1/chat/completions',
-    headers: [bearer(token ?? ''), JSON_TYPE],
+    headers: [bearer(token ?? ''), JSON_TYPE, ['x-no-cache', 'true']],
     body: JSON.stringify({ model, messages: [{ role: 'user', content: 'A secret prompt' }] }),
   });
 

@@ -16,7 +16,7 @@ describe('parseError', () => {
     [401, 'credential', true],
     [402, 'credential', true],
     [403, 'credential', true],
-    [404, 'upstream_error', false],
+    [404, 'upstream_error', true],
     [408, 'timeout', true],
     [409, 'upstream_error', true],
     [413, 'rejected', false],

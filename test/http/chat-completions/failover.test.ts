@@ -58,6 +58,7 @@ describe('before the first byte', () => {
   const retried: readonly [string, Reply, object][] = [
     ['a status 500', failure(500, 'x'), { error_type: 'upstream_error', status_code: 500 }],
     ['a status 503', failure(503, 'x'), { error_type: 'upstream_error', status_code: 503 }],
+    ['a status 404', failure(404, 'x'), { error_type: 'upstream_error', status_code: 404 }],
     ['a status 408', failure(408, 'x'), { error_type: 'timeout', status_code: 408 }],
     ['a status 409', failure(409, 'x'), { error_type: 'upstream_error', status_code: 409 }],
     ['a status 429', failure(429, 'x'), { error_type: 'rate_limited', status_code: 429 }],
@@ -114,6 +115,11 @@ describe('before the first byte', () => {
     ['is empty', events()],
     ['reports usage and says nothing', events(USAGE_CHUNK)],
     ['is cut before it says anything', cutAfter(USAGE_CHUNK)],
+    [
+      'gives a role and then an error',
+      events(chunk({ role: 'assistant', content: '' }), { error: { message: 'Quota.' } }),
+    ],
+    ['gives a role and is cut', cutAfter(chunk({ role: 'assistant', content: '' }))],
   ])('of a stream that %s it goes on silently', async (_, reply) => {
     first.begin(reply);
     second.begin(stream);
