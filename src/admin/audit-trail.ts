@@ -10,8 +10,6 @@ export type AuditTargetType =
   | 'invitation'
   | 'master_key'
   | 'key'
-  | 'platform_key'
-  | 'playground_key'
   | 'rule'
   | 'provider_key'
   | 'custom_provider'
@@ -53,6 +51,24 @@ export const recordAudit = (db: Database, actor: Actor | Job, entry: AuditEntry,
     },
     now,
   );
+
+/** Something that admin JSON shows, before and after a change; never both null. */
+export type Change =
+  | { readonly before: null; readonly after: { readonly id: string } }
+  | { readonly before: { readonly id: string }; readonly after: { readonly id: string } | null };
+
+/** `recordAudit` of what has an id in its own record: `recordChange(db, actor, 'key', 'create', …)`. */
+export function recordChange(
+  db: Database,
+  actor: Actor | Job,
+  type: AuditTargetType,
+  done: string,
+  change: Change,
+  now: number,
+): void {
+  const { id } = change.before ?? change.after;
+  recordAudit(db, actor, { action: `${type}.${done}`, target: { type, id }, ...change }, now);
+}
 
 function authorOf(actor: Actor | Job): Pick<NewAuditEntry, 'actorKind' | 'actorId' | 'memberId'> {
   switch (actor.kind) {

@@ -9,6 +9,7 @@ import { getCustomProvider } from '../store/custom-providers.ts';
 import type { Database } from '../store/database.ts';
 import type { PageRequest } from '../store/page.ts';
 import { type Actor, checkManagesOrganization } from './actor.ts';
+import { recordChange } from './audit-trail.ts';
 import {
   type CustomModelContent,
   changedContent,
@@ -17,7 +18,7 @@ import {
   showPrices,
 } from './custom-model-content.ts';
 
-const MAX_CUSTOM_MODELS = 500;
+export const MAX_CUSTOM_MODELS = 500;
 
 const TOKENS = 'must be null or a whole number of tokens from 1 to 1000000000';
 
@@ -54,7 +55,9 @@ export function createCustomModel(db: Database, actor: Actor, body: unknown, now
       throw invalidRequest(`An organization has at most ${MAX_CUSTOM_MODELS} custom models.`);
     }
     const wanted = { id: newId('model'), customProviderId, model, ...content };
-    return { customModel: view(store.insertCustomModel(db, organizationId, wanted, now), provider.name) };
+    const customModel = viewCustomModel(store.insertCustomModel(db, organizationId, wanted, now), provider.name);
+    recordChange(db, actor, 'custom_model', 'create', { before: null, after: customModel }, now);
+    return { customModel };
   });
 }
 
@@ -69,7 +72,10 @@ export function listCustomModels(db: Database, actor: Actor, request: CustomMode
   const { items, nextCursor } = store.listCustomModels(db, organizationId, request);
   const ids = new Set(items.map(({ customProviderId }) => customProviderId));
   const names = new Map([...ids].map((id) => [id, getCustomProvider(db, organizationId, id).name]));
-  return { customModels: items.map((model) => view(model, names.get(model.customProviderId) ?? '')), nextCursor };
+  return {
+    customModels: items.map((model) => viewCustomModel(model, names.get(model.customProviderId) ?? '')),
+    nextCursor,
+  };
 }
 
 /** One custom model; 404 when there is none, 403 for developers. */
@@ -92,25 +98,34 @@ export function changeCustomModel(
   const patch = checkShape(validateCustomModelPatch, body, PATCH_EXPLANATIONS);
   return db.transaction(() => {
     checkManagesOrganization(actor);
-    const { customProviderId, model, ...before } = store.getCustomModel(db, actor.organizationId, id);
-    const content: CustomModelContent = changedContent(before, patch);
+    const present = store.getCustomModel(db, actor.organizationId, id);
+    const { customProviderId, model } = present;
+    const content: CustomModelContent = changedContent(present, patch);
     const changed = { id, customProviderId, model, ...content };
-    return answer(db, store.replaceCustomModel(db, actor.organizationId, changed, now));
+    const { customModel: before } = answer(db, present);
+    const { customModel } = answer(db, store.replaceCustomModel(db, actor.organizationId, changed, now));
+    recordChange(db, actor, 'custom_model', 'update', { before, after: customModel }, now);
+    return { customModel };
   });
 }
 
 /** Deletes a custom model: no request finds it from the next one on. */
 export function deleteCustomModel(db: Database, actor: Actor, id: string, now: number): Deletion {
   checkManagesOrganization(actor);
-  store.deleteCustomModel(db, actor.organizationId, id, now);
-  return { id, deleted: true };
+  return db.transaction(() => {
+    const { customModel: before } = answer(db, store.getCustomModel(db, actor.organizationId, id));
+    store.deleteCustomModel(db, actor.organizationId, id, now);
+    recordChange(db, actor, 'custom_model', 'delete', { before, after: null }, now);
+    return { id, deleted: true };
+  });
 }
 
 const answer = (db: Database, model: store.CustomModelRecord): CustomModelAnswer => ({
-  customModel: view(model, getCustomProvider(db, model.organizationId, model.customProviderId).name),
+  customModel: viewCustomModel(model, getCustomProvider(db, model.organizationId, model.customProviderId).name),
 });
 
-const view = (model: store.CustomModelRecord, provider: string): CustomModelRecord => ({
+/** A custom model as admin JSON shows it, with the name of its provider. */
+export const viewCustomModel = (model: store.CustomModelRecord, provider: string): CustomModelRecord => ({
   id: model.id,
   createdAt: formatTime(model.createdAt),
   updatedAt: formatTime(model.updatedAt),

@@ -5,13 +5,17 @@ import { newId } from '../domain/id.ts';
 import { formatTime } from '../domain/time.ts';
 import type { CustomProviderAnswer, CustomProviderList, CustomProviderRecord, Deletion } from '../generated/types.ts';
 import { validateCustomProviderCreate, validateCustomProviderPatch } from '../generated/validators.js';
+import { listCustomModels } from '../store/custom-models.ts';
 import * as store from '../store/custom-providers.ts';
 import type { Database } from '../store/database.ts';
 import type { PageRequest } from '../store/page.ts';
 import { keysOfProvider } from '../store/provider-keys.ts';
 import { type Actor, checkManagesOrganization } from './actor.ts';
+import { recordChange } from './audit-trail.ts';
 import { isSameServer, readBaseUrl } from './base-url.ts';
+import { MAX_CUSTOM_MODELS, viewCustomModel } from './custom-models.ts';
 import { checkNameIsFree, type KnownProviders } from './known-providers.ts';
+import { viewProviderKey } from './provider-key-view.ts';
 
 const MAX_CUSTOM_PROVIDERS = 50;
 
@@ -61,7 +65,9 @@ export function createCustomProvider(
       baseUrl: readBaseUrl(wanted.baseUrl, '/baseUrl', write.allowPrivateUpstreams),
       keyless: wanted.keyless ?? false,
     };
-    return { customProvider: view(store.insertCustomProvider(db, organizationId, provider, write.now)) };
+    const customProvider = view(store.insertCustomProvider(db, organizationId, provider, write.now));
+    recordChange(db, actor, 'custom_provider', 'create', { before: null, after: customProvider }, write.now);
+    return { customProvider };
   });
 }
 
@@ -97,15 +103,35 @@ export function changeCustomProvider(
     const baseUrl = text === undefined ? undefined : readBaseUrl(text, '/baseUrl', write.allowPrivateUpstreams);
     if (baseUrl !== undefined) checkSecretsStay(db, provider, baseUrl);
     const changes = { ...patch, ...(baseUrl === undefined ? {} : { baseUrl }) };
-    return { customProvider: view(store.updateCustomProvider(db, organizationId, id, changes, write.now)) };
+    const customProvider = view(store.updateCustomProvider(db, organizationId, id, changes, write.now));
+    const change = { before: view(provider), after: customProvider };
+    recordChange(db, actor, 'custom_provider', 'update', change, write.now);
+    return { customProvider };
   });
 }
 
 /** Deletes a custom provider with its models and its provider keys: no call reaches them from the next one on. */
 export function deleteCustomProvider(db: Database, actor: Actor, id: string, now: number): Deletion {
   checkManagesOrganization(actor);
-  store.deleteCustomProvider(db, actor.organizationId, id, now);
-  return { id, deleted: true };
+  return db.transaction(() => {
+    const provider = store.getCustomProvider(db, actor.organizationId, id);
+    recordWhatGoesWith(db, actor, provider, now);
+    store.deleteCustomProvider(db, actor.organizationId, id, now);
+    recordChange(db, actor, 'custom_provider', 'delete', { before: view(provider), after: null }, now);
+    return { id, deleted: true };
+  });
+}
+
+/** Each of the provider's models and keys has an entry of its own: who looks for one of them finds its end. */
+function recordWhatGoesWith(db: Database, actor: Actor, provider: store.CustomProviderRecord, now: number): void {
+  const { id, organizationId, name } = provider;
+  const all = { customProviderId: id, limit: MAX_CUSTOM_MODELS };
+  for (const model of listCustomModels(db, organizationId, all).items) {
+    recordChange(db, actor, 'custom_model', 'delete', { before: viewCustomModel(model, name), after: null }, now);
+  }
+  for (const key of keysOfProvider(db, organizationId, `custom:${name}`)) {
+    recordChange(db, actor, 'provider_key', 'delete', { before: viewProviderKey(key), after: null }, now);
+  }
 }
 
 /** Whoever may point a provider elsewhere could read there what its keys hold. */

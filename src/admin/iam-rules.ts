@@ -12,6 +12,7 @@ import { decodeCursor, type PageRequest, toPage } from '../store/page.ts';
 import * as store from '../store/rules.ts';
 import { getOrganization } from '../store/tenants.ts';
 import type { Actor } from './actor.ts';
+import { recordChange } from './audit-trail.ts';
 import { compileRules } from './compile-rules.ts';
 import { checkBounds } from './rule-bounds.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleOwner } from './rule-owner.ts';
@@ -36,7 +37,9 @@ export function createRule(db: Database, actor: Actor, owner: RuleOwner, body: u
     checkBounds([...others.map(storedRule), content.canonical]);
     const rule = { id: newId('rule'), ...stored(content) };
     const record = store.insertRule(db, actor.organizationId, subject.id, rule, compileRules, write.now);
-    return { rule: view(record), warnings: warningsOf(db, actor, content.canonical, write) };
+    const made = view(record);
+    recordChange(db, actor, 'rule', 'create', { before: null, after: made }, write.now);
+    return { rule: made, warnings: warningsOf(db, actor, content.canonical, write) };
   });
 }
 
@@ -72,23 +75,27 @@ export function changeRule(
   return db.transaction(() => {
     const { organizationId } = actor;
     const subject = getRuleSubject(db, actor, owner);
-    const content = merged(store.getRule(db, organizationId, subject.id, id), patch);
+    const present = store.getRule(db, organizationId, subject.id, id);
+    const content = merged(present, patch);
     checkRulesChangeable(actor, subject);
     checkPlan(db, actor, content.ruleType);
     const others = store.listRules(db, organizationId, subject.id).filter((other) => other.id !== id);
     checkBounds([...others.map(storedRule), content.canonical]);
     const record = store.updateRule(db, organizationId, subject.id, id, stored(content), compileRules, write.now);
-    return { rule: view(record), warnings: warningsOf(db, actor, content.canonical, write) };
+    const changed = view(record);
+    recordChange(db, actor, 'rule', 'update', { before: view(present), after: changed }, write.now);
+    return { rule: changed, warnings: warningsOf(db, actor, content.canonical, write) };
   });
 }
 
-/** Deletes a rule: it binds nothing from the next request on. */
-export function deleteRule(db: Database, actor: Actor, owner: RuleOwner, id: string): Deletion {
+/** Deletes a rule: it binds nothing from the next request on. @param now epoch ms */
+export function deleteRule(db: Database, actor: Actor, owner: RuleOwner, id: string, now: number): Deletion {
   return db.transaction(() => {
     const subject = getRuleSubject(db, actor, owner);
-    store.getRule(db, actor.organizationId, subject.id, id);
+    const before = view(store.getRule(db, actor.organizationId, subject.id, id));
     checkRulesChangeable(actor, subject);
     store.deleteRule(db, actor.organizationId, subject.id, id, compileRules);
+    recordChange(db, actor, 'rule', 'delete', { before, after: null }, now);
     return { id, deleted: true };
   });
 }

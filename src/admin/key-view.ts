@@ -2,7 +2,9 @@ import { keyState, runningPeriod } from '../domain/api-key.ts';
 import { formatUsd } from '../domain/money.ts';
 import { formatTime } from '../domain/time.ts';
 import type { KeyRecord } from '../generated/types.ts';
+import type { Database } from '../store/database.ts';
 import type * as store from '../store/keys.ts';
+import { findMember } from '../store/members.ts';
 
 const optional = <T, U>(value: T | null | undefined, show: (value: T) => U): U | null =>
   value === null || value === undefined ? null : show(value);
@@ -38,3 +40,7 @@ export function viewKey(key: store.KeyRecord, ownerPresent: boolean, now: number
     lastUsedAt: optional(key.lastUsedAt, formatTime),
   };
 }
+
+/** A key as admin JSON shows it, whoever owns it; `now` in epoch ms. */
+export const viewStoredKey = (db: Database, key: store.KeyRecord, now: number): KeyRecord =>
+  viewKey(key, findMember(db, key.organizationId, key.createdBy) !== undefined, now);

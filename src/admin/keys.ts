@@ -9,19 +9,21 @@ import {
   setLimits,
 } from '../domain/api-key.ts';
 import { checkShape } from '../domain/check-shape.ts';
-import { invalidRequest, permissionDenied } from '../domain/errors.ts';
+import { permissionDenied } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
-import { generateSecret, hashSecret, maskSecret, type Pepper } from '../domain/secret.ts';
-import type { Deletion, KeyAnswer, KeyCreate, KeyList, KeyPatch, KeyRecord } from '../generated/types.ts';
+import type { Deletion, KeyAnswer, KeyList, KeyPatch } from '../generated/types.ts';
 import { validateKeyCreate, validateKeyPatch } from '../generated/validators.js';
 import type { Database } from '../store/database.ts';
 import * as store from '../store/keys.ts';
-import { findMember, getMember } from '../store/members.ts';
+import { findMember } from '../store/members.ts';
 import type { PageRequest } from '../store/page.ts';
 import { getProject } from '../store/tenants.ts';
-import { type Actor, checkMakesKeysFor, checkSeesKeyOf, seesAllKeys } from './actor.ts';
+import { type Actor, checkSeesKeyOf, seesAllKeys } from './actor.ts';
+import { recordChange } from './audit-trail.ts';
 import { NO_LIMITS, namesLimits, newLimits } from './key-limits.ts';
-import { viewKey } from './key-view.ts';
+import { ownerOfNewKey } from './key-owner.ts';
+import { viewKey, viewStoredKey } from './key-view.ts';
+import { newSecret, type SecretWrite } from './new-secret.ts';
 
 const AMOUNT = 'must be null or an amount in USD: a plain decimal string such as "12.5", at most 9000000';
 
@@ -32,12 +34,6 @@ const EXPLANATIONS = [
   { at: /^\/description$/, must: 'must be a text of at most 256 characters, or null' },
   { at: /^\/(ttl|expiresAt)$/, must: 'cannot be set here: the dashboard and the command line set expirations' },
 ];
-
-/** What a new secret needs: the time in epoch ms, and the pepper under which it is hashed. */
-export interface SecretWrite {
-  readonly now: number;
-  readonly pepper: Pepper;
-}
 
 /**
  * Makes a gateway key; the answer alone carries the secret, as `token`. Shape 400, foreign project or owner 404.
@@ -52,13 +48,13 @@ export function createKey(
   const wanted = checkShape(validateKeyCreate, body, EXPLANATIONS);
   const { usageLimit, period } = newLimits(wanted, NO_LIMITS);
   return db.transaction(() => {
-    const { token, ...secret } = newSecret(pepper);
+    const { token, ...secret } = newSecret('gateway', pepper);
     const key: store.NewKey = {
       ...secret,
       id: newId('key'),
       organizationId: actor.organizationId,
       projectId: getProject(db, actor.organizationId, wanted.projectId).id,
-      createdBy: ownerOf(db, actor, wanted),
+      createdBy: ownerOfNewKey(db, actor, wanted.createdBy),
       description: wanted.description ?? '',
       kind: 'regular',
       expiresAt,
@@ -67,7 +63,9 @@ export function createKey(
       periodUsageDurationValue: period?.value ?? null,
       periodUsageDurationUnit: period?.unit ?? null,
     };
-    return { key: { ...view(db, store.insertKey(db, key, now), now), token } };
+    const made = viewStoredKey(db, store.insertKey(db, key, now), now);
+    recordChange(db, actor, 'key', 'create', { before: null, after: made }, now);
+    return { key: { ...made, token } };
   });
 }
 
@@ -88,7 +86,7 @@ export function listKeys(db: Database, actor: Actor, { projectId, ...page }: Key
 
 /** One key; 404 when there is none that the actor sees. */
 export const getKey = (db: Database, actor: Actor, id: string, now: number): KeyAnswer => ({
-  key: view(db, visibleKey(db, actor, id), now),
+  key: viewStoredKey(db, visibleKey(db, actor, id), now),
 });
 
 /**
@@ -97,24 +95,24 @@ export const getKey = (db: Database, actor: Actor, id: string, now: number): Key
  */
 export function changeKey(db: Database, actor: Actor, id: string, body: unknown, now: number): KeyAnswer {
   const patch = checkShape(validateKeyPatch, body, EXPLANATIONS);
-  return transition(db, actor, id, now, (key) => changesOf(key, patch, now));
+  return transition(db, actor, id, nameOf(patch), now, (key) => changesOf(key, patch, now));
 }
 
 export const disableKey = (db: Database, actor: Actor, id: string, now: number): KeyAnswer =>
-  transition(db, actor, id, now, (key) => disable(key, now));
+  transition(db, actor, id, 'disable', now, (key) => disable(key, now));
 
 /** 400 for an expired key: it must be reactivated. */
 export const enableKey = (db: Database, actor: Actor, id: string, now: number): KeyAnswer =>
-  transition(db, actor, id, now, (key) => enable(key, now));
+  transition(db, actor, id, 'enable', now, (key) => enable(key, now));
 
 /** Gives an expired key a new expiration (epoch ms). Not in the master API. */
 export const reactivateKey = (db: Database, actor: Actor, id: string, expiresAt: number, now: number): KeyAnswer =>
-  transition(db, actor, id, now, (key) => reactivate(key, expiresAt, now));
+  transition(db, actor, id, 'reactivate', now, (key) => reactivate(key, expiresAt, now));
 
 /** Replaces a key's secret, and nothing else; the answer carries the new one as `token`. Not in the master API. */
 export function rollKey(db: Database, actor: Actor, id: string, { now, pepper }: SecretWrite): KeyAnswer {
-  const { token, ...secret } = newSecret(pepper);
-  const { key } = transition(db, actor, id, now, (rolled) => {
+  const { token, ...secret } = newSecret('gateway', pepper);
+  const { key } = transition(db, actor, id, 'roll', now, (rolled) => {
     checkRollable(rolled);
     return secret;
   });
@@ -124,7 +122,9 @@ export function rollKey(db: Database, actor: Actor, id: string, { now, pepper }:
 export function deleteKey(db: Database, actor: Actor, id: string, now: number): Deletion {
   return db.transaction(() => {
     const key = visibleKey(db, actor, id);
+    const before = viewStoredKey(db, key, now);
     store.updateKey(db, actor.organizationId, key.id, remove(key, now), now);
+    recordChange(db, actor, 'key', 'delete', { before, after: null }, now);
     return { id: key.id, deleted: true };
   });
 }
@@ -139,13 +139,23 @@ function transition(
   db: Database,
   actor: Actor,
   id: string,
+  done: string,
   now: number,
   changes: (key: store.KeyRecord) => store.KeyChanges,
 ): KeyAnswer {
   return db.transaction(() => {
     const key = visibleKey(db, actor, id);
-    return { key: view(db, store.updateKey(db, actor.organizationId, key.id, changes(key), now), now) };
+    const before = viewStoredKey(db, key, now);
+    const after = viewStoredKey(db, store.updateKey(db, actor.organizationId, key.id, changes(key), now), now);
+    recordChange(db, actor, 'key', done, { before, after }, now);
+    return { key: after };
   });
+}
+
+/** A change of the status alone is what the dashboard and the command line call it. */
+function nameOf({ status, ...others }: KeyPatch): string {
+  if (status === undefined || Object.keys(others).length > 0) return 'update';
+  return status === 'active' ? 'enable' : 'disable';
 }
 
 function changesOf(key: ApiKey, patch: KeyPatch, now: number): store.KeyChanges {
@@ -162,22 +172,3 @@ function limitsOf(key: ApiKey, patch: KeyPatch): store.KeyChanges {
   if (key.kind === 'platform_secret') throw permissionDenied('A platform key cannot be limited.');
   return setLimits(key, newLimits(patch, key));
 }
-
-/** The member who made the master key, or the one that is named. The command line always names one. */
-function ownerOf(db: Database, actor: Actor, { createdBy }: KeyCreate): string {
-  if (createdBy === undefined) {
-    if (actor.kind === 'master_key') return actor.memberId;
-    throw invalidRequest('/createdBy is missing.', '/createdBy');
-  }
-  const owner = getMember(db, actor.organizationId, createdBy).id;
-  checkMakesKeysFor(actor, owner);
-  return owner;
-}
-
-function newSecret(pepper: Pepper): store.StoredSecret & { readonly token: string } {
-  const token = generateSecret('gateway');
-  return { token, secretHash: hashSecret(token, pepper), pepperId: pepper.id, mask: maskSecret(token) };
-}
-
-const view = (db: Database, key: store.KeyRecord, now: number): KeyRecord =>
-  viewKey(key, findMember(db, key.organizationId, key.createdBy) !== undefined, now);

@@ -3,22 +3,17 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
 import { type EncryptionKey, maskCredential, sealSecret } from '../domain/sealed-secret.ts';
-import { formatTime } from '../domain/time.ts';
-import type {
-  Deletion,
-  ProviderKeyAnswer,
-  ProviderKeyList,
-  ProviderKeyPatch,
-  ProviderKeyRecord,
-} from '../generated/types.ts';
+import type { Deletion, ProviderKeyAnswer, ProviderKeyList, ProviderKeyPatch } from '../generated/types.ts';
 import { validateProviderKeyCreate, validateProviderKeyPatch } from '../generated/validators.js';
 import type { Database } from '../store/database.ts';
 import type { PageRequest } from '../store/page.ts';
 import * as store from '../store/provider-keys.ts';
 import { getProject } from '../store/tenants.ts';
 import { type Actor, checkManagesOrganization } from './actor.ts';
+import { recordChange } from './audit-trail.ts';
 import { isSameServer, readBaseUrl } from './base-url.ts';
 import { checkIsProvider, type KnownProviders } from './known-providers.ts';
+import { viewProviderKey } from './provider-key-view.ts';
 
 const MAX_PROVIDER_KEYS = 100;
 
@@ -75,7 +70,9 @@ export function createProviderKey(
     };
     store.insertProviderKey(db, organizationId, key, write.now);
     if (wanted.position !== undefined) store.placeProviderKey(db, organizationId, id, wanted.position);
-    return answer(db, actor, id);
+    const made = answer(db, actor, id);
+    recordChange(db, actor, 'provider_key', 'create', { before: null, after: made.providerKey }, write.now);
+    return made;
   });
 }
 
@@ -87,7 +84,7 @@ export function listProviderKeys(
 ): ProviderKeyList {
   checkManagesOrganization(actor);
   const { items, nextCursor } = store.listProviderKeys(db, actor.organizationId, request);
-  return { providerKeys: items.map(view), nextCursor };
+  return { providerKeys: items.map(viewProviderKey), nextCursor };
 }
 
 /** One provider key; 404 when there is none, 403 for developers. */
@@ -114,15 +111,22 @@ export function changeProviderKey(
     const changes = changesOf(db, actor, key, patch, write);
     store.updateProviderKey(db, actor.organizationId, id, changes, write.now);
     if (patch.position !== undefined) store.placeProviderKey(db, actor.organizationId, id, patch.position);
-    return answer(db, actor, id);
+    const changed = answer(db, actor, id);
+    const change = { before: viewProviderKey(key), after: changed.providerKey };
+    recordChange(db, actor, 'provider_key', 'update', change, write.now);
+    return changed;
   });
 }
 
 /** Deletes a provider key: no call uses it from the next one on, and its secret is forgotten. */
 export function deleteProviderKey(db: Database, actor: Actor, id: string, now: number): Deletion {
   checkManagesOrganization(actor);
-  store.deleteProviderKey(db, actor.organizationId, id, now);
-  return { id, deleted: true };
+  return db.transaction(() => {
+    const { providerKey: before } = answer(db, actor, id);
+    store.deleteProviderKey(db, actor.organizationId, id, now);
+    recordChange(db, actor, 'provider_key', 'delete', { before, after: null }, now);
+    return { id, deleted: true };
+  });
 }
 
 function changesOf(
@@ -165,18 +169,5 @@ const sealed = (token: string, id: string, { encryptionKey }: ProviderKeyWrite) 
 });
 
 const answer = (db: Database, { organizationId }: Actor, id: string): ProviderKeyAnswer => ({
-  providerKey: view(store.getProviderKey(db, organizationId, id)),
-});
-
-const view = (key: store.ProviderKeyRecord): ProviderKeyRecord => ({
-  id: key.id,
-  createdAt: formatTime(key.createdAt),
-  updatedAt: formatTime(key.updatedAt),
-  label: key.label,
-  provider: key.provider,
-  projectId: key.projectId,
-  baseUrl: key.baseUrl,
-  maskedToken: key.mask,
-  position: key.position,
-  status: key.status,
+  providerKey: viewProviderKey(store.getProviderKey(db, organizationId, id)),
 });

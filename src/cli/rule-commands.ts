@@ -163,8 +163,8 @@ function changeCommands(rules: Command, env: Environment): void {
   common(rules.command('remove').alias('delete').argument('<ruleId>'))
     .description('Remove a rule; it binds nothing from the next call on.')
     .action(async (id: string, options: CommonOptions) => {
-      const removed = await inWorkspace(env, 'write', options.org, ({ db, actor }) =>
-        deleteRule(db, actor, getRuleOwner(db, actor, id), id),
+      const removed = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
+        deleteRule(db, actor, getRuleOwner(db, actor, id), id, now),
       );
       showRemovedRule(removed, options);
     });

@@ -1,6 +1,7 @@
-import type { Insertable, Selectable, Updateable } from 'kysely';
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { ApiKey, KeyKind } from '../domain/api-key.ts';
 import { notFound } from '../domain/errors.ts';
+import type { SpendState } from '../domain/reservation.ts';
 import type { Database } from './database.ts';
 import { insertSubject } from './insert-subject.ts';
 import { toApiKey } from './key-columns.ts';
@@ -9,7 +10,7 @@ import { build } from './sql.ts';
 import type { KeysTable } from './tables.ts';
 
 /** A stored gateway, playground or platform key. Times in epoch ms, amounts in pico-dollars. */
-export interface KeyRecord extends ApiKey {
+export interface KeyRecord extends SpendState {
   readonly id: string;
   readonly organizationId: string;
   readonly projectId: string;
@@ -17,8 +18,6 @@ export interface KeyRecord extends ApiKey {
   readonly createdBy: string;
   readonly description: string;
   readonly mask: string;
-  readonly reserved: bigint;
-  readonly currentPeriodReserved: bigint;
   readonly lastUsedAt: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -57,8 +56,6 @@ const toRecord = (row: Selectable<KeysTable>): KeyRecord => ({
   createdBy: row.created_by,
   description: row.description,
   mask: row.mask,
-  reserved: row.reserved_pico,
-  currentPeriodReserved: row.period_reserved_pico,
   lastUsedAt: row.last_used_at,
   createdAt: row.created_at,
   updatedAt: row.updated_at,
@@ -194,13 +191,17 @@ export function updateKey(
   });
 }
 
-/** The background job: marks every key whose TTL has passed inactive, in all organizations; returns how many. */
-export const expireKeys = (db: Database, now: number): number =>
-  db.run(
-    build
-      .updateTable('keys')
-      .set({ status: 'inactive', updated_at: now })
-      .where('status', '=', 'active')
-      .where('expires_at', 'is not', null)
-      .where('expires_at', '<=', now),
-  );
+/** Keys of all organizations that are still marked active though their TTL has passed, the longest expired first. */
+export const listExpiredKeys = (db: Database, now: number, limit: number): KeyRecord[] =>
+  db
+    .all(
+      build
+        .selectFrom('keys')
+        .selectAll()
+        .where('status', '=', sql.lit('active'))
+        .where('expires_at', 'is not', null)
+        .where('expires_at', '<=', now)
+        .orderBy('expires_at')
+        .limit(limit),
+    )
+    .map(toRecord);

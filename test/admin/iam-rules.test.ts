@@ -39,7 +39,7 @@ describe('a written rule', () => {
     expect(compiled(ID.developerKey)).toEqual({ enforce: {} });
     changeRule(db, owner, keyOf(ID.developerKey), rule.id, { status: 'active', mode: 'report' }, write);
     expect(compiled(ID.developerKey)).toMatchObject({ enforce: {}, report_rules: { [rule.id]: true } });
-    expect(deleteRule(db, owner, keyOf(ID.developerKey), rule.id)).toEqual({ id: rule.id, deleted: true });
+    expect(deleteRule(db, owner, keyOf(ID.developerKey), rule.id, startMs)).toEqual({ id: rule.id, deleted: true });
     expect(compiled(ID.developerKey)).toEqual({ enforce: {} });
     expect(getOrganization(db, ID.organization).ruleRevision).toBe(before + 4);
   });
@@ -113,7 +113,7 @@ describe('an IP rule', () => {
     const other = add(owner, ORGANIZATION).rule;
     expect(() => changeRule(db, owner, ORGANIZATION, other.id, denyIp, write)).toThrow(refused);
     expect(compiled(ID.organization)).toHaveProperty('enforce.deny_ip_cidrs');
-    expect(deleteRule(db, owner, ORGANIZATION, id)).toEqual({ id, deleted: true });
+    expect(deleteRule(db, owner, ORGANIZATION, id, startMs)).toEqual({ id, deleted: true });
   });
 });
 
@@ -125,7 +125,7 @@ describe('by role', () => {
     const refused = refusal(403, "An admin cannot change an owner's rules.");
     expect(() => add(admin, memberOf(ID.owner))).toThrow(refused);
     expect(() => changeRule(db, admin, memberOf(ID.owner), id, { mode: 'report' }, write)).toThrow(refused);
-    expect(() => deleteRule(db, admin, memberOf(ID.owner), id)).toThrow(refused);
+    expect(() => deleteRule(db, admin, memberOf(ID.owner), id, startMs)).toThrow(refused);
     expect(listRules(db, admin, memberOf(ID.owner), { limit: 50 }).rules).toHaveLength(1);
   });
 
@@ -147,7 +147,7 @@ describe('rules of others', () => {
     expect(() => add(owner, memberOf('foreigner@example.com'))).toThrow(refusal(404, 'There is no such member.'));
     const noRule = refusal(404, 'There is no such rule.');
     expect(() => getRule(db, owner, keyOf(ID.developerKey), id, write)).toThrow(noRule);
-    expect(() => deleteRule(db, owner, keyOf(ID.developerKey), id)).toThrow(noRule);
+    expect(() => deleteRule(db, owner, keyOf(ID.developerKey), id, startMs)).toThrow(noRule);
   });
 });
 

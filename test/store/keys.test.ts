@@ -3,11 +3,11 @@ import { disable, setLimits } from '../../src/domain/api-key.ts';
 import { newId } from '../../src/domain/id.ts';
 import { MAX_AMOUNT } from '../../src/domain/money.ts';
 import {
-  expireKeys,
   findKey,
   findPlaygroundKey,
   getKey,
   insertKey,
+  listExpiredKeys,
   listKeys,
   updateKey,
 } from '../../src/store/keys.ts';
@@ -224,14 +224,15 @@ describe('keys', () => {
     });
   });
 
-  test('the background job marks expired keys inactive, and nothing else about them', async () => {
+  test('those whose TTL has passed are listed until they are marked inactive, the longest expired first', async () => {
     const { store, clock, tenant } = await storeWithTenant();
-    const [soon, later] = [newKey(tenant, { expiresAt: START + 10 }), newKey(tenant, { expiresAt: START + 20 })];
-    await store.write((db, now) => [insertKey(db, soon, now), insertKey(db, later, now)]);
+    const expiring = (after: number) => newKey(tenant, { expiresAt: START + after });
+    const [second, first, later] = [expiring(10), expiring(9), expiring(11)];
+    await store.write((db, now) => [second, first, later].map((key) => insertKey(db, key, now)));
     clock.advance(10);
-    expect([await store.write(expireKeys), await store.write(expireKeys)]).toEqual([1, 0]);
-    const read = (id: string) => store.read((db) => getKey(db, tenant.organizationId, id));
-    expect(await read(soon.id)).toMatchObject({ status: 'inactive', disabledAt: null, expiresAt: START + 10 });
-    expect(await read(later.id)).toMatchObject({ status: 'active' });
+    const listed = (limit: number) => store.read((db) => listExpiredKeys(db, clock.now(), limit).map(({ id }) => id));
+    expect([await listed(5), await listed(1)]).toEqual([[first.id, second.id], [first.id]]);
+    await store.write((db, now) => updateKey(db, tenant.organizationId, first.id, { status: 'inactive' }, now));
+    expect(await listed(5)).toEqual([second.id]);
   });
 });

@@ -43,6 +43,6 @@ function rulesOf(master: MasterRouter, path: string, ownerOf: (ctx: AppContext) 
   });
   router.delete(`${path}/:ruleId`, authenticated, async (ctx) => {
     const id = pathParameter(ctx, 'ruleId');
-    answer(ctx, await store.write((db) => deleteRule(db, actorOf(ctx), ownerOf(ctx), id)));
+    answer(ctx, await store.write((db, now) => deleteRule(db, actorOf(ctx), ownerOf(ctx), id, now)));
   });
 }

@@ -1,0 +1,17 @@
+import { formatTime } from '../domain/time.ts';
+import type { ProviderKeyRecord } from '../generated/types.ts';
+import type * as store from '../store/provider-keys.ts';
+
+/** A provider key as admin JSON shows it: with a mask of its secret. */
+export const viewProviderKey = (key: store.ProviderKeyRecord): ProviderKeyRecord => ({
+  id: key.id,
+  createdAt: formatTime(key.createdAt),
+  updatedAt: formatTime(key.updatedAt),
+  label: key.label,
+  provider: key.provider,
+  projectId: key.projectId,
+  baseUrl: key.baseUrl,
+  maskedToken: key.mask,
+  position: key.position,
+  status: key.status,
+});
