@@ -18,6 +18,7 @@ import { createResolve } from './core/resolve.ts';
 import { ResponseCache } from './core/response-cache.ts';
 import { servedProviders } from './domain/service-provider.ts';
 import { type Clock, systemClock } from './domain/time.ts';
+import { createTurns } from './domain/turns.ts';
 import { createGatewayApp } from './http/gateway-app.ts';
 import { type Listener, listen } from './http/listen.ts';
 import { createManagementApp } from './http/management-app.ts';
@@ -179,11 +180,13 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     bodyLimits,
     keepAliveMs: timeouts.keepAliveComment,
   });
+  const turns = createTurns();
   const analyst = createAnalyst({
     databasePath: databasePath(config.dataDir),
     catalog,
     servedProviders: servedProviders(config),
     clock,
+    turns,
   });
   closers.add(() => analyst.close());
   const managementApp = createManagementApp({

@@ -17,20 +17,13 @@ export interface AnalystWorkerData {
 }
 
 /** What it is sent. `now` in epoch ms. */
-export interface AnalysisMessage {
+export interface AnalysisQuestion {
   readonly job: AnalysisJob;
   readonly now: number;
 }
 
-/** What it answers: JSON, or what the caller is told; `text` is for the log. */
-export type AnalysisAnswer =
-  | { readonly json: Uint8Array; readonly policyRevision: string }
-  | {
-      readonly refusal: {
-        readonly status: number;
-        readonly code: string;
-        readonly message: string;
-        readonly param: string | null;
-        readonly text: string | undefined;
-      };
-    };
+/** An analysis as bytes of JSON, with what it was judged by. */
+export interface Analysis {
+  readonly json: Uint8Array;
+  readonly policyRevision: string;
+}

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ManualClock } from '../../src/domain/time.ts';
+import { createTurns } from '../../src/domain/turns.ts';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
 import type { AnalysisJob } from '../../src/workbench/analysis-job.ts';
@@ -32,10 +33,11 @@ const access: AnalysisJob = {
 };
 
 async function withAnalyst(
-  limits: { limitMs?: number; maxWaiting?: number },
+  { maxWaiting, ...limits }: { limitMs?: number; maxWaiting?: number },
   work: (analyst: Analyst) => Promise<void>,
 ) {
-  const analyst = createAnalyst({ databasePath: databasePath(folder), ...installation, ...limits });
+  const turns = createTurns(maxWaiting);
+  const analyst = createAnalyst({ databasePath: databasePath(folder), ...installation, ...limits, turns });
   try {
     await work(analyst);
   } finally {
@@ -74,9 +76,10 @@ it('sees rules as they are when it is asked, whoever wrote them', async () => {
 });
 
 it('starts anew after it broke, and tells nobody how', async () => {
-  const analyst = createAnalyst({ databasePath: path.join(folder, 'none.sqlite'), ...installation });
-  expect(await settled(analyst.analyse(access))).toMatchObject({ message: 'The analysis ended without an answer.' });
-  expect(await settled(analyst.analyse(access))).toMatchObject({ message: 'The analysis ended without an answer.' });
+  const missing = path.join(folder, 'none.sqlite');
+  const analyst = createAnalyst({ databasePath: missing, ...installation, turns: createTurns() });
+  expect(await settled(analyst.analyse(access))).toMatchObject({ message: 'The thread ended without an answer.' });
+  expect(await settled(analyst.analyse(access))).toMatchObject({ message: 'The thread ended without an answer.' });
   await analyst.close();
   expect(await settled(analyst.analyse(access))).toMatchObject({ status: 503 });
 });

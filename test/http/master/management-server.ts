@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ManualClock } from '../../../src/domain/time.ts';
+import { createTurns } from '../../../src/domain/turns.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { createManagementApp } from '../../../src/http/management-app.ts';
 import { createLoad } from '../../../src/http/middleware/overload.ts';
@@ -53,11 +54,13 @@ export async function startManagementServer(
   const clock = new ManualClock(START);
   const store = createStore({ path: databasePath(folder), clock, create: true, auditKey });
   const tokens = await store.write(seedTenants);
+  const turns = createTurns();
   const analyst = createAnalyst({
     databasePath: databasePath(folder),
     catalog,
     servedProviders: ['sandbox'],
     clock,
+    turns,
   });
   const app = createManagementApp({
     store,

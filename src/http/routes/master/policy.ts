@@ -3,7 +3,7 @@ import { getKey } from '../../../admin/keys.ts';
 import { checkShape } from '../../../domain/check-shape.ts';
 import type { DraftRule } from '../../../generated/types.ts';
 import { validateDraftRules, validateEvaluateRequest } from '../../../generated/validators.js';
-import type { Analysis } from '../../../workbench/analyst.ts';
+import type { Analysis } from '../../../workbench/analysis-job.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import { flag } from '../../query-flag.ts';
 import type { AppContext } from '../../state.ts';
