@@ -15,11 +15,12 @@ export const seesAllKeys = (actor: Actor): boolean => roleOf(actor) !== 'develop
 export const seesKeyOf = (actor: Actor, owner: string): boolean =>
   seesAllKeys(actor) || (actor.kind === 'master_key' && actor.memberId === owner);
 
+/** Owners manage everybody, admins everybody but owners, developers nobody. */
+export const managesRole = (manager: Role, member: Role): boolean =>
+  manager === 'owner' || (manager === 'admin' && member !== 'owner');
+
 /** Admins cannot change an owner's rules, developers nobody's. */
-export function changesRulesOf(actor: Actor, member: Role): boolean {
-  const role = roleOf(actor);
-  return role === 'owner' || (role === 'admin' && member !== 'owner');
-}
+export const changesRulesOf = (actor: Actor, member: Role): boolean => managesRole(roleOf(actor), member);
 
 /** 404, not 403: of a key that is not his, a developer does not even learn that it exists. */
 export function checkSeesKeyOf(actor: Actor, owner: string): void {
@@ -37,4 +38,14 @@ export function checkManagesOrganization(actor: Actor): void {
 
 export function checkChangesRulesOf(actor: Actor, member: Role): void {
   if (!changesRulesOf(actor, member)) throw permissionDenied("An admin cannot change an owner's rules.");
+}
+
+/** Throws 403 when an admin would change or remove an owner, or revoke his invitation. */
+export function checkManagesRole(actor: Actor, member: Role): void {
+  if (!managesRole(roleOf(actor), member)) throw permissionDenied('An admin cannot change an owner.');
+}
+
+/** Throws 403 when an admin would make an owner: of a member, or by inviting one. */
+export function checkGivesRole(actor: Actor, role: Role): void {
+  if (!managesRole(roleOf(actor), role)) throw permissionDenied('An admin cannot make anybody an owner.');
 }

@@ -69,14 +69,21 @@ export function createKey(
   });
 }
 
+/** The kinds that a list of keys can hold; platform keys have their own. */
+export const LISTED_KINDS = ['regular', 'playground'] as const;
+export type ListedKind = (typeof LISTED_KINDS)[number];
+
 export interface KeyListRequest extends PageRequest {
   readonly projectId?: string | undefined;
+  /** Default: regular keys. Playground keys, one for every member and project, would bury them. */
+  readonly kind?: ListedKind | undefined;
 }
 
 /** A page of the keys that the actor sees, newest first; `now` in epoch ms. */
-export function listKeys(db: Database, actor: Actor, { projectId, ...page }: KeyListRequest, now: number): KeyList {
+export function listKeys(db: Database, actor: Actor, request: KeyListRequest, now: number): KeyList {
+  const { projectId, kind = 'regular', ...page } = request;
   const createdBy = seesAllKeys(actor) || actor.kind === 'cli' ? undefined : actor.memberId;
-  const { items, nextCursor } = store.listKeys(db, actor.organizationId, { projectId, createdBy }, page);
+  const { items, nextCursor } = store.listKeys(db, actor.organizationId, { projectId, createdBy, kinds: [kind] }, page);
   const present = new Map<string, boolean>();
   for (const { createdBy: owner } of items) {
     if (!present.has(owner)) present.set(owner, findMember(db, actor.organizationId, owner) !== undefined);

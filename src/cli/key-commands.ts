@@ -1,5 +1,15 @@
 import { type Command, Option } from 'commander';
-import { changeKey, createKey, deleteKey, disableKey, enableKey, reactivateKey, rollKey } from '../admin/keys.ts';
+import {
+  changeKey,
+  createKey,
+  deleteKey,
+  disableKey,
+  enableKey,
+  LISTED_KINDS,
+  type ListedKind,
+  reactivateKey,
+  rollKey,
+} from '../admin/keys.ts';
 import { type PeriodUnit, type TtlUnit, ttlEnd } from '../domain/time.ts';
 import type { KeyAnswer, KeyPatch } from '../generated/types.ts';
 import { type CommonOptions, common } from './common-options.ts';
@@ -86,10 +96,11 @@ export function keyCommands(program: Command, env: Environment): void {
   common(keys.command('list'))
     .description('List the keys, newest first.')
     .option('--project <id|name>', 'only those of this project')
-    .action(async (options: CommonOptions & { readonly project?: string }) => {
-      const { org, project } = options;
+    .addOption(new Option('--kind <kind>', 'which keys').choices(LISTED_KINDS).default('regular'))
+    .action(async (options: CommonOptions & { readonly project?: string; readonly kind: ListedKind }) => {
+      const { org, project, kind } = options;
       const listed = await inWorkspace(env, 'read', org, (workspace) =>
-        everyKey(workspace, project === undefined ? undefined : projectId(workspace, project)),
+        everyKey(workspace, project === undefined ? undefined : projectId(workspace, project), kind),
       );
       showKeys(listed, options);
     });

@@ -1,8 +1,8 @@
-import type { Actor } from '../admin/actor.ts';
-import { listKeys } from '../admin/keys.ts';
+import { listInvitations } from '../admin/invitations.ts';
+import { type ListedKind, listKeys } from '../admin/keys.ts';
 import { listMembers } from '../admin/members.ts';
 import { listProjects } from '../admin/projects.ts';
-import type { KeyRecord } from '../generated/types.ts';
+import type { InvitationRecord, KeyRecord, MemberRecord, ProjectRecord } from '../generated/types.ts';
 import type { PageRequest } from '../store/page.ts';
 import type { Workspace } from './workspace.ts';
 
@@ -18,10 +18,10 @@ export function everyPage<T>(list: (page: PageRequest) => { items: readonly T[];
   return items;
 }
 
-/** All keys, newest first. */
-export const everyKey = ({ db, actor, now }: Workspace, projectId?: string): KeyRecord[] =>
+/** All regular keys, or all playground keys, newest first; of one project when its id is given. */
+export const everyKey = ({ db, actor, now }: Workspace, projectId?: string, kind?: ListedKind): KeyRecord[] =>
   everyPage((page) => {
-    const { keys, nextCursor } = listKeys(db, actor, { ...page, projectId }, now);
+    const { keys, nextCursor } = listKeys(db, actor, { ...page, projectId, kind }, now);
     return { items: keys, nextCursor };
   });
 
@@ -37,12 +37,30 @@ export function keyId(workspace: Workspace, reference: string): string {
   return key.id;
 }
 
-/** The project that is named by id or name, or the only one. */
-export function projectId({ db, actor }: Workspace, reference: string | undefined): string {
-  const projects = everyPage((page) => {
+/** All projects, newest first. */
+export const everyProject = ({ db, actor }: Workspace): ProjectRecord[] =>
+  everyPage((page) => {
     const { projects: items, nextCursor } = listProjects(db, actor, page);
     return { items, nextCursor };
   });
+
+/** All present members, newest first. */
+export const everyMember = ({ db, actor }: Pick<Workspace, 'db' | 'actor'>): MemberRecord[] =>
+  everyPage((page) => {
+    const { members: items, nextCursor } = listMembers(db, actor, page);
+    return { items, nextCursor };
+  });
+
+/** All invitations, newest first. */
+export const everyInvitation = ({ db, actor, now }: Workspace): InvitationRecord[] =>
+  everyPage((page) => {
+    const { invitations: items, nextCursor } = listInvitations(db, actor, page, now);
+    return { items, nextCursor };
+  });
+
+/** The project that is named by id or name, or the only one. */
+export function projectId(workspace: Workspace, reference: string | undefined): string {
+  const projects = everyProject(workspace);
   const meant =
     reference === undefined ? projects : projects.filter(({ id, name }) => id === reference || name === reference);
   const [project] = meant;
@@ -56,12 +74,8 @@ export function projectId({ db, actor }: Workspace, reference: string | undefine
 }
 
 /** The organization's first owner: a key made here is his, unless another member is named. */
-export function firstOwner({ db, actor }: { db: Workspace['db']; actor: Actor }): string {
-  const members = everyPage((page) => {
-    const { members: items, nextCursor } = listMembers(db, actor, page);
-    return { items, nextCursor };
-  });
-  const owner = members.findLast(({ role }) => role === 'owner');
+export function firstOwner(workspace: Pick<Workspace, 'db' | 'actor'>): string {
+  const owner = everyMember(workspace).findLast(({ role }) => role === 'owner');
   if (owner === undefined) throw new Error('The organization has no owner: name a member with --owner.');
   return owner.id;
 }

@@ -62,7 +62,8 @@ export const installationOf = (config: Config): Installation => ({
   servedProviders: new Set(servedProviders(config)),
 });
 
-const secretsOf = ({ dataDir, secrets }: Config): ServerSecrets =>
+/** The server's secrets, which must be there. */
+export const secretsOf = ({ dataDir, secrets }: Config): ServerSecrets =>
   loadSecrets(dataDir, { create: false, given: secrets });
 
 /** The same for what concerns no organization in particular. */

@@ -523,6 +523,105 @@ export interface IpCidrsValue {
 }
 
 /**
+ * What whoever was invited says.
+ */
+export interface InvitationAccept {
+  token: string;
+  /**
+   * What people call him; null: only his e-mail is known.
+   */
+  name?: string | null;
+}
+
+/**
+ * Answer that carries one invitation.
+ */
+export interface InvitationAnswer {
+  invitation: InvitationRecord;
+}
+
+/**
+ * Body of `POST /v1/master/invitations`. Present members and pending invitations together are at most 1000.
+ */
+export interface InvitationCreate {
+  /**
+   * Compared without regard to case, stored in lower case.
+   */
+  email: string;
+  role: MemberRole;
+  ttl?: InvitationTtl;
+}
+
+/**
+ * How long it can be accepted, at most 30 days. Default: 7 days.
+ */
+export interface InvitationTtl {
+  value: number;
+  unit: 'minutes' | 'hours' | 'days';
+}
+
+/**
+ * Answer of `GET /v1/master/invitations`, newest first.
+ */
+export interface InvitationList {
+  invitations: InvitationRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * An invitation as the management API shows it. Every field is there, null where it does not apply; the token is not.
+ */
+export interface InvitationRecord {
+  id: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When it last changed.
+   */
+  updatedAt: string;
+  /**
+   * Whom it is for, in lower case.
+   */
+  email: string;
+  /**
+   * The role that the member will have.
+   */
+  role: MemberRole;
+  status: InvitationStatus;
+  /**
+   * Member in whose name it was made; null: it was made at the command line.
+   */
+  invitedBy: string | null;
+  /**
+   * RFC 3339. From then on it cannot be accepted.
+   */
+  expiresAt: string;
+  /**
+   * RFC 3339. Null: it was not.
+   */
+  acceptedAt: string | null;
+  /**
+   * Membership that it has become; null before it is accepted.
+   */
+  memberId: string | null;
+  /**
+   * Prefix, four characters, `…` and the last four of the token.
+   */
+  maskedToken: string;
+  /**
+   * The token, in full: in the answer to creation alone. Whoever has it becomes the member, once.
+   */
+  token?: string;
+}
+
+export type InvitationStatus = 'pending' | 'accepted' | 'revoked' | 'expired';
+
+/**
  * Answer that carries one key.
  */
 export interface KeyAnswer {
@@ -677,6 +776,145 @@ export type KeyStatus = 'active' | 'inactive';
 export type KeyState = 'active' | 'disabled' | 'expired' | 'limit_reached';
 
 export type PeriodDurationUnit = 'hour' | 'day' | 'week' | 'month';
+
+/**
+ * Answer that carries one member.
+ */
+export interface MemberAnswer {
+  member: MemberRecord;
+}
+
+/**
+ * Answer of `GET /v1/master/members`, newest first.
+ */
+export interface MemberList {
+  members: MemberRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Body of `PATCH /v1/master/members/{member}`: what is to change, at least one field.
+ */
+export interface MemberPatch {
+  /**
+   * What people call him; null: only his e-mail is known.
+   */
+  name?: string | null;
+  role?: MemberRole;
+}
+
+/**
+ * A present member of the organization as the management API shows him.
+ */
+export interface MemberRecord {
+  /**
+   * Membership id.
+   */
+  id: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When it last changed.
+   */
+  updatedAt: string;
+  /**
+   * In lower case.
+   */
+  email: string;
+  name: string | null;
+  role: MemberRole;
+}
+
+/**
+ * Owners manage everything, admins everything but owners, developers their own keys.
+ */
+export type MemberRole = 'owner' | 'admin' | 'developer';
+
+/**
+ * Answer that carries one project.
+ */
+export interface ProjectAnswer {
+  project: ProjectRecord;
+}
+
+/**
+ * Body of `POST /v1/master/projects`. An organization has at most 100.
+ */
+export interface ProjectCreate {
+  /**
+   * What people call it.
+   */
+  name: string;
+  /**
+   * Whether equal requests are answered from memory. Default: true.
+   */
+  cachingEnabled?: boolean;
+  /**
+   * How long an answer is kept, in seconds. Default: 60.
+   */
+  cacheDurationSeconds?: number;
+}
+
+/**
+ * Answer of `GET /v1/master/projects`, newest first.
+ */
+export interface ProjectList {
+  projects: ProjectRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Body of `PATCH /v1/master/projects/{id}`: what is to change, at least one field.
+ */
+export interface ProjectPatch {
+  /**
+   * What people call it.
+   */
+  name?: string;
+  /**
+   * Whether equal requests are answered from memory.
+   */
+  cachingEnabled?: boolean;
+  /**
+   * How long an answer is kept, in seconds.
+   */
+  cacheDurationSeconds?: number;
+}
+
+/**
+ * A project as the management API shows it: keys belong to it, and answers are cached within it.
+ */
+export interface ProjectRecord {
+  id: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When it last changed.
+   */
+  updatedAt: string;
+  /**
+   * What people call it.
+   */
+  name: string;
+  /**
+   * Whether equal requests are answered from memory.
+   */
+  cachingEnabled: boolean;
+  /**
+   * How long an answer is kept, in seconds.
+   */
+  cacheDurationSeconds: number;
+}
 
 /**
  * Answer that carries one provider key.
@@ -1986,6 +2224,22 @@ export interface Environment {
    */
   CACHE_MAX_BYTES: string;
   /**
+   * Requests a minute that an organization may make of `POST /v1/chat/completions`, `off` for any number; more are 429 `rate_limit_exceeded`.
+   */
+  RATE_LIMIT_CHAT_PER_MINUTE: string;
+  /**
+   * The same of `POST /v1/images/generations`.
+   */
+  RATE_LIMIT_IMAGES_PER_MINUTE: string;
+  /**
+   * The same of `GET /v1/models` and `GET /v1/models/{id}` with a key.
+   */
+  RATE_LIMIT_MODELS_PER_MINUTE: string;
+  /**
+   * The same of `POST /v1/moderations`.
+   */
+  RATE_LIMIT_MODERATIONS_PER_MINUTE: string;
+  /**
    * Time a client has to send its headers.
    */
   REQUEST_HEADERS_TIMEOUT_MS: string;
@@ -2017,6 +2271,10 @@ export interface Environment {
    * Time that running requests have to finish after SIGTERM.
    */
   SHUTDOWN_GRACE_MS: string;
+  /**
+   * Bearer token with which `/metrics` can be read from elsewhere than this machine itself. Unset: it cannot.
+   */
+  METRICS_TOKEN?: string;
   /**
    * Key under which gateway keys are hashed. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
    */
@@ -2289,14 +2547,23 @@ export interface PolicyCandidate {
  */
 export interface AccessDiff {
   /**
-   * Pairs of a holder and a mapping with an address that is newly permitted.
+   * Pairs of a holder and a mapping that he can call with an address that is newly permitted.
    */
   gained: number;
   /**
-   * Pairs of a holder and a mapping with an address that is no longer permitted.
+   * Pairs of a holder and a mapping that he can call with an address that is no longer permitted.
    */
   lost: number;
+  withoutCredential: AccessDiffPairs;
   flips: AccessFlip[];
+}
+
+/**
+ * The same of mappings whose providers have no credential; they are among the flips only if they are asked for.
+ */
+export interface AccessDiffPairs {
+  gained: number;
+  lost: number;
 }
 
 /**
@@ -2343,13 +2610,17 @@ export interface AccessOverviewHolder {
   id: string;
   name: string;
   /**
-   * `provider/model`.
+   * What can be called: `provider/model`.
    */
   mappings: string[];
   /**
-   * What the rules permit beside that, whose providers have no credential; present if it is asked for.
+   * How many mappings more the rules permit, whose providers have no credential.
    */
-  withoutCredential?: string[];
+  withoutCredential: number;
+  /**
+   * Those; present if they are asked for.
+   */
+  mappingsWithoutCredential?: string[];
   /**
    * Ranges (`10.0.0.0/8`, or `first-last`) and `unknown`, the address that cannot be determined.
    */

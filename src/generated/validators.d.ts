@@ -3,6 +3,7 @@ import type {
   AccessAddressClass,
   AccessCell,
   AccessDiff,
+  AccessDiffPairs,
   AccessFlip,
   AccessFlipRule,
   AccessHolder,
@@ -70,6 +71,13 @@ import type {
   ImageRequest,
   ImageUsage,
   InputModality,
+  InvitationAccept,
+  InvitationAnswer,
+  InvitationCreate,
+  InvitationList,
+  InvitationRecord,
+  InvitationStatus,
+  InvitationTtl,
   IpCidrsValue,
   IpRules,
   KeyAnswer,
@@ -82,6 +90,11 @@ import type {
   KeyStatus,
   LintFinding,
   LintReport,
+  MemberAnswer,
+  MemberList,
+  MemberPatch,
+  MemberRecord,
+  MemberRole,
   MessageToolCall,
   Model,
   ModelList,
@@ -106,6 +119,11 @@ import type {
   PricingCondition,
   PricingRules,
   PricingValue,
+  ProjectAnswer,
+  ProjectCreate,
+  ProjectList,
+  ProjectPatch,
+  ProjectRecord,
   ProviderKeyAnswer,
   ProviderKeyCreate,
   ProviderKeyList,
@@ -157,6 +175,7 @@ export interface Validator<T> {
 export declare const validateAccessAddressClass: Validator<AccessAddressClass>;
 export declare const validateAccessCell: Validator<AccessCell>;
 export declare const validateAccessDiff: Validator<AccessDiff>;
+export declare const validateAccessDiffPairs: Validator<AccessDiffPairs>;
 export declare const validateAccessFlip: Validator<AccessFlip>;
 export declare const validateAccessFlipRule: Validator<AccessFlipRule>;
 export declare const validateAccessHolder: Validator<AccessHolder>;
@@ -224,6 +243,13 @@ export declare const validateImageAnswer: Validator<ImageAnswer>;
 export declare const validateImageRequest: Validator<ImageRequest>;
 export declare const validateImageUsage: Validator<ImageUsage>;
 export declare const validateInputModality: Validator<InputModality>;
+export declare const validateInvitationAccept: Validator<InvitationAccept>;
+export declare const validateInvitationAnswer: Validator<InvitationAnswer>;
+export declare const validateInvitationCreate: Validator<InvitationCreate>;
+export declare const validateInvitationList: Validator<InvitationList>;
+export declare const validateInvitationRecord: Validator<InvitationRecord>;
+export declare const validateInvitationStatus: Validator<InvitationStatus>;
+export declare const validateInvitationTtl: Validator<InvitationTtl>;
 export declare const validateIpCidrsValue: Validator<IpCidrsValue>;
 export declare const validateIpRules: Validator<IpRules>;
 export declare const validateKeyAnswer: Validator<KeyAnswer>;
@@ -236,6 +262,11 @@ export declare const validateKeyState: Validator<KeyState>;
 export declare const validateKeyStatus: Validator<KeyStatus>;
 export declare const validateLintFinding: Validator<LintFinding>;
 export declare const validateLintReport: Validator<LintReport>;
+export declare const validateMemberAnswer: Validator<MemberAnswer>;
+export declare const validateMemberList: Validator<MemberList>;
+export declare const validateMemberPatch: Validator<MemberPatch>;
+export declare const validateMemberRecord: Validator<MemberRecord>;
+export declare const validateMemberRole: Validator<MemberRole>;
 export declare const validateMessageToolCall: Validator<MessageToolCall>;
 export declare const validateModel: Validator<Model>;
 export declare const validateModelList: Validator<ModelList>;
@@ -260,6 +291,11 @@ export declare const validatePriceCap: Validator<PriceCap>;
 export declare const validatePricingCondition: Validator<PricingCondition>;
 export declare const validatePricingRules: Validator<PricingRules>;
 export declare const validatePricingValue: Validator<PricingValue>;
+export declare const validateProjectAnswer: Validator<ProjectAnswer>;
+export declare const validateProjectCreate: Validator<ProjectCreate>;
+export declare const validateProjectList: Validator<ProjectList>;
+export declare const validateProjectPatch: Validator<ProjectPatch>;
+export declare const validateProjectRecord: Validator<ProjectRecord>;
 export declare const validateProviderKeyAnswer: Validator<ProviderKeyAnswer>;
 export declare const validateProviderKeyCreate: Validator<ProviderKeyCreate>;
 export declare const validateProviderKeyList: Validator<ProviderKeyList>;

@@ -4,11 +4,13 @@ import { authenticateMaster } from './middleware/authenticate-master.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { customModelRoutes } from './routes/master/custom-models.ts';
 import { customProviderRoutes } from './routes/master/custom-providers.ts';
-import { directoryRoutes } from './routes/master/directory.ts';
 import { ruleRoutes } from './routes/master/iam-rules.ts';
+import { invitationRoutes } from './routes/master/invitations.ts';
 import { keyRoutes } from './routes/master/keys.ts';
 import type { MasterDeps } from './routes/master/master-route.ts';
+import { memberRoutes } from './routes/master/members.ts';
 import { policyRoutes } from './routes/master/policy.ts';
+import { projectRoutes } from './routes/master/projects.ts';
 import { providerKeyRoutes } from './routes/master/provider-keys.ts';
 import type { RequestState } from './state.ts';
 
@@ -25,7 +27,9 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
     };
     keyRoutes(master);
     ruleRoutes(master);
-    directoryRoutes(master);
+    projectRoutes(master);
+    memberRoutes(master);
+    invitationRoutes(master);
     providerKeyRoutes(master);
     customProviderRoutes(master);
     customModelRoutes(master);

@@ -2,6 +2,7 @@ import type { Database } from './database.ts';
 import { insertKey, type StoredSecret } from './keys.ts';
 import { insertMasterKey } from './master-keys.ts';
 import { insertMember } from './members.ts';
+import { addPlaygroundKeys } from './playground-keys.ts';
 import { build } from './sql.ts';
 import { insertOrganization, insertProject } from './tenants.ts';
 
@@ -18,7 +19,7 @@ export interface FirstTenant {
 export const isEmpty = (db: Database): boolean =>
   db.get(build.selectFrom('organizations').select('id').limit(1)) === undefined;
 
-/** Creates the first organization with its project, owner, master key and gateway key, all or nothing. */
+/** Creates an organization with its project, owner, master key, gateway key and playground key, all or nothing. */
 export function initializeTenant(db: Database, tenant: FirstTenant, now: number): void {
   const organizationId = tenant.organization.id;
   db.transaction(() => {
@@ -42,5 +43,6 @@ export function initializeTenant(db: Database, tenant: FirstTenant, now: number)
       },
       now,
     );
+    addPlaygroundKeys(db, organizationId, { memberId: tenant.owner.id }, now);
   });
 }

@@ -116,7 +116,20 @@ export function updateMember(
   });
 }
 
-/** Removes a member and disables every key of his (decisions.md, section 3, "owner"); 404 when there is none. */
+/** How many members are present; of one role when it is named. */
+export function countMembers(db: Database, organizationId: string, role?: Role): number {
+  const query = build
+    .selectFrom('members')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('organization_id', '=', organizationId)
+    .where('removed_at', 'is', null);
+  return db.get(role === undefined ? query : query.where('role', '=', role))?.count ?? 0;
+}
+
+/**
+ * Removes a member, disables every key of his (decisions.md, section 3, "owner") and deletes his master keys, which nobody
+ * could use any more; 404 when there is none.
+ */
 export function removeMember(db: Database, organizationId: string, id: string, now: number): void {
   db.transaction(() => {
     getMember(db, organizationId, id);
@@ -134,6 +147,14 @@ export function removeMember(db: Database, organizationId: string, id: string, n
         .where('organization_id', '=', organizationId)
         .where('created_by', '=', id)
         .where('disabled_at', 'is', null),
+    );
+    db.run(
+      build
+        .updateTable('master_keys')
+        .set({ deleted_at: now, updated_at: now })
+        .where('organization_id', '=', organizationId)
+        .where('member_id', '=', id)
+        .where('deleted_at', 'is', null),
     );
   });
 }

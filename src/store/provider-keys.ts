@@ -100,6 +100,10 @@ export const keysOfProvider = (db: Database, organizationId: string, provider: s
     .all(present(organizationId).selectAll().where('provider_id', '=', provider).orderBy('position').orderBy('id'))
     .map(toProviderKey);
 
+/** Ids of the keys that are for this project alone. */
+export const providerKeysOfProject = (db: Database, organizationId: string, projectId: string): string[] =>
+  db.all(present(organizationId).select('id').where('project_id', '=', projectId)).map(({ id }) => id);
+
 /** Puts a key at a place (from 1) among those of its provider, which are numbered anew; beyond the last: last. */
 export function placeProviderKey(db: Database, organizationId: string, id: string, position: number): void {
   db.transaction(() => {

@@ -3,6 +3,7 @@ import { notFound } from '../domain/errors.ts';
 import type { Database } from './database.ts';
 import { insertSubject } from './insert-subject.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
+import { deleteProviderKey, providerKeysOfProject } from './provider-keys.ts';
 import { build } from './sql.ts';
 import type { OrganizationsTable, ProjectsTable } from './tables.ts';
 
@@ -84,6 +85,16 @@ export function updateOrganization(
   return getOrganization(db, organizationId);
 }
 
+/** How many projects are not deleted. */
+export const countProjects = (db: Database, organizationId: string): number =>
+  db.get(
+    build
+      .selectFrom('projects')
+      .select((row) => row.fn.countAll<number>().as('count'))
+      .where('organization_id', '=', organizationId)
+      .where('deleted_at', 'is', null),
+  )?.count ?? 0;
+
 /** Stores a project with the default cache settings. */
 export function insertProject(
   db: Database,
@@ -154,7 +165,10 @@ export function updateProject(
   return getProject(db, organizationId, id);
 }
 
-/** Deletes a project softly, with all of its keys, so that none of them passes any more; 404 when there is none. */
+/**
+ * Deletes a project softly, with all of its keys, so that none of them passes any more, and with the provider keys that are
+ * for it alone, whose secrets are forgotten; 404 when there is none.
+ */
 export function deleteProject(db: Database, organizationId: string, id: string, now: number): void {
   db.transaction(() => {
     getProject(db, organizationId, id);
@@ -170,5 +184,8 @@ export function deleteProject(db: Database, organizationId: string, id: string, 
         .where('project_id', '=', id)
         .where('deleted_at', 'is', null),
     );
+    for (const providerKeyId of providerKeysOfProject(db, organizationId, id)) {
+      deleteProviderKey(db, organizationId, providerKeyId, now);
+    }
   });
 }

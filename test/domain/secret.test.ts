@@ -13,6 +13,7 @@ const kinds: [SecretKind, RegExp][] = [
   ['gateway', /^pcl_[0-9A-Za-z]{46}$/],
   ['master', /^pclm_[0-9A-Za-z]{46}$/],
   ['platform', /^sk_[0-9A-Za-z]{46}$/],
+  ['invitation', /^pcli_[0-9A-Za-z]{46}$/],
 ];
 
 describe('secrets', () => {

@@ -1,5 +1,15 @@
-import { changeKey, createKey, deleteKey, getKey, listKeys } from '../../../admin/keys.ts';
+import {
+  changeKey,
+  createKey,
+  deleteKey,
+  getKey,
+  LISTED_KINDS,
+  type ListedKind,
+  listKeys,
+} from '../../../admin/keys.ts';
+import { invalidRequest } from '../../../domain/errors.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { AppContext } from '../../state.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
 import { pageRequest, queryParameter } from './page-request.ts';
 
@@ -9,7 +19,7 @@ export function keyRoutes({ router, deps, authenticated, jsonBody }: MasterRoute
   const [pepper] = peppers;
 
   router.get('/v1/master/keys', authenticated, async (ctx) => {
-    const request = { ...pageRequest(ctx), projectId: queryParameter(ctx, 'projectId') };
+    const request = { ...pageRequest(ctx), projectId: queryParameter(ctx, 'projectId'), kind: listedKind(ctx) };
     answer(ctx, await store.read((db) => listKeys(db, actorOf(ctx), request, clock.now())));
   });
   router.post('/v1/master/keys', authenticated, jsonBody, async (ctx) => {
@@ -27,4 +37,11 @@ export function keyRoutes({ router, deps, authenticated, jsonBody }: MasterRoute
     const id = pathParameter(ctx, 'id');
     answer(ctx, await store.write((db, now) => deleteKey(db, actorOf(ctx), id, now)));
   });
+}
+
+function listedKind(ctx: AppContext): ListedKind | undefined {
+  const text = queryParameter(ctx, 'kind');
+  const kind = LISTED_KINDS.find((known) => known === text);
+  if (text === undefined || kind !== undefined) return kind;
+  throw invalidRequest(`kind must be one of ${LISTED_KINDS.join(', ')}.`, '/kind');
 }

@@ -1,0 +1,105 @@
+import { Argument, type Command, Option } from 'commander';
+import { acceptInvitation } from '../admin/accept-invitation.ts';
+import { createInvitation, revokeInvitation } from '../admin/invitations.ts';
+import { changeMember, removeMember } from '../admin/members.ts';
+import { systemClock, type TtlUnit } from '../domain/time.ts';
+import { type CommonOptions, common, named, orNone } from './common-options.ts';
+import { type Duration, parseTtl } from './durations.ts';
+import { showInvitations, showMember, showMembers, showNewInvitation, showRevoked } from './member-output.ts';
+import { showRemoved } from './provider-output.ts';
+import { everyInvitation, everyMember } from './references.ts';
+import { UsageError } from './usage-error.ts';
+import { type Environment, inDatabase, inWorkspace, secretsOf } from './workspace.ts';
+
+const ROLES = ['owner', 'admin', 'developer'] as const;
+const MEMBER_ARGUMENT = ['<member>', 'the membership id or e-mail'] as const;
+
+interface InviteOptions extends CommonOptions {
+  readonly role: string;
+  readonly ttl?: Duration<TtlUnit>;
+}
+
+interface UpdateOptions extends CommonOptions {
+  readonly name?: string;
+  readonly role?: string;
+}
+
+/** `portcullis members …`. */
+export function memberCommands(program: Command, env: Environment): void {
+  const members = program.command('members').description('Invite, list, change and remove members.');
+
+  common(members.command('list'))
+    .description('List the members, newest first.')
+    .action(async (options: CommonOptions) => {
+      showMembers(await inWorkspace(env, 'read', options.org, everyMember), options);
+    });
+
+  common(members.command('update').argument(...MEMBER_ARGUMENT))
+    .description('Change the name or the role of a member.')
+    .option('--name <text>', 'new name; "none" removes it')
+    .addOption(new Option('--role <role>', 'new role').choices(ROLES))
+    .action(async (member: string, options: UpdateOptions) => {
+      const body = named({ name: orNone(options.name), role: options.role });
+      if (Object.keys(body).length === 0) throw new UsageError('Name what is to change: --name, --role.');
+      const changed = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
+        changeMember(db, actor, member, body, now),
+      );
+      showMember(changed, options);
+    });
+
+  common(members.command('remove').argument(...MEMBER_ARGUMENT))
+    .description('Remove a member: his keys are disabled, his master keys end.')
+    .action(async (member: string, options: CommonOptions) => {
+      const removed = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
+        removeMember(db, actor, member, now),
+      );
+      showRemoved(removed, options);
+    });
+
+  invitationCommands(members, env);
+}
+
+/** The commands about those who are to become members. */
+function invitationCommands(members: Command, env: Environment): void {
+  common(members.command('invite').argument('<e-mail>', 'address of who is to become a member'))
+    .description('Invite somebody; the token of the invitation is shown this once.')
+    .addOption(new Option('--role <role>', 'the role that the member will have').choices(ROLES).default('developer'))
+    .addOption(
+      new Option('--ttl <length>', 'how long it can be accepted, at most 30days (default: 7days)').argParser(parseTtl),
+    )
+    .action(async (email: string, { role, ttl, ...options }: InviteOptions) => {
+      const body = named({ email, role, ttl });
+      const invited = await inWorkspace(env, 'write', options.org, ({ db, actor, now, pepper }) =>
+        createInvitation(db, actor, body, { now, pepper: pepper() }),
+      );
+      showNewInvitation(invited, options);
+    });
+
+  common(members.command('invitations'))
+    .description('List the invitations and what has become of them, newest first.')
+    .action(async (options: CommonOptions) => {
+      showInvitations(await inWorkspace(env, 'read', options.org, everyInvitation), options);
+    });
+
+  common(members.command('revoke').argument('<invitation>', "the invitation's id"))
+    .description('Revoke an invitation that was not accepted.')
+    .action(async (id: string, options: CommonOptions) => {
+      const revoked = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
+        revokeInvitation(db, actor, id, now),
+      );
+      showRevoked(revoked, options);
+    });
+
+  members
+    .command('accept')
+    .addArgument(new Argument('<token>', 'the token of an invitation'))
+    .description('Become a member by the token of an invitation, once.')
+    .option('--name <text>', 'what people call the new member')
+    .option('--json', 'print JSON')
+    .action(async (token: string, { name, json }: { readonly name?: string; readonly json?: true }) => {
+      const accepted = await inDatabase(env, 'write', (db, config) =>
+        acceptInvitation(db, named({ token, name }), { now: systemClock.now(), peppers: secretsOf(config).peppers }),
+      );
+      showMember(accepted, json ? { json } : {});
+    });
+}

@@ -1,0 +1,75 @@
+import type { InspectColor } from 'node:util';
+import type {
+  Deletion,
+  InvitationAnswer,
+  InvitationRecord,
+  InvitationStatus,
+  MemberAnswer,
+  MemberRecord,
+} from '../generated/types.ts';
+import { type Cell, print, printJson, printTable } from './output.ts';
+
+interface Format {
+  readonly json?: true;
+}
+
+const MEMBER_TITLES = ['ID', 'E-MAIL', 'NAME', 'ROLE', 'SINCE'];
+
+const memberRow = (member: MemberRecord): Cell[] => [
+  { text: member.id },
+  { text: member.email },
+  { text: member.name ?? '-' },
+  { text: member.role },
+  { text: member.createdAt },
+];
+
+export function showMembers(members: readonly MemberRecord[], { json }: Format): void {
+  if (json) printJson({ members, nextCursor: null });
+  else printTable(MEMBER_TITLES, members.map(memberRow), 'There are no members.');
+}
+
+export function showMember(answer: MemberAnswer, { json }: Format): void {
+  if (json) printJson(answer);
+  else printTable(MEMBER_TITLES, [memberRow(answer.member)], '');
+}
+
+const STATUS_COLOURS: Readonly<Record<InvitationStatus, InspectColor>> = {
+  pending: 'yellow',
+  accepted: 'green',
+  revoked: 'red',
+  expired: 'red',
+};
+
+const INVITATION_TITLES = ['ID', 'E-MAIL', 'ROLE', 'STATUS', 'TOKEN', 'EXPIRES'];
+
+const invitationRow = (invitation: InvitationRecord): Cell[] => [
+  { text: invitation.id },
+  { text: invitation.email },
+  { text: invitation.role },
+  { text: invitation.status, colour: STATUS_COLOURS[invitation.status] },
+  { text: invitation.maskedToken },
+  { text: invitation.expiresAt },
+];
+
+export function showInvitations(invitations: readonly InvitationRecord[], { json }: Format): void {
+  if (json) printJson({ invitations, nextCursor: null });
+  else printTable(INVITATION_TITLES, invitations.map(invitationRow), 'There are no invitations.');
+}
+
+/** An invitation whose token is shown once. */
+export function showNewInvitation(answer: InvitationAnswer, { json }: Format): void {
+  if (json) {
+    printJson(answer);
+    return;
+  }
+  const { id, email, role, token, expiresAt } = answer.invitation;
+  print(
+    `${id}\n\n  ${token}\n\nThis token is shown once, now. With it ${email} becomes ${role} until ${expiresAt}:\n` +
+      `  portcullis members accept ${token}`,
+  );
+}
+
+export function showRevoked(deletion: Deletion, { json }: Format): void {
+  if (json) printJson(deletion);
+  else print(`Revoked ${deletion.id}.`);
+}

@@ -1,0 +1,26 @@
+import { createInvitation, getInvitation, listInvitations, revokeInvitation } from '../../../admin/invitations.ts';
+import { actorOf } from '../../middleware/authenticate-master.ts';
+import { answer, type MasterRouter, pathParameter } from './master-route.ts';
+import { pageRequest } from './page-request.ts';
+
+/** `/v1/master/invitations` and `/v1/master/invitations/{id}`. */
+export function invitationRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {
+  const { store, clock, peppers } = deps;
+  const [pepper] = peppers;
+
+  router.get('/v1/master/invitations', authenticated, async (ctx) => {
+    const page = pageRequest(ctx);
+    answer(ctx, await store.read((db) => listInvitations(db, actorOf(ctx), page, clock.now())));
+  });
+  router.post('/v1/master/invitations', authenticated, jsonBody, async (ctx) => {
+    const made = await store.write((db, now) => createInvitation(db, actorOf(ctx), ctx.state.body, { now, pepper }));
+    answer(ctx, made, 201);
+  });
+  router.get('/v1/master/invitations/:id', authenticated, async (ctx) => {
+    answer(ctx, await store.read((db) => getInvitation(db, actorOf(ctx), pathParameter(ctx, 'id'), clock.now())));
+  });
+  router.delete('/v1/master/invitations/:id', authenticated, async (ctx) => {
+    const id = pathParameter(ctx, 'id');
+    answer(ctx, await store.write((db, now) => revokeInvitation(db, actorOf(ctx), id, now)));
+  });
+}
