@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { createUsageReporter } from '../../../src/admin/usage-reporter.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { createTurns } from '../../../src/domain/turns.ts';
 import { listen } from '../../../src/http/listen.ts';
@@ -42,6 +43,7 @@ export interface ManagementServer {
   readonly store: Store;
   readonly clock: ManualClock;
   readonly origin: string;
+  readonly app: ReturnType<typeof createManagementApp>;
   request(method: string, path: string, sent?: Sent): Promise<Answer>;
   close(): Promise<void>;
 }
@@ -62,11 +64,13 @@ export async function startManagementServer(
     clock,
     turns,
   });
+  const usageReporter = createUsageReporter({ databasePath: databasePath(folder), turns });
   const app = createManagementApp({
     store,
     catalog,
     clock,
     analyst,
+    usageReporter,
     peppers: [pepper],
     encryptionKey,
     allowPrivateUpstreams: ['127.0.0.1:4000'],
@@ -76,6 +80,7 @@ export async function startManagementServer(
     readiness,
     hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
     bodyLimits: { maxBytes: 100_000, maxDepth: 64 },
+    metricsToken: undefined,
   });
   const listener = await listen(app, {
     host: '127.0.0.1',
@@ -91,6 +96,7 @@ export async function startManagementServer(
     store,
     clock,
     origin: listener.origin,
+    app,
     async request(method, target, { token = tokens.owner, body, headers = {} } = {}) {
       const response = await fetch(`${listener.origin}${target}`, {
         method,
@@ -113,6 +119,7 @@ export async function startManagementServer(
     async close() {
       await listener.close(0);
       await analyst.close();
+      await usageReporter.close();
       store.close();
       rmSync(folder, { recursive: true });
     },

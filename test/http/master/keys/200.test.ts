@@ -39,17 +39,17 @@ describe('GET /v1/master/keys', () => {
     const { status, body, headers } = await server.request('GET', '/v1/master/keys');
     expect({ status, body }).toEqual({
       status: 200,
-      body: { keys: [playgroundKey, developerKey, ownerKey], nextCursor: null },
+      body: { keys: [developerKey, ownerKey], nextCursor: null },
     });
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('x-request-id')).toMatch(/^req_[0-9a-f]{32}$/);
   });
 
   it('comes in pages that a cursor connects', async () => {
-    const first = await server.request('GET', '/v1/master/keys?limit=2');
-    expect(first.body).toEqual({ keys: [playgroundKey, developerKey], nextCursor: expect.any(String) });
+    const first = await server.request('GET', '/v1/master/keys?limit=1');
+    expect(first.body).toEqual({ keys: [developerKey], nextCursor: expect.any(String) });
     const { nextCursor } = JSON.parse(first.text);
-    const second = await server.request('GET', `/v1/master/keys?limit=2&cursor=${nextCursor}`);
+    const second = await server.request('GET', `/v1/master/keys?limit=1&cursor=${nextCursor}`);
     expect(second.body).toEqual({ keys: [ownerKey], nextCursor: null });
   });
 
@@ -60,7 +60,12 @@ describe('GET /v1/master/keys', () => {
 
   it('shows a developer his own', async () => {
     const { body } = await server.request('GET', '/v1/master/keys', { token: server.tokens.developer });
-    expect(body).toEqual({ keys: [playgroundKey, developerKey], nextCursor: null });
+    expect(body).toEqual({ keys: [developerKey], nextCursor: null });
+  });
+
+  it('lists the playground keys where they are asked for', async () => {
+    const { body } = await server.request('GET', '/v1/master/keys?kind=playground');
+    expect(body).toEqual({ keys: [playgroundKey], nextCursor: null });
   });
 });
 
