@@ -1,5 +1,7 @@
+import manifest from '../package.json' with { type: 'json' };
 import { startExpiringKeys } from './admin/expire-keys.ts';
 import { type FirstRun, firstRun } from './admin/first-run.ts';
+import { createUsageReporter } from './admin/usage-reporter.ts';
 import { createCatalog } from './catalog/catalog.ts';
 import { providerDefinitions } from './catalog/provider-definitions.ts';
 import type { Config } from './config.ts';
@@ -12,6 +14,8 @@ import { createGenerateImage } from './core/generate-image.ts';
 import { Health } from './core/health.ts';
 import { createListModels } from './core/list-models.ts';
 import { createModerate } from './core/moderate.ts';
+import { observedStore } from './core/observed-store.ts';
+import { createTakeRate } from './core/rate-limit.ts';
 import { createFindReach } from './core/reach.ts';
 import { createFindReachable } from './core/reachable.ts';
 import { createResolve } from './core/resolve.ts';
@@ -97,10 +101,11 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     durability: config.durability,
     create: true,
     auditKey: signingKey.key,
+    onCommit: telemetry.committed,
+    onOverReservation: telemetry.overReservation,
   });
   closers.add(() => store.close());
-  const recovered = await store.recoverOpenCalls();
-  if (recovered > 0) telemetry.warn('settled the calls that a crash left open', { calls: recovered });
+  telemetry.recovered(await store.recoverOpenCalls());
 
   closers.add(startExpiringKeys(store));
 
@@ -127,29 +132,33 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   });
   const catalog = createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock });
 
+  const mappingIds = new Set(catalog.mappings().map(({ id }) => id));
+
   const documents = createDocuments(store);
   const { pdp } = policy;
   const authenticate = createAuthenticate({ store, clock, peppers });
   const findReach = createFindReach({ store, providers, encryptionKey, telemetry });
   const findReachable = createFindReachable({ catalog, findReach, documents, pdp });
+  const health = new Health(clock);
   const exchanges = {
     resolve: createResolve({ catalog, findReach }),
-    authorize: createAuthorize({ store, documents, pdp }),
-    store,
+    authorize: createAuthorize({ store, documents, pdp, telemetry }),
+    store: observedStore(store, telemetry, (providerId, modelId) => mappingIds.has(`${providerId}/${modelId}`)),
     transport,
     findReach,
-    health: new Health(clock),
+    health,
     telemetry,
     totalTimeoutMs: timeouts.total,
     clock,
   };
   const estimator = createTokenEstimator();
   closers.add(() => estimator.close());
+  const cache = new ResponseCache(clock, limits.cacheBytes);
   const completeChat = createCompleteChat({
     ...exchanges,
     estimator,
     chooseAuto: createChooseAuto({ findReachable, clock }),
-    cache: new ResponseCache(clock, limits.cacheBytes),
+    cache,
   });
   const generateImage = createGenerateImage({ ...exchanges, defaultModel: config.defaultImageModel });
   const moderate = createModerate({ ...exchanges, model: config.moderationModel });
@@ -173,6 +182,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     moderate,
     listModels,
     telemetry,
+    takeRate: createTakeRate(config.rateLimits),
     load,
     readiness,
     hosts: { ...hosts, boundHost: config.gateway.host },
@@ -189,11 +199,14 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     turns,
   });
   closers.add(() => analyst.close());
+  const usageReporter = createUsageReporter({ databasePath: databasePath(config.dataDir), turns });
+  closers.add(() => usageReporter.close());
   const managementApp = createManagementApp({
     store,
     catalog,
     clock,
     analyst,
+    usageReporter,
     peppers,
     encryptionKey,
     allowPrivateUpstreams: config.allowPrivateUpstreams,
@@ -203,6 +216,18 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     readiness,
     hosts: { ...hosts, boundHost: config.management.host },
     bodyLimits,
+    metricsToken: config.metricsToken,
+  });
+  telemetry.watch({
+    version: manifest.version,
+    catalogDate: catalog.date,
+    bundleDigest: () => pdp().bundleDigest,
+    inFlight: () => load.inFlight,
+    bufferedBytes: () => load.bufferedBytes,
+    queuedWrites: store.waitingWrites,
+    cacheEntries: () => cache.entries,
+    cacheBytes: () => cache.bytes,
+    restingTargets: () => health.resting(),
   });
   const listeners: Listener[] = [];
   // Both at once: while one finishes what runs, the other must not accept more.

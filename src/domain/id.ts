@@ -31,3 +31,7 @@ export function newId(prefix: IdPrefix): string {
   last = hex > last ? hex : successor(last);
   return `${prefix}_${last}`;
 }
+
+/** Where the ids made at or after a time begin, and those made before it end, in the order of ids; `time` in epoch ms. */
+export const idsFrom = (prefix: IdPrefix, time: number): string =>
+  `${prefix}_${Math.max(0, time).toString(16).padStart(12, '0').padEnd(32, '0')}`;

@@ -6,6 +6,83 @@
 export type UsdAmount = string;
 
 /**
+ * Answer of `GET /v1/master/audit`, newest first. Entries can be large: a page may hold fewer than `limit` and still not be the last.
+ */
+export interface AuditList {
+  entries: AuditRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * One management change, as the audit log holds it.
+ */
+export interface AuditRecord {
+  id: string;
+  /**
+   * Place in the chain of this installation, from 1 on.
+   */
+  seq: number;
+  /**
+   * RFC 3339. When the change was made.
+   */
+  createdAt: string;
+  actor: AuditActor;
+  /**
+   * Kind of the target, a dot, and what was done to it, such as `key.create`, `rule.update`, `member.remove`.
+   */
+  action: string;
+  target: AuditTarget;
+  /**
+   * The target as this API showed it before the change; null: there was none.
+   */
+  before: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * The target as this API showed it after the change; null: there is none any more.
+   */
+  after: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * HMAC-SHA-256, in hex, over this entry and the `hmac` of the one before it in the chain. `portcullis audit verify` checks it.
+   */
+  hmac: string;
+}
+
+/**
+ * Who made the change.
+ */
+export interface AuditActor {
+  /**
+   * A member at the dashboard, a master key, the command line, or a job of the server's own.
+   */
+  kind: 'person' | 'master_key' | 'cli' | 'job';
+  /**
+   * The member, the master key, or the name of the job; null for the command line.
+   */
+  id: string | null;
+  /**
+   * The member, also where he acted by a master key that he made; null for the command line and jobs.
+   */
+  memberId: string | null;
+}
+
+/**
+ * What was changed.
+ */
+export interface AuditTarget {
+  /**
+   * `key`, `rule`, `member`, …
+   */
+  type: string;
+  id: string;
+}
+
+/**
  * Answer that carries one custom model.
  */
 export interface CustomModelAnswer {
@@ -778,6 +855,79 @@ export type KeyState = 'active' | 'disabled' | 'expired' | 'limit_reached';
 export type PeriodDurationUnit = 'hour' | 'day' | 'week' | 'month';
 
 /**
+ * Answer that carries one master key.
+ */
+export interface MasterKeyAnswer {
+  masterKey: MasterKeyRecord;
+}
+
+/**
+ * Body of `POST /v1/master/master-keys`. An organization has at most 10. The new key acts for the member for whom the key acts that makes it.
+ */
+export interface MasterKeyCreate {
+  /**
+   * Label: by it people tell their keys apart, here and in the audit log.
+   */
+  description: string;
+}
+
+/**
+ * Answer of `GET /v1/master/master-keys`, newest first.
+ */
+export interface MasterKeyList {
+  masterKeys: MasterKeyRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Body of `PATCH /v1/master/master-keys/{id}`.
+ */
+export interface MasterKeyPatch {
+  /**
+   * New label.
+   */
+  description?: string;
+}
+
+/**
+ * A master key as the management API shows it. Every field is there, null where it does not apply; the secret is not.
+ */
+export interface MasterKeyRecord {
+  id: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When its settings last changed.
+   */
+  updatedAt: string;
+  /**
+   * Label.
+   */
+  description: string;
+  /**
+   * Member who made it. It acts with the role that he has now, and ends when he leaves.
+   */
+  createdBy: string;
+  /**
+   * Prefix, four characters, `…` and the last four of the secret.
+   */
+  maskedToken: string;
+  /**
+   * RFC 3339, noted at most once a minute. Null: never used.
+   */
+  lastUsedAt: string | null;
+  /**
+   * The secret, in full: in the answer to creation alone.
+   */
+  token?: string;
+}
+
+/**
  * Answer that carries one member.
  */
 export interface MemberAnswer {
@@ -834,6 +984,102 @@ export interface MemberRecord {
  * Owners manage everything, admins everything but owners, developers their own keys.
  */
 export type MemberRole = 'owner' | 'admin' | 'developer';
+
+/**
+ * Answer that carries the organization.
+ */
+export interface OrganizationAnswer {
+  organization: OrganizationRecord;
+}
+
+/**
+ * What `portcullis organizations create` is told.
+ */
+export interface OrganizationCreate {
+  /**
+   * What people call it.
+   */
+  name: string;
+  /**
+   * E-mail address of its first owner.
+   */
+  ownerEmail: string;
+}
+
+/**
+ * Body of `PATCH /v1/master/organization`: what is to change, at least one field. For owners only.
+ */
+export interface OrganizationPatch {
+  /**
+   * What people call it.
+   */
+  name?: string;
+  /**
+   * IP rules that stand when `enterprise` ends stay in force, and can be deleted.
+   */
+  plan?: Plan;
+}
+
+/**
+ * An organization as the management API shows it.
+ */
+export interface OrganizationRecord {
+  id: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When its settings last changed.
+   */
+  updatedAt: string;
+  /**
+   * What people call it.
+   */
+  name: string;
+  plan: Plan;
+}
+
+/**
+ * All that it decides is whether IP rules may be written: on `enterprise`.
+ */
+export type Plan = 'free' | 'pro' | 'enterprise';
+
+/**
+ * Answer that carries one platform secret key.
+ */
+export interface PlatformKeyAnswer {
+  platformKey: KeyRecord;
+}
+
+/**
+ * Body of `POST /v1/master/platform-keys`. A platform secret key makes no gateway calls: it has no limits, no rules and no time to live.
+ */
+export interface PlatformKeyCreate {
+  /**
+   * Project the key belongs to.
+   */
+  projectId: string;
+  /**
+   * Label.
+   */
+  description?: string | null;
+  /**
+   * Member who owns the key; absent: the member who made the master key.
+   */
+  createdBy?: string;
+}
+
+/**
+ * Answer of `GET /v1/master/platform-keys`, newest first.
+ */
+export interface PlatformKeyList {
+  platformKeys: KeyRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
 
 /**
  * Answer that carries one project.
@@ -1090,6 +1336,114 @@ export interface RulePatch {
    */
   mode?: RuleMode;
   description?: string | null;
+}
+
+/**
+ * Query of `GET /v1/master/usage`.
+ */
+export interface UsageQuery {
+  /**
+   * Begin, inclusive: a date (its midnight, UTC) or an RFC 3339 time. Default: seven days of UTC, the last one that of `to`.
+   */
+  from?: string;
+  /**
+   * End: a date (that day is included) or an RFC 3339 time (exclusive). Default: now. At most 366 days after `from`, 31 by the hour.
+   */
+  to?: string;
+  granularity?: 'hour' | 'day' | 'total';
+  /**
+   * What rows are told apart by, beside time: a comma list.
+   */
+  groupBy?: string;
+  projectId?: string;
+  keyId?: string;
+  /**
+   * A membership id, or the e-mail of a present member.
+   */
+  memberId?: string;
+  /**
+   * Rows: 1 to 10000, default 1000.
+   */
+  limit?: string;
+  cursor?: string;
+  format?: 'json' | 'csv';
+}
+
+/**
+ * Answer of `GET /v1/master/usage`: what calls were made and what they cost, oldest first. There are no rows of nothing.
+ */
+export interface UsageReport {
+  usage: Usage;
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+export interface Usage {
+  /**
+   * RFC 3339, UTC, inclusive.
+   */
+  from: string;
+  /**
+   * RFC 3339, UTC, exclusive.
+   */
+  to: string;
+  granularity: 'hour' | 'day' | 'total';
+  groupBy: ('member' | 'model' | 'provider' | 'project' | 'key')[];
+  rows: UsageRow[];
+}
+
+export interface UsageRow {
+  /**
+   * Begin of the hour or day, RFC 3339, UTC; of a total, `from`.
+   */
+  start: string;
+  /**
+   * Owner of the key at the time of the call; null: not asked for.
+   */
+  memberId: string | null;
+  /**
+   * The one that answered; null: not asked for, or none did.
+   */
+  model: string | null;
+  /**
+   * The one that answered; null: not asked for, or none did.
+   */
+  provider: string | null;
+  projectId: string | null;
+  keyId: string | null;
+  /**
+   * All of them, those that still run and the next three included.
+   */
+  calls: number;
+  /**
+   * Answered with a status of 400 or more though not denied by policy, or cut off by a crash.
+   */
+  errors: number;
+  /**
+   * By policy.
+   */
+  denied: number;
+  cacheHits: number;
+  /**
+   * Whose tokens are an estimate, because the provider reported none.
+   */
+  estimatedCalls: number;
+  promptTokens: number;
+  completionTokens: number;
+  /**
+   * Part of `completionTokens`.
+   */
+  reasoningTokens: number;
+  /**
+   * Part of `promptTokens`, as are the next.
+   */
+  cachedTokens: number;
+  cacheWriteTokens: number;
+  /**
+   * USD, exact: a plain decimal string.
+   */
+  cost: string;
 }
 
 /**

@@ -11,6 +11,10 @@ import type {
   AccessOverviewHolder,
   AccessReport,
   AccessRule,
+  AuditActor,
+  AuditList,
+  AuditRecord,
+  AuditTarget,
   CallMetadata,
   ChatChoice,
   ChatChunk,
@@ -90,6 +94,11 @@ import type {
   KeyStatus,
   LintFinding,
   LintReport,
+  MasterKeyAnswer,
+  MasterKeyCreate,
+  MasterKeyList,
+  MasterKeyPatch,
+  MasterKeyRecord,
   MemberAnswer,
   MemberList,
   MemberPatch,
@@ -105,8 +114,16 @@ import type {
   ModerationAnswer,
   ModerationRequest,
   ModerationResult,
+  OrganizationAnswer,
+  OrganizationCreate,
+  OrganizationPatch,
+  OrganizationRecord,
   OutputModality,
   PeriodDurationUnit,
+  Plan,
+  PlatformKeyAnswer,
+  PlatformKeyCreate,
+  PlatformKeyList,
   PolicyCandidate,
   PolicyData,
   PolicyDecision,
@@ -149,6 +166,9 @@ import type {
   SubjectRules,
   ToolCall,
   ToolChoice,
+  UsageQuery,
+  UsageReport,
+  UsageRow,
   UsdAmount,
   WorldDocument,
   WorldDocumentKey,
@@ -183,6 +203,10 @@ export declare const validateAccessOverview: Validator<AccessOverview>;
 export declare const validateAccessOverviewHolder: Validator<AccessOverviewHolder>;
 export declare const validateAccessReport: Validator<AccessReport>;
 export declare const validateAccessRule: Validator<AccessRule>;
+export declare const validateAuditActor: Validator<AuditActor>;
+export declare const validateAuditList: Validator<AuditList>;
+export declare const validateAuditRecord: Validator<AuditRecord>;
+export declare const validateAuditTarget: Validator<AuditTarget>;
 export declare const validateCallMetadata: Validator<CallMetadata>;
 export declare const validateChatChoice: Validator<ChatChoice>;
 export declare const validateChatChunk: Validator<ChatChunk>;
@@ -262,6 +286,11 @@ export declare const validateKeyState: Validator<KeyState>;
 export declare const validateKeyStatus: Validator<KeyStatus>;
 export declare const validateLintFinding: Validator<LintFinding>;
 export declare const validateLintReport: Validator<LintReport>;
+export declare const validateMasterKeyAnswer: Validator<MasterKeyAnswer>;
+export declare const validateMasterKeyCreate: Validator<MasterKeyCreate>;
+export declare const validateMasterKeyList: Validator<MasterKeyList>;
+export declare const validateMasterKeyPatch: Validator<MasterKeyPatch>;
+export declare const validateMasterKeyRecord: Validator<MasterKeyRecord>;
 export declare const validateMemberAnswer: Validator<MemberAnswer>;
 export declare const validateMemberList: Validator<MemberList>;
 export declare const validateMemberPatch: Validator<MemberPatch>;
@@ -277,8 +306,16 @@ export declare const validateModelsValue: Validator<ModelsValue>;
 export declare const validateModerationAnswer: Validator<ModerationAnswer>;
 export declare const validateModerationRequest: Validator<ModerationRequest>;
 export declare const validateModerationResult: Validator<ModerationResult>;
+export declare const validateOrganizationAnswer: Validator<OrganizationAnswer>;
+export declare const validateOrganizationCreate: Validator<OrganizationCreate>;
+export declare const validateOrganizationPatch: Validator<OrganizationPatch>;
+export declare const validateOrganizationRecord: Validator<OrganizationRecord>;
 export declare const validateOutputModality: Validator<OutputModality>;
 export declare const validatePeriodDurationUnit: Validator<PeriodDurationUnit>;
+export declare const validatePlan: Validator<Plan>;
+export declare const validatePlatformKeyAnswer: Validator<PlatformKeyAnswer>;
+export declare const validatePlatformKeyCreate: Validator<PlatformKeyCreate>;
+export declare const validatePlatformKeyList: Validator<PlatformKeyList>;
 export declare const validatePolicyCandidate: Validator<PolicyCandidate>;
 export declare const validatePolicyData: Validator<PolicyData>;
 export declare const validatePolicyDecision: Validator<PolicyDecision>;
@@ -321,6 +358,9 @@ export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;
 export declare const validateToolCall: Validator<ToolCall>;
 export declare const validateToolChoice: Validator<ToolChoice>;
+export declare const validateUsageQuery: Validator<UsageQuery>;
+export declare const validateUsageReport: Validator<UsageReport>;
+export declare const validateUsageRow: Validator<UsageRow>;
 export declare const validateUsdAmount: Validator<UsdAmount>;
 export declare const validateWorldDocument: Validator<WorldDocument>;
 export declare const validateWorldDocumentKey: Validator<WorldDocumentKey>;

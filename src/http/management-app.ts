@@ -12,9 +12,14 @@ import { memberRoutes } from './routes/master/members.ts';
 import { policyRoutes } from './routes/master/policy.ts';
 import { projectRoutes } from './routes/master/projects.ts';
 import { providerKeyRoutes } from './routes/master/provider-keys.ts';
+import { usageRoutes } from './routes/master/usage.ts';
+import { metricsRoute } from './routes/metrics.ts';
 import type { RequestState } from './state.ts';
 
-export interface ManagementDeps extends AppDeps, MasterDeps {}
+export interface ManagementDeps extends AppDeps, MasterDeps {
+  /** With which metrics can be read from elsewhere than this machine. */
+  metricsToken: string | undefined;
+}
 
 /** The management host: the master API. */
 export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
@@ -34,4 +39,6 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
     customProviderRoutes(master);
     customModelRoutes(master);
     policyRoutes(master);
+    metricsRoute(router, { exposition: deps.telemetry.exposition, metricsToken: deps.metricsToken });
+    usageRoutes(master);
   });

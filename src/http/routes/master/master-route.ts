@@ -1,4 +1,5 @@
 import type Router from '@koa/router';
+import type { UsageReporter } from '../../../admin/usage-reporter.ts';
 import type { Catalog } from '../../../catalog/catalog.ts';
 import type { TrustedProxies } from '../../../domain/client-ip.ts';
 import type { Endpoint } from '../../../domain/endpoint.ts';
@@ -23,6 +24,7 @@ export interface MasterDeps {
   /** Undefined: `TRUSTED_PROXIES` is unset. */
   trustedProxies: TrustedProxies | undefined;
   analyst: Pick<Analyst, 'analyse'>;
+  usageReporter: Pick<UsageReporter, 'report'>;
 }
 
 /** Where the master API's routes are put, with the steps before them. */
