@@ -28,5 +28,5 @@ const quoted = (cell: string): string => (/[",\r\n]/.test(cell) ? `"${cell.repla
 const line = (cells: readonly string[]): string => `${cells.map((cell) => quoted(asText(cell))).join(',')}\r\n`;
 
 /** The rows as RFC 4180 has them, with a header; null is an empty cell. */
-export const usageCsv = ({ usage: { rows } }: Pick<UsageReport, 'usage'>, { header }: { header: boolean }): string =>
-  (header ? line(COLUMNS) : '') + rows.map((row) => line(COLUMNS.map((column) => String(row[column] ?? '')))).join('');
+export const usageCsv = ({ usage: { rows } }: UsageReport): string =>
+  line(COLUMNS) + rows.map((row) => line(COLUMNS.map((column) => String(row[column] ?? '')))).join('');

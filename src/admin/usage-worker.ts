@@ -11,6 +11,6 @@ const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
 
 answerQuestions((request: UsageRequest): ReportedUsage => {
   const report = usageReport(db, request);
-  const text = request.format === 'csv' ? usageCsv(report, { header: true }) : JSON.stringify(report);
+  const text = request.format === 'csv' ? usageCsv(report) : JSON.stringify(report);
   return { bytes: new TextEncoder().encode(text), nextCursor: report.nextCursor };
 });

@@ -12,6 +12,7 @@ import { policyCommands } from './policy-commands.ts';
 import { projectCommands } from './project-commands.ts';
 import { providerKeyCommands } from './provider-key-commands.ts';
 import { ruleCommands } from './rule-commands.ts';
+import { usageCommand } from './usage-command.ts';
 import { UsageError } from './usage-error.ts';
 import type { Environment } from './workspace.ts';
 
@@ -67,6 +68,7 @@ function createProgram(env: Environment): Command {
   memberCommands(program, env);
   organizationCommands(program, env);
   policyCommands(program, env);
+  usageCommand(program, env);
   return program;
 }
 

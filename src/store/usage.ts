@@ -80,7 +80,8 @@ function compileSums(filter: UsageFilter, groupBy: readonly UsageDimension[]) {
   if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
   if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
   if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
-  return query.groupBy(groupBy.map((dimension) => USAGE_COLUMNS[dimension])).compile();
+  if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => USAGE_COLUMNS[dimension]));
+  return query.compile();
 }
 
 /** Sums of the calls that were made from `from` to before `to` (epoch ms), one for each combination of dimensions that has any. */
