@@ -36,7 +36,6 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const [hal, lo, finish] = GOOD_EVENTS;
-const role = chunk({ role: 'assistant' });
 const stalled = timedOut('the answer stalled');
 const tooLarge = refused('the answer is too large');
 const malformed = badAnswer('The provider sent a malformed chunk.');
@@ -112,7 +111,6 @@ const SAYS: readonly FaultCase[] = [
   { name: 'a chunk that is no object', fault: stall(beginning(hal, '[]')), streamed: inBand(malformed, 'Hal') },
   { name: 'an error first', fault: stall(beginning(errorBody())), streamed: disguised },
   { name: 'an error about money first', fault: stall(beginning(errorBody('insufficient_quota'))), streamed: unpaid },
-  { name: 'an error after the role', fault: stall(beginning(role, errorBody())), streamed: inBand(disguised, '') },
   { name: 'an error later', fault: stall(beginning(hal, errorBody())), streamed: inBand(disguised, 'Hal') },
   {
     name: 'an event of type error first',
