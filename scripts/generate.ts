@@ -1,4 +1,4 @@
-// Writes src/generated from the JSON Schemas: one TypeScript type and one validator for each title.
+// Writes src/generated from the JSON Schemas: one TypeScript type and one validator for each title, and the OpenAPI documents.
 // `--check` writes nothing, names the stale files and exits 1.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,6 +6,11 @@ import path from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import standalone from 'ajv/dist/standalone/index.js';
 import { compile } from 'json-schema-to-typescript';
+import { openApiDocument } from './openapi/document.ts';
+import { gateway } from './openapi/gateway.ts';
+import { management } from './openapi/management.ts';
+import type { Listener } from './openapi/operation.ts';
+import { referencePage } from './openapi/reference.ts';
 import type { JsonObject, TitledSchema } from './schema-set.ts';
 import { mapSubschemas, readTitledSchemas, withoutKeywords } from './schema-set.ts';
 
@@ -78,6 +83,15 @@ export interface Validator<T> {
   return format('validators.d.ts', `${banner}${head}\n${lines.join('')}`);
 }
 
+/** What a listener can do, for programs and for people. */
+function describe(name: string, listener: Listener, schemas: readonly TitledSchema[]): [string, string][] {
+  const document = openApiDocument(listener, schemas);
+  return [
+    [`openapi-${name}.json`, format(`openapi-${name}.json`, JSON.stringify(document))],
+    [`reference-${name}.html`, referencePage(document)],
+  ];
+}
+
 function format(name: string, source: string): string {
   const args = [
     path.join(root, 'node_modules/@biomejs/biome/bin/biome'),
@@ -97,6 +111,8 @@ export async function generate(): Promise<Map<string, string>> {
     ['types.ts', await writeTypes(schemas)],
     ['validators.js', writeValidators(schemas)],
     ['validators.d.ts', writeDeclarations(schemas)],
+    ...describe('gateway', gateway, schemas),
+    ...describe('management', management, schemas),
   ]);
 }
 

@@ -7,13 +7,15 @@ import type { Moderate } from '../core/moderate.ts';
 import { type AppDeps, createApp } from './app.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { jsonBody } from './middleware/json-body.ts';
+import { type LimitRateDeps, limitRate, rateLimit } from './middleware/rate-limit.ts';
 import { chatCompletionsRoute } from './routes/chat-completions.ts';
+import { descriptionRoutes } from './routes/description.ts';
 import { imagesRoute } from './routes/images.ts';
 import { modelsRoutes } from './routes/models.ts';
 import { moderationsRoute } from './routes/moderations.ts';
 import type { RequestState } from './state.ts';
 
-export interface GatewayDeps extends AppDeps {
+export interface GatewayDeps extends AppDeps, LimitRateDeps {
   authenticate: Authenticate;
   completeChat: CompleteChat;
   generateImage: GenerateImage;
@@ -25,10 +27,11 @@ export interface GatewayDeps extends AppDeps {
 /** The public gateway: one line for each route. */
 export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>
   createApp(deps, (router) => {
+    descriptionRoutes(router, 'gateway');
     const authenticated = authenticate(deps.authenticate);
     const body = jsonBody(deps.load, deps.bodyLimits);
-    router.post('/v1/chat/completions', authenticated, body, chatCompletionsRoute(deps));
-    router.post('/v1/images/generations', authenticated, body, imagesRoute(deps));
-    router.post('/v1/moderations', authenticated, body, moderationsRoute(deps));
-    modelsRoutes(router, deps);
+    router.post('/v1/chat/completions', authenticated, rateLimit(deps, 'chat'), body, chatCompletionsRoute(deps));
+    router.post('/v1/images/generations', authenticated, rateLimit(deps, 'images'), body, imagesRoute(deps));
+    router.post('/v1/moderations', authenticated, rateLimit(deps, 'moderations'), body, moderationsRoute(deps));
+    modelsRoutes(router, { ...deps, limited: limitRate(deps, 'models') });
   });

@@ -2,13 +2,18 @@ import type Koa from 'koa';
 import { type AppDeps, createApp } from './app.ts';
 import { authenticateMaster } from './middleware/authenticate-master.ts';
 import { jsonBody } from './middleware/json-body.ts';
+import { descriptionRoutes } from './routes/description.ts';
+import { auditRoutes } from './routes/master/audit.ts';
 import { customModelRoutes } from './routes/master/custom-models.ts';
 import { customProviderRoutes } from './routes/master/custom-providers.ts';
 import { ruleRoutes } from './routes/master/iam-rules.ts';
 import { invitationRoutes } from './routes/master/invitations.ts';
 import { keyRoutes } from './routes/master/keys.ts';
+import { masterKeyRoutes } from './routes/master/master-keys.ts';
 import type { MasterDeps } from './routes/master/master-route.ts';
 import { memberRoutes } from './routes/master/members.ts';
+import { organizationRoutes } from './routes/master/organization.ts';
+import { platformKeyRoutes } from './routes/master/platform-keys.ts';
 import { policyRoutes } from './routes/master/policy.ts';
 import { projectRoutes } from './routes/master/projects.ts';
 import { providerKeyRoutes } from './routes/master/provider-keys.ts';
@@ -24,6 +29,7 @@ export interface ManagementDeps extends AppDeps, MasterDeps {
 /** The management host: the master API. */
 export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
   createApp(deps, (router) => {
+    descriptionRoutes(router, 'management');
     const master = {
       router,
       deps,
@@ -32,13 +38,17 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
     };
     keyRoutes(master);
     ruleRoutes(master);
+    organizationRoutes(master);
     projectRoutes(master);
     memberRoutes(master);
     invitationRoutes(master);
+    masterKeyRoutes(master);
+    platformKeyRoutes(master);
     providerKeyRoutes(master);
     customProviderRoutes(master);
     customModelRoutes(master);
     policyRoutes(master);
+    auditRoutes(master);
     metricsRoute(router, { exposition: deps.telemetry.exposition, metricsToken: deps.metricsToken });
     usageRoutes(master);
   });

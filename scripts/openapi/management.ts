@@ -1,0 +1,313 @@
+import { COMMON, json, type Listener, type Operation, type QueryParameter } from './operation.ts';
+
+const text = (description: string): QueryParameter => ({ description, type: 'string' });
+
+const PAGE = {
+  limit: { description: '1 to 200, default 50.', type: 'integer' },
+  cursor: text('`nextCursor` of the page before.'),
+} as const satisfies Record<string, QueryParameter>;
+
+const READ = [401, 403, 404];
+const WRITE = [400, 401, 403, 404, 413, 415];
+
+/** A resource with the usual operations. */
+interface Resource {
+  readonly tag: string;
+  /** Singular, as it begins a sentence; its schemas begin with it, without blanks. */
+  readonly name: string;
+  readonly plural?: string;
+  readonly path: string;
+  /** The last part of the path of one of them. */
+  readonly part?: string;
+  readonly query?: Readonly<Record<string, QueryParameter>>;
+  readonly can: readonly ('list' | 'create' | 'get' | 'change' | 'delete')[];
+  readonly schemas: {
+    readonly answer: string;
+    readonly list: string;
+    readonly create?: string;
+    readonly patch?: string;
+  };
+  readonly idBase?: string;
+}
+
+function operationsOf(resource: Resource): Operation[] {
+  const { tag, name, path, part = '{id}', can, schemas, query = {} } = resource;
+  const plural = resource.plural ?? `${name}s`;
+  const base = resource.idBase ?? pascal(name);
+  const basePlural = resource.idBase === undefined ? pascal(plural) : `${resource.idBase}s`;
+  const one = `${path}/${part}`;
+  const lower = name.toLowerCase();
+  const common = { tag, key: 'master' } as const;
+  const all: Record<Resource['can'][number], Operation> = {
+    list: {
+      ...common,
+      method: 'get',
+      path,
+      id: `list${basePlural}`,
+      summary: `List ${plural.toLowerCase()}`,
+      query: { ...PAGE, ...query },
+      answer: json(schemas.list, 'A page, newest first.'),
+      errors: [400, ...READ],
+    },
+    create: {
+      ...common,
+      method: 'post',
+      path,
+      id: `create${base}`,
+      summary: `Make a ${lower}`,
+      request: schemas.create ?? '',
+      answer: json(schemas.answer, 'It is made.', 201),
+      errors: WRITE,
+    },
+    get: {
+      ...common,
+      method: 'get',
+      path: one,
+      id: `get${base}`,
+      summary: `One ${lower}`,
+      answer: json(schemas.answer, 'As it is.'),
+      errors: READ,
+    },
+    change: {
+      ...common,
+      method: 'patch',
+      path: one,
+      id: `change${base}`,
+      summary: `Change a ${lower}`,
+      request: schemas.patch ?? '',
+      answer: json(schemas.answer, 'As it is now.'),
+      errors: WRITE,
+    },
+    delete: {
+      ...common,
+      method: 'delete',
+      path: one,
+      id: `delete${base}`,
+      summary: `Delete a ${lower}`,
+      answer: json('Deletion', 'It is gone.'),
+      errors: READ,
+    },
+  };
+  return can.map((each) => all[each]);
+}
+
+const pascal = (words: string): string =>
+  words.replaceAll(/(?:^|[ -])(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+const ALL = ['list', 'create', 'get', 'change', 'delete'] as const;
+
+const RULES = { answer: 'RuleAnswer', list: 'RuleList', create: 'RuleCreate', patch: 'RulePatch' };
+const rules = (path: string, idBase: string, of: string): Operation[] =>
+  operationsOf({ tag: 'IAM rules', name: 'Rule', idBase, path, part: '{ruleId}', can: ALL, schemas: RULES }).map(
+    (operation) => ({ ...operation, summary: `${operation.summary} of ${of}` }),
+  );
+
+const resources: readonly Resource[] = [
+  {
+    tag: 'Keys',
+    name: 'Key',
+    path: '/v1/master/keys',
+    query: { projectId: text('Only of this project.'), kind: text('`regular` (default) or `playground`.') },
+    can: ALL,
+    schemas: { answer: 'KeyAnswer', list: 'KeyList', create: 'KeyCreate', patch: 'KeyPatch' },
+  },
+  {
+    tag: 'Keys',
+    name: 'Master key',
+    path: '/v1/master/master-keys',
+    can: ALL,
+    schemas: { answer: 'MasterKeyAnswer', list: 'MasterKeyList', create: 'MasterKeyCreate', patch: 'MasterKeyPatch' },
+  },
+  {
+    tag: 'Keys',
+    name: 'Platform key',
+    path: '/v1/master/platform-keys',
+    can: ['list', 'create', 'get', 'delete'],
+    schemas: { answer: 'PlatformKeyAnswer', list: 'PlatformKeyList', create: 'PlatformKeyCreate' },
+  },
+  {
+    tag: 'Organization',
+    name: 'Project',
+    path: '/v1/master/projects',
+    can: ALL,
+    schemas: { answer: 'ProjectAnswer', list: 'ProjectList', create: 'ProjectCreate', patch: 'ProjectPatch' },
+  },
+  {
+    tag: 'Organization',
+    name: 'Member',
+    path: '/v1/master/members',
+    part: '{member}',
+    can: ['list', 'get', 'change', 'delete'],
+    schemas: { answer: 'MemberAnswer', list: 'MemberList', patch: 'MemberPatch' },
+  },
+  {
+    tag: 'Organization',
+    name: 'Invitation',
+    path: '/v1/master/invitations',
+    can: ['list', 'create', 'get', 'delete'],
+    schemas: { answer: 'InvitationAnswer', list: 'InvitationList', create: 'InvitationCreate' },
+  },
+  {
+    tag: 'Providers',
+    name: 'Provider key',
+    path: '/v1/master/provider-keys',
+    query: { provider: text('Only of this provider.') },
+    can: ALL,
+    schemas: {
+      answer: 'ProviderKeyAnswer',
+      list: 'ProviderKeyList',
+      create: 'ProviderKeyCreate',
+      patch: 'ProviderKeyPatch',
+    },
+  },
+  {
+    tag: 'Providers',
+    name: 'Custom provider',
+    path: '/v1/master/custom-providers',
+    can: ALL,
+    schemas: {
+      answer: 'CustomProviderAnswer',
+      list: 'CustomProviderList',
+      create: 'CustomProviderCreate',
+      patch: 'CustomProviderPatch',
+    },
+  },
+  {
+    tag: 'Providers',
+    name: 'Custom model',
+    path: '/v1/master/custom-models',
+    query: { customProviderId: text('Only of this provider.') },
+    can: ALL,
+    schemas: {
+      answer: 'CustomModelAnswer',
+      list: 'CustomModelList',
+      create: 'CustomModelCreate',
+      patch: 'CustomModelPatch',
+    },
+  },
+];
+
+const ANALYSIS = [401, 403, 404, 503, 504];
+
+const singles: readonly Operation[] = [
+  {
+    method: 'get',
+    path: '/v1/master/organization',
+    id: 'getOrganization',
+    tag: 'Organization',
+    summary: 'The organization',
+    key: 'master',
+    answer: json('OrganizationAnswer', 'As it is.'),
+    errors: READ,
+  },
+  {
+    method: 'patch',
+    path: '/v1/master/organization',
+    id: 'changeOrganization',
+    tag: 'Organization',
+    summary: 'Change the organization',
+    key: 'master',
+    request: 'OrganizationPatch',
+    answer: json('OrganizationAnswer', 'As it is now.'),
+    errors: WRITE,
+  },
+  {
+    method: 'get',
+    path: '/v1/master/keys/{id}/access',
+    id: 'getKeyAccess',
+    tag: 'Policy',
+    summary: 'Everything that a key reaches, exactly',
+    key: 'master',
+    query: { include_without_credential: { description: 'Also what nobody has a credential for.', type: 'boolean' } },
+    answer: json('AccessReport', 'Models and providers, from where, and the rules that decide it.'),
+    errors: ANALYSIS,
+  },
+  {
+    method: 'post',
+    path: '/v1/master/policy/evaluate',
+    id: 'evaluatePolicy',
+    tag: 'Policy',
+    summary: 'What becomes of a request, and why',
+    key: 'master',
+    request: 'EvaluateRequest',
+    answer: json('Explanation', 'The decision with all that led to it.'),
+    errors: [400, ...ANALYSIS],
+  },
+  {
+    method: 'post',
+    path: '/v1/master/policy/diff',
+    id: 'diffPolicy',
+    tag: 'Policy',
+    summary: 'What draft rules would change, and for whom',
+    key: 'master',
+    request: 'DraftRules',
+    answer: json('AccessDiff', 'Every cell that flips.'),
+    errors: [400, ...ANALYSIS],
+  },
+  {
+    method: 'get',
+    path: '/v1/master/usage',
+    id: 'getUsage',
+    tag: 'Usage',
+    summary: 'Sums of calls, tokens and cost',
+    key: 'master',
+    query: 'UsageQuery',
+    answer: {
+      status: 200,
+      description: 'The report.',
+      content: { 'application/json': 'UsageReport', 'text/csv': 'text' },
+    },
+    errors: [400, ...ANALYSIS],
+  },
+  {
+    method: 'get',
+    path: '/v1/master/audit',
+    id: 'listAudit',
+    tag: 'Audit',
+    summary: 'Who changed what',
+    key: 'master',
+    query: {
+      ...PAGE,
+      action: text('Only this action, such as `key.create`.'),
+      targetId: text('Only what was done to this.'),
+      from: text('RFC 3339, inclusive.'),
+      to: text('RFC 3339, exclusive.'),
+    },
+    answer: json('AuditList', 'A page, newest first.'),
+    errors: [400, 401, 403],
+  },
+  {
+    method: 'get',
+    path: '/metrics',
+    id: 'getMetrics',
+    tag: 'Operation',
+    summary: 'Metrics for Prometheus',
+    key: 'metrics',
+    answer: { status: 200, description: 'Prometheus text.', content: { 'text/plain': 'text' } },
+    errors: [401, 403],
+  },
+];
+
+export const management: Listener = {
+  title: 'Portcullis management',
+  description: 'The master API: keys, IAM rules, organization, providers, policy, usage, audit.',
+  server: 'http://127.0.0.1:8081',
+  tags: {
+    Keys: 'Gateway keys, master keys, platform keys.',
+    'IAM rules': 'Of keys, members and the organization.',
+    Organization: 'The organization, its projects, members and invitations.',
+    Providers: 'Credentials, providers and models of the organization.',
+    Policy: 'What the rules mean.',
+    Usage: 'Reports.',
+    Audit: 'The log of changes.',
+    Operation: 'Health, metrics and description.',
+  },
+  operations: [
+    ...resources.flatMap(operationsOf),
+    ...rules('/v1/master/keys/{id}/iam', 'KeyRule', 'a key'),
+    ...rules('/v1/master/members/{member}/iam', 'MemberRule', 'a member'),
+    ...rules('/v1/master/organization/iam', 'OrganizationRule', 'the organization'),
+    ...singles,
+    ...COMMON,
+  ],
+};
