@@ -66,7 +66,9 @@ function members(db: Database, organizationId: string | undefined): PolicySubjec
 function keys(db: Database, organizationId: string | undefined): PolicySubjects['keys'] {
   const query = build
     .selectFrom('keys')
-    .innerJoin('members', 'members.id', 'keys.created_by')
+    .innerJoin('members', (join) =>
+      join.onRef('members.id', '=', 'keys.created_by').onRef('members.organization_id', '=', 'keys.organization_id'),
+    )
     .select([
       'keys.id',
       'keys.organization_id as organizationId',

@@ -23,8 +23,14 @@ export const listRuledSubjects = (db: Database, organizationId: string): RuledSu
   db.all(
     build
       .selectFrom('rules')
-      .leftJoin('keys', 'keys.id', 'rules.subject_id')
-      .leftJoin('members', 'members.id', 'rules.subject_id')
+      .leftJoin('keys', (join) =>
+        join.onRef('keys.id', '=', 'rules.subject_id').onRef('keys.organization_id', '=', 'rules.organization_id'),
+      )
+      .leftJoin('members', (join) =>
+        join
+          .onRef('members.id', '=', 'rules.subject_id')
+          .onRef('members.organization_id', '=', 'rules.organization_id'),
+      )
       .select(['rules.subject_id as id', 'rules.scope'])
       .distinct()
       .where('rules.organization_id', '=', organizationId)

@@ -1,0 +1,157 @@
+// Every query carries its organization (architecture.md): each chain that the query builder compiles in src/store names the
+// organization for every table of tenants that it reads or changes, or is one of the exceptions that are explained here. Inserts
+// need no look: the column is part of the row's type.
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
+
+const folder = fileURLToPath(new URL('../../src/store', import.meta.url));
+
+const MIGRATION = MIGRATIONS.join('\n');
+const TABLES = [...MIGRATION.matchAll(/CREATE TABLE (\w+)/g)].map(([, table]) => table);
+
+/** Tables whose rows belong to an organization, and the column that says to which. */
+const COLUMN: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    [...MIGRATION.matchAll(/CREATE TABLE (\w+) \(([^;]*?)\n\)/g)].flatMap(([, table = '', columns = '']) =>
+      /^ *organization_id /m.test(columns) ? [[table, 'organization_id']] : [],
+    ),
+  ),
+  organizations: 'id',
+};
+
+const FINDS = 'it finds the organization, by the hash of a secret';
+const ALL = 'one organization, or, for the command line, all: the condition is added where one is named';
+const CHAIN = 'the audit chain is one over the whole installation';
+
+/** Why a query may do without: by its file and its declaration. */
+const EXCEPTIONS: Readonly<Record<string, string>> = {
+  'audit-chain.ts verifyAuditChain': CHAIN,
+  'audit.ts appendAuditEntry': CHAIN,
+  'audit.ts getEntry': 'an entry whose number was found in the organization',
+  'initialize-tenant.ts isEmpty': 'whether this is the first start',
+  'invitations.ts findInvitationByHash': FINDS,
+  'key-credential.ts prepareFindKeyByHash': FINDS,
+  'keys.ts listExpiredKeys': 'the background job marks expired keys in all organizations',
+  'master-keys.ts findMasterKeyByHash': FINDS,
+  'policy-subjects.ts keys': ALL,
+  'policy-subjects.ts members': ALL,
+  'policy-subjects.ts organizations': ALL,
+  'policy-subjects.ts rules': ALL,
+  'recovery.ts recoverOpenCalls': 'after a crash every open call is settled',
+  'tenants.ts listOrganizations': 'the list of organizations for the command line',
+};
+
+interface Query {
+  /** `keys.ts listKeys` */
+  readonly name: string;
+  /** Tables of tenants that no condition binds to an organization. */
+  readonly unbound: readonly string[];
+}
+
+/** Where the bracket that opens at `start` is closed; texts and comments inside are skipped. */
+function closing(text: string, start: number): number {
+  let depth = 0;
+  for (let index = start; index < text.length; index++) {
+    const character = text.charAt(index);
+    if ('([{'.includes(character)) depth++;
+    else if (')]}'.includes(character) && --depth === 0) return index;
+    else if ('\'"`'.includes(character)) index = endOfText(text, index);
+    else if (text.startsWith('//', index)) index = text.indexOf('\n', index);
+  }
+  throw new Error('a bracket is never closed');
+}
+
+function endOfText(text: string, start: number): number {
+  let index = start + 1;
+  while (text.charAt(index) !== text.charAt(start)) index += text.charAt(index) === '\\' ? 2 : 1;
+  return index;
+}
+
+/** The chain of calls whose first argument list opens at `start`: `('keys').where(…).where(…)`. */
+function chainAt(text: string, start: number): string {
+  let end = closing(text, start) + 1;
+  for (;;) {
+    const [next] = /^\s*(?:\/\/.*\s*)*\.\w+(?:<[^>(]*>)?(?=\()/.exec(text.slice(end)) ?? [];
+    if (next === undefined) return text.slice(start, end);
+    end = closing(text, end + next.length) + 1;
+  }
+}
+
+/** The chain without its subqueries, which are queries of their own. */
+function withoutSubqueries(chain: string): string {
+  const [start] = [...chain.matchAll(START)];
+  if (start === undefined) return chain;
+  const rest = start.index + start[0].length;
+  return chain.slice(0, start.index) + withoutSubqueries(chain.slice(rest + chainAt(chain, rest).length));
+}
+
+/** What stands in the brackets of these calls of the chain, up to the first bracket inside. */
+const argumentsOf = (chain: string, calls: string): string[] =>
+  [...chain.matchAll(new RegExp(`\\.(?:${calls})\\(([^()]*)`, 'g'))].map(([, inside = '']) => inside);
+
+/**
+ * Which tables of a query are bound to an organization: by a condition on their own column, or by a join with a table's that is.
+ * @param tables the first is the query's, the others are joined
+ */
+function boundTables(chain: string, tables: readonly string[]): string[] {
+  const isIn = (table: string, conditions: readonly string[]): boolean => {
+    const column = columnOf(table);
+    const pattern = new RegExp(tables.length === 1 ? `'(?:${table}\\.)?${column}'` : `'${table}\\.${column}'`);
+    return conditions.some((condition) => pattern.test(condition));
+  };
+  const conditions = argumentsOf(chain, 'where|whereRef');
+  const joins = argumentsOf(chain, 'on|onRef|innerJoin|leftJoin');
+  if (!tables.some((table) => isIn(table, conditions))) return [];
+  return tables.filter((table) => isIn(table, [...conditions, ...joins]));
+}
+
+/** A table that is named by a variable is one of tenants. */
+const columnOf = (table: string): string => COLUMN[table] ?? 'organization_id';
+
+const START = /\b(?:selectFrom|updateTable|deleteFrom)(?=\(\s*'?(\w+)'?\))/g;
+
+function queriesOf(file: string): Query[] {
+  const text = read(file);
+  return [...text.matchAll(START)].map((match) => {
+    const declared = [...text.slice(0, match.index).matchAll(/^(?:export )?(?:async )?(?:function|const) (\w+)/gm)].at(
+      -1,
+    );
+    const chain = withoutSubqueries(chainAt(text, match.index + match[0].length));
+    const joined = [...chain.matchAll(/\.(?:innerJoin|leftJoin)\(\s*'(\w+)'/g)].map(([, table = '']) => table);
+    const tables = [match[1] ?? '', ...joined].filter((table) => table in COLUMN || !TABLES.includes(table));
+    const bound = boundTables(chain, tables);
+    return { name: `${file} ${declared?.[1]}`, unbound: tables.filter((table) => !bound.includes(table)) };
+  });
+}
+
+const read = (file: string): string => readFileSync(path.join(folder, file), 'utf8');
+const files = readdirSync(folder).filter((name) => name.endsWith('.ts'));
+
+it('every query of the store carries its organization, but for the exceptions', () => {
+  const queries = files.flatMap(queriesOf);
+  expect(queries.length).toBeGreaterThan(80);
+  const unbound = queries.filter((query) => query.unbound.length > 0).map(({ name }) => name);
+  expect([...new Set(unbound)].sort()).toEqual(Object.keys(EXCEPTIONS).sort());
+});
+
+it('every query is read by this test: it is a chain of calls, and not written by hand', () => {
+  const unread = files.flatMap((file) => {
+    const text = read(file);
+    const queries = text.match(/\b(?:selectFrom|updateTable|deleteFrom)\(/g)?.length ?? 0;
+    const joins = text.match(/\.\w+Join\(/g)?.length ?? 0;
+    const readJoins = text.match(/\.(?:innerJoin|leftJoin)\(\s*'\w+',/g)?.length ?? 0;
+    const byHand = text.match(new RegExp(`\\b(?:FROM|JOIN|UPDATE|INTO) (?:${Object.keys(COLUMN).join('|')})\\b`));
+    const complete = queries === [...text.matchAll(START)].length && joins === readJoins && byHand === null;
+    return complete ? [] : [file];
+  });
+  expect(unread).toEqual([]);
+});
+
+it('the tables of tenants are found in the migrations', () => {
+  expect(Object.keys(COLUMN)).toEqual(
+    expect.arrayContaining(['keys', 'rules', 'calls', 'decisions', 'audit', 'subject_rules', 'provider_keys']),
+  );
+});
