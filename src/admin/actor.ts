@@ -49,3 +49,14 @@ export function checkManagesRole(actor: Actor, member: Role): void {
 export function checkGivesRole(actor: Actor, role: Role): void {
   if (!managesRole(roleOf(actor), role)) throw permissionDenied('An admin cannot make anybody an owner.');
 }
+
+/** Everybody may end what acts for him; an admin cannot touch what acts for an owner. */
+export function checkChangesMasterKeyOf(actor: Actor, member: { readonly id: string; readonly role: Role }): void {
+  if (actor.kind === 'master_key' && actor.memberId === member.id) return;
+  if (!managesRole(roleOf(actor), member.role)) throw permissionDenied("An admin cannot change an owner's master key.");
+}
+
+/** Throws 403 for all but owners. */
+export function checkIsOwner(actor: Actor): void {
+  if (roleOf(actor) !== 'owner') throw permissionDenied('Only an owner can change the organization.');
+}

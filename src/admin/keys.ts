@@ -4,6 +4,7 @@ import {
   checkRollable,
   disable,
   enable,
+  type KeyKind,
   reactivate,
   remove,
   setLimits,
@@ -76,7 +77,7 @@ export type ListedKind = (typeof LISTED_KINDS)[number];
 export interface KeyListRequest extends PageRequest {
   readonly projectId?: string | undefined;
   /** Default: regular keys. Playground keys, one for every member and project, would bury them. */
-  readonly kind?: ListedKind | undefined;
+  readonly kind?: KeyKind | undefined;
 }
 
 /** A page of the keys that the actor sees, newest first; `now` in epoch ms. */

@@ -1,14 +1,24 @@
 import { Argument, type Command } from 'commander';
-import { listOrganizations, type OrganizationView, PLANS, type Plan, setPlan } from '../admin/organizations.ts';
-import { printJson, printTable } from './output.ts';
-import { type Environment, inDatabase, inWorkspace } from './workspace.ts';
+import { createOrganization } from '../admin/create-organization.ts';
+import type { Tenant } from '../admin/new-tenant.ts';
+import { changeOrganization, listOrganizations } from '../admin/organizations.ts';
+import { systemClock } from '../domain/time.ts';
+import type { OrganizationRecord } from '../generated/types.ts';
+import { print, printJson, printTable } from './output.ts';
+import { type Environment, inDatabase, inWorkspace, secretsOf } from './workspace.ts';
+
+const PLANS = ['free', 'pro', 'enterprise'] as const;
 
 interface Options {
   readonly org?: string;
   readonly json?: true;
 }
 
-function show(organizations: readonly OrganizationView[]): void {
+interface CreateOptions extends Pick<Options, 'json'> {
+  readonly owner: string;
+}
+
+function show(organizations: readonly OrganizationRecord[]): void {
   const rows = organizations.map(({ id, name, plan, createdAt }) => [id, name, plan, createdAt]);
   printTable(
     ['ID', 'NAME', 'PLAN', 'CREATED'],
@@ -17,9 +27,39 @@ function show(organizations: readonly OrganizationView[]): void {
   );
 }
 
+function showNew(tenant: Tenant, json: true | undefined): void {
+  if (json) {
+    printJson(tenant);
+    return;
+  }
+  const { organization, project, owner, masterKey } = tenant;
+  print(`organization  ${organization.id}
+project       ${project.id}
+owner         ${owner.id} (${owner.email})
+master key    ${masterKey.token}
+
+This token is shown once, now. Keep it.`);
+}
+
 /** `portcullis organizations …`. */
 export function organizationCommands(program: Command, env: Environment): void {
-  const organizations = program.command('organizations').description('List the organizations and set their plans.');
+  const organizations = program
+    .command('organizations')
+    .description('Make and list the organizations, and set their plans.');
+
+  organizations
+    .command('create')
+    .description('Make an organization with a project, its owner and a master key, whose token is shown this once.')
+    .argument('<name>', 'what people call it')
+    .requiredOption('--owner <e-mail>', 'address of its first owner')
+    .option('--json', 'print JSON')
+    .action(async (name: string, { owner, json }: CreateOptions) => {
+      const tenant = await inDatabase(env, 'write', (db, config) => {
+        const [pepper] = secretsOf(config).peppers;
+        return createOrganization(db, { name, ownerEmail: owner }, { now: systemClock.now(), pepper });
+      });
+      showNew(tenant, json);
+    });
 
   organizations
     .command('list')
@@ -39,9 +79,11 @@ export function organizationCommands(program: Command, env: Environment): void {
     .addArgument(new Argument('<plan>', 'the plan').choices(PLANS))
     .option('--org <id>', 'the organization, where there are several')
     .option('--json', 'print JSON')
-    .action(async (plan: Plan, { org, json }: Options) => {
-      const organization = await inWorkspace(env, 'write', org, ({ db, actor, now }) => setPlan(db, actor, plan, now));
-      if (json) printJson({ organization });
-      else show([organization]);
+    .action(async (plan: string, { org, json }: Options) => {
+      const changed = await inWorkspace(env, 'write', org, ({ db, actor, now }) =>
+        changeOrganization(db, actor, { plan }, now),
+      );
+      if (json) printJson(changed);
+      else show([changed.organization]);
     });
 }

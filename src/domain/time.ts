@@ -32,6 +32,20 @@ export class ManualClock implements Clock {
 /** RFC 3339 in UTC with milliseconds: the only form in which our JSON holds times. */
 export const formatTime = (epochMs: number): string => new Date(epochMs).toISOString();
 
+const RFC_3339 = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2}))?$/;
+
+/** Epoch ms of a time in RFC 3339, or of the begin of a day in UTC; anything else is a 400 at `param`. */
+export function parseTime(text: string, param: string): number {
+  const [, day = ''] = RFC_3339.exec(text) ?? [];
+  const midnight = Date.parse(day);
+  const time = Date.parse(text);
+  // `Date.parse` makes 2 March of 30 February.
+  if (Number.isNaN(midnight) || Number.isNaN(time) || !formatTime(midnight).startsWith(day)) {
+    throw invalidRequest(`${param.slice(1)} must be a time such as 2026-01-31T12:00:00Z, or a day.`, param);
+  }
+  return time;
+}
+
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 

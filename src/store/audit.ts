@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { newId } from '../domain/id.ts';
 import { sealEntry } from './audit-chain.ts';
 import type { Database } from './database.ts';
@@ -80,16 +80,40 @@ export interface AuditFilter {
   readonly to?: number | undefined;
 }
 
-/** Entries of the organization, newest first. Every filter has an index: no more rows are read than are answered. */
+/** What one page may hold of `before` and `after`, in bytes: an entry of a long rule has half a million. */
+const MAX_PAGE_BYTES = 1_000_000;
+
+/**
+ * Entries of the organization, newest first. Every filter has an index, and a page ends early rather than be large, so that
+ * the serving thread can read it.
+ */
 export function listAuditEntries(
+  db: Database,
+  organizationId: string,
+  filter: AuditFilter,
+  page: PageRequest,
+): Page<AuditEntryRecord> {
+  const rows = db.all(selectPlaces(db, organizationId, filter, page));
+  let bytes = 0;
+  const fitting = rows.findIndex((row) => {
+    bytes += row.bytes;
+    return bytes > MAX_PAGE_BYTES;
+  });
+  const { items, nextCursor } = toPage(rows, fitting === -1 ? page.limit : Math.min(page.limit, Math.max(fitting, 1)));
+  return { items: items.map(({ seq }) => getEntry(db, seq)), nextCursor };
+}
+
+/** The ids of a page and of one entry more, with the size of each. */
+function selectPlaces(
   db: Database,
   organizationId: string,
   { action, targetId, from, to }: AuditFilter,
   { limit, cursor }: PageRequest,
-): Page<AuditEntryRecord> {
+) {
   let query = build
     .selectFrom('audit')
-    .selectAll()
+    .select(['id', 'seq'])
+    .select(sql<number>`octet_length(coalesce(before_json, '')) + octet_length(coalesce(after_json, ''))`.as('bytes'))
     .where('organization_id', '=', organizationId)
     .orderBy('created_at', 'desc')
     .orderBy('seq', 'desc')
@@ -98,13 +122,17 @@ export function listAuditEntries(
   if (targetId !== undefined) query = query.where('target_id', '=', targetId);
   if (from !== undefined) query = query.where('created_at', '>=', from);
   if (to !== undefined) query = query.where('created_at', '<', to);
-  if (cursor !== undefined) {
-    const last = getPlace(db, organizationId, cursor);
-    query = query.where(({ eb, refTuple, tuple }) =>
-      eb(refTuple('created_at', 'seq'), '<', tuple(last.created_at, last.seq)),
-    );
-  }
-  return toPage(db.all(query).map(toEntry), limit);
+  if (cursor === undefined) return query;
+  const last = getPlace(db, organizationId, cursor);
+  return query.where(({ eb, refTuple, tuple }) =>
+    eb(refTuple('created_at', 'seq'), '<', tuple(last.created_at, last.seq)),
+  );
+}
+
+function getEntry(db: Database, seq: number): AuditEntryRecord {
+  const row = db.get(build.selectFrom('audit').selectAll().where('seq', '=', seq));
+  if (row === undefined) throw new Error(`There is no audit entry ${seq}.`);
+  return toEntry(row);
 }
 
 /** Where the page before ended; ids alone do not say, because several processes make them. */

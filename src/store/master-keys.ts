@@ -81,8 +81,13 @@ export function getMasterKey(db: Database, organizationId: string, id: string): 
   return toMasterKey(row);
 }
 
-/** Master keys that are not deleted, newest first. */
-export function listMasterKeys(db: Database, organizationId: string, page: PageRequest): Page<MasterKeyRecord> {
+/** Master keys that are not deleted, newest first; of one maker when he is named. */
+export function listMasterKeys(
+  db: Database,
+  organizationId: string,
+  memberId: string | undefined,
+  page: PageRequest,
+): Page<MasterKeyRecord> {
   let query = build
     .selectFrom('master_keys')
     .selectAll()
@@ -90,8 +95,38 @@ export function listMasterKeys(db: Database, organizationId: string, page: PageR
     .where('deleted_at', 'is', null)
     .orderBy('id', 'desc')
     .limit(page.limit + 1);
+  if (memberId !== undefined) query = query.where('member_id', '=', memberId);
   if (page.cursor !== undefined) query = query.where('id', '<', decodeCursor(page.cursor));
   return toPage(db.all(query).map(toMasterKey), page.limit);
+}
+
+/** How many master keys are not deleted. */
+export const countMasterKeys = (db: Database, organizationId: string): number =>
+  db.get(
+    build
+      .selectFrom('master_keys')
+      .select((row) => row.fn.countAll<number>().as('count'))
+      .where('organization_id', '=', organizationId)
+      .where('deleted_at', 'is', null),
+  )?.count ?? 0;
+
+/** Gives a master key another label; 404 when there is none. */
+export function renameMasterKey(
+  db: Database,
+  organizationId: string,
+  id: string,
+  description: string,
+  now: number,
+): MasterKeyRecord {
+  db.run(
+    build
+      .updateTable('master_keys')
+      .set({ description, updated_at: now })
+      .where('organization_id', '=', organizationId)
+      .where('id', '=', id)
+      .where('deleted_at', 'is', null),
+  );
+  return getMasterKey(db, organizationId, id);
 }
 
 /** Deletes a master key softly; 404 when there is none. */

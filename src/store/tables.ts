@@ -26,13 +26,14 @@ export interface Tables {
 }
 
 export type Flag = 0 | 1;
+export type Plan = 'free' | 'pro' | 'enterprise';
 export type Role = 'owner' | 'admin' | 'developer';
 export type Scope = 'organization' | 'member' | 'key';
 
 export interface OrganizationsTable {
   id: string;
   name: string;
-  plan: Generated<string>;
+  plan: Generated<Plan>;
   /** Grows by one with every write of a rule. */
   rule_revision: Generated<number>;
   created_at: number;

@@ -5,12 +5,12 @@ import { insertSubject } from './insert-subject.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
 import { deleteProviderKey, providerKeysOfProject } from './provider-keys.ts';
 import { build } from './sql.ts';
-import type { OrganizationsTable, ProjectsTable } from './tables.ts';
+import type { OrganizationsTable, Plan, ProjectsTable } from './tables.ts';
 
 export interface OrganizationRecord {
   readonly id: string;
   readonly name: string;
-  readonly plan: string;
+  readonly plan: Plan;
   readonly ruleRevision: number;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -73,7 +73,7 @@ export const listOrganizations = (db: Database): OrganizationRecord[] =>
 export function updateOrganization(
   db: Database,
   organizationId: string,
-  changes: { name?: string; plan?: string },
+  changes: { name?: string; plan?: Plan },
   now: number,
 ): OrganizationRecord {
   db.run(

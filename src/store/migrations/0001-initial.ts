@@ -8,7 +8,7 @@ export const initial = `
 CREATE TABLE organizations (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
-  plan TEXT NOT NULL DEFAULT 'enterprise',
+  plan TEXT NOT NULL DEFAULT 'enterprise' CHECK (plan IN ('free', 'pro', 'enterprise')),
   rule_revision INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL

@@ -1,0 +1,88 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { listAudit } from '../admin/audit.ts';
+import type { AuditRecord } from '../generated/types.ts';
+import { type ChainVerdict, verifyAuditChain } from '../store/audit-chain.ts';
+import { showAudit, showVerdict } from './audit-output.ts';
+import { type CommonOptions, common } from './common-options.ts';
+import { progressBar } from './progress.ts';
+import { type Environment, inDatabase, inWorkspace, secretsOf, type Workspace } from './workspace.ts';
+
+interface ListOptions extends CommonOptions {
+  readonly action?: string;
+  readonly target?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly limit: number;
+}
+
+interface VerifyOptions {
+  readonly head?: string;
+  readonly json?: true;
+}
+
+const MAX_PAGE = 200;
+
+function parseLimit(text: string): number {
+  if (!/^[1-9][0-9]{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1.');
+  return Number(text);
+}
+
+function parseHead(text: string): string {
+  if (!/^[0-9a-f]{64}$/.test(text)) throw new InvalidArgumentError('It must be the 64 digits that verify printed.');
+  return text;
+}
+
+/** The newest entries that are asked for, page by page. */
+function newest({ db, actor }: Workspace, { limit, action, target, from, to }: ListOptions) {
+  const entries: AuditRecord[] = [];
+  let cursor: string | undefined;
+  for (;;) {
+    const page = { limit: Math.min(limit - entries.length, MAX_PAGE), cursor };
+    const listed = listAudit(db, actor, { ...page, action, targetId: target, from, to });
+    entries.push(...listed.entries);
+    const { nextCursor } = listed;
+    if (nextCursor === null || entries.length === limit) return { entries, nextCursor };
+    cursor = nextCursor;
+  }
+}
+
+async function verify(env: Environment, noted: string | undefined): Promise<ChainVerdict> {
+  const bar = progressBar('Verifying');
+  try {
+    return await inDatabase(env, 'read', (db, config) =>
+      verifyAuditChain(db, secretsOf(config).signingKey.key, noted, bar.show),
+    );
+  } finally {
+    bar.end();
+  }
+}
+
+const VERIFY_HELP = `
+Prints the head of the log: its last entry. Who notes it elsewhere, and gives it as --head the next time, also learns when
+entries were taken away at the end. The log is one chain over all organizations of the installation.`;
+
+/** `portcullis audit …`. */
+export function auditCommands(program: Command, env: Environment): void {
+  const audit = program.command('audit').description('List who changed what, and verify that nobody changed the list.');
+
+  common(audit.command('list'))
+    .description('List the management changes, newest first.')
+    .option('--action <action>', 'only these, such as key.create')
+    .option('--target <id>', 'only changes of this key, rule, member, …')
+    .option('--from <time>', 'not before this time or day: 2026-01-31, 2026-01-31T12:00:00Z')
+    .option('--to <time>', 'before this time or day')
+    .addOption(new Option('--limit <n>', 'how many at most').argParser(parseLimit).default(50))
+    .action(async (options: ListOptions) => {
+      showAudit(await inWorkspace(env, 'read', options.org, (workspace) => newest(workspace, options)), options);
+    });
+
+  audit
+    .command('verify')
+    .description('Verify every entry; exit code 1, and the first that does not hold, when one does not.')
+    .addOption(new Option('--head <hmac>', 'a head that was noted earlier').argParser(parseHead))
+    .option('--json', 'print JSON')
+    .addHelpText('after', VERIFY_HELP)
+    .action(async ({ head, json }: VerifyOptions) => {
+      showVerdict(await verify(env, head), head, json);
+    });
+}

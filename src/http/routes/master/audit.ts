@@ -1,0 +1,18 @@
+import { listAudit } from '../../../admin/audit.ts';
+import { actorOf } from '../../middleware/authenticate-master.ts';
+import { answer, type MasterRouter } from './master-route.ts';
+import { pageRequest, queryParameter } from './page-request.ts';
+
+/** `/v1/master/audit`: who changed what. */
+export function auditRoutes({ router, deps, authenticated }: MasterRouter): void {
+  router.get('/v1/master/audit', authenticated, async (ctx) => {
+    const request = {
+      ...pageRequest(ctx),
+      action: queryParameter(ctx, 'action'),
+      targetId: queryParameter(ctx, 'targetId'),
+      from: queryParameter(ctx, 'from'),
+      to: queryParameter(ctx, 'to'),
+    };
+    answer(ctx, await deps.store.read((db) => listAudit(db, actorOf(ctx), request)));
+  });
+}
