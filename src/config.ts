@@ -4,6 +4,7 @@ import type { AddressRange } from './domain/client-ip.ts';
 import { parseRange } from './domain/client-ip.ts';
 import { ConfigError, explained, readList, readUrl } from './domain/config-value.ts';
 import { type Endpoint, parseEndpoint } from './domain/endpoint.ts';
+import type { RateLimits } from './domain/rate-limits.ts';
 import { readServiceProviders, type ServiceProvider } from './domain/service-provider.ts';
 import type { UpstreamConfig } from './domain/upstream-config.ts';
 import { readUpstreams } from './domain/upstream-config.ts';
@@ -48,6 +49,7 @@ export interface Config {
     readonly responseBytes: number;
     readonly cacheBytes: number;
   };
+  readonly rateLimits: RateLimits;
   readonly timeouts: {
     readonly requestHeaders: number;
     readonly requestBody: number;
@@ -58,8 +60,10 @@ export interface Config {
     readonly keepAliveComment: number;
     readonly shutdownGrace: number;
   };
-  /** Undefined: the store keeps its own in `DATA_DIR/secrets.json`. */
-  readonly secrets: { readonly pepper: Buffer | undefined; readonly encryptionKey: Buffer | undefined };
+  /** With which metrics can be read from elsewhere than loopback; undefined: not at all. */
+  readonly metricsToken: string | undefined;
+  /** The first makes what is new, the others are still accepted. Empty: the store keeps its own in `DATA_DIR/secrets.json`. */
+  readonly secrets: { readonly peppers: readonly Buffer[]; readonly encryptionKeys: readonly Buffer[] };
   /** What the environment says of providers of the catalogue. By id. */
   readonly serviceProviders: readonly ServiceProvider[];
   /** By name. */
@@ -107,6 +111,12 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       responseBytes: Number(variables.MAX_RESPONSE_BYTES),
       cacheBytes: Number(variables.CACHE_MAX_BYTES),
     },
+    rateLimits: {
+      chat: readRate(variables.RATE_LIMIT_CHAT_PER_MINUTE),
+      images: readRate(variables.RATE_LIMIT_IMAGES_PER_MINUTE),
+      models: readRate(variables.RATE_LIMIT_MODELS_PER_MINUTE),
+      moderations: readRate(variables.RATE_LIMIT_MODERATIONS_PER_MINUTE),
+    },
     timeouts: {
       requestHeaders: Number(variables.REQUEST_HEADERS_TIMEOUT_MS),
       requestBody: Number(variables.REQUEST_BODY_TIMEOUT_MS),
@@ -117,9 +127,10 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       keepAliveComment: Number(variables.KEEP_ALIVE_COMMENT_MS),
       shutdownGrace: Number(variables.SHUTDOWN_GRACE_MS),
     },
+    metricsToken: variables.METRICS_TOKEN,
     secrets: {
-      pepper: readSecret('PEPPER', variables.PEPPER),
-      encryptionKey: readSecret('ENCRYPTION_KEY', variables.ENCRYPTION_KEY),
+      peppers: readSecrets('PEPPER', variables.PEPPER),
+      encryptionKeys: readSecrets('ENCRYPTION_KEY', variables.ENCRYPTION_KEY),
     },
     serviceProviders: readServiceProviders(variables),
     upstreams: readUpstreams(variables),
@@ -163,12 +174,15 @@ function readProxies(text: string): AddressRange[] {
   return readList(text).map((range) => explained('TRUSTED_PROXIES', () => parseRange(range)));
 }
 
-/** Hex when it can be read as hex, else base64 in either alphabet. */
-function readSecret(name: string, text: string | undefined): Buffer | undefined {
-  if (text === undefined) return undefined;
-  const secret = Buffer.from(text, /^(?:[0-9A-Fa-f]{2})+$/.test(text) ? 'hex' : 'base64');
-  if (secret.length !== 32) throw new ConfigError(`${name} must be ${shapeOf(name)}.`);
-  return secret;
+const readRate = (text: string): number | undefined => (text === 'off' ? undefined : Number(text));
+
+/** Each in hex when it can be read as hex, else in base64 of either alphabet. */
+function readSecrets(name: string, text: string | undefined): Buffer[] {
+  return readList(text).map((each) => {
+    const secret = Buffer.from(each, /^(?:[0-9A-Fa-f]{2})+$/.test(each) ? 'hex' : 'base64');
+    if (secret.length !== 32) throw new ConfigError(`${name} must be ${shapeOf(name)}.`);
+    return secret;
+  });
 }
 
 /** Whether two listeners would want the same port of the same address; a wildcard holds every address. */

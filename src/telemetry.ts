@@ -2,6 +2,9 @@ import { mkdirSync, openSync } from 'node:fs';
 import path from 'node:path';
 import pino, { type Logger as PinoLogger } from 'pino';
 import { ConfigError } from './domain/config-value.ts';
+import type { Mapping } from './domain/model.ts';
+import { formatUsd } from './domain/money.ts';
+import { createMetrics, type Metrics, type MetricTarget } from './metrics.ts';
 
 type LogStream = ReturnType<typeof pino.destination>;
 
@@ -31,13 +34,17 @@ export interface AccessRecord {
   code: string | undefined;
 }
 
-/** Everything that is logged, one helper for each event, so that redaction and names live in one file. */
-export interface Telemetry {
-  access(record: AccessRecord): void;
+/** Everything that is logged or counted, one helper for each event, so that redaction and names live in one place. */
+export interface Telemetry extends Omit<Metrics, 'requestEnded' | 'attemptEnded' | 'overReserved'> {
+  /** @param route the path of the route as it was declared, or `other` */
+  access(record: AccessRecord, route: string): void;
   /** A fault of ours that a caller saw as a 500 or 503, or what ended a stream midway: its cause, for the operator alone. */
   failure(requestId: string, error: unknown): void;
+  attemptSucceeded(target: MetricTarget): void;
   /** An upstream attempt that failed; `detail` has been scrubbed. */
-  attemptFailed(callId: string, mapping: string, errorType: string, detail: string): void;
+  attemptFailed(callId: string, mapping: Pick<Mapping, 'id'> & MetricTarget, errorType: string, detail: string): void;
+  /** A provider reported more than the worst case that was reserved: the truth is booked, and told. In pico-dollars. */
+  overReservation(callId: string, cost: bigint, reserved: bigint): void;
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
   /** Resolves when all that was logged has been handed to the system. */
@@ -91,6 +98,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     streams.set(target, stream);
     return pino({ base: null, level, timestamp: pino.stdTimeFunctions.isoTime }, stream);
   };
+  const { requestEnded, attemptEnded, overReserved, ...metrics } = createMetrics();
   const log = logger('stdout', options.level);
   const accessLogger = logger(options.accessLog, options.level === 'silent' ? 'silent' : 'info');
   // Buffered lines reach a quiet terminal within a second.
@@ -100,10 +108,26 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   }, 1000).unref();
 
   return {
-    access: (record) => accessLogger.info(record, 'request'),
+    ...metrics,
+    access: (record, route) => {
+      accessLogger.info(record, 'request');
+      requestEnded(route, record.status, record.code);
+    },
     failure: (requestId, error) => log.error({ requestId, error: errorText(error) }, 'failure'),
-    attemptFailed: (callId, mapping, errorType, detail) =>
-      log.warn({ callId, mapping, errorType, detail }, 'attempt failed'),
+    attemptSucceeded: (target) => attemptEnded(target, 'none'),
+    attemptFailed: (callId, mapping, errorType, detail) => {
+      log.warn({ callId, mapping: mapping.id, errorType, detail }, 'attempt failed');
+      attemptEnded(mapping, errorType);
+    },
+    recovered: (calls) => {
+      metrics.recovered(calls);
+      if (calls > 0) log.warn({ calls }, 'settled the calls that a crash left open');
+    },
+    overReservation: (callId, cost, reserved) => {
+      const amounts = { cost: formatUsd(cost), reserved: formatUsd(reserved) };
+      log.warn({ callId, ...amounts }, 'a call cost more than was reserved for it');
+      overReserved();
+    },
     info: (message, fields = {}) => log.info(fields, message),
     warn: (message, fields = {}) => log.warn(fields, message),
     async close() {

@@ -45,6 +45,7 @@ describe('the configuration', () => {
         responseBytes: 67_108_864,
         cacheBytes: 67_108_864,
       },
+      rateLimits: { chat: 600, images: 600, models: 1200, moderations: 1200 },
       timeouts: {
         requestHeaders: 10_000,
         requestBody: 30_000,
@@ -55,7 +56,8 @@ describe('the configuration', () => {
         keepAliveComment: 15_000,
         shutdownGrace: 30_000,
       },
-      secrets: { pepper: undefined, encryptionKey: undefined },
+      metricsToken: undefined,
+      secrets: { peppers: [], encryptionKeys: [] },
       serviceProviders: [],
       upstreams: [],
     });
@@ -84,6 +86,10 @@ describe('the configuration', () => {
       MAX_BUFFERED_BYTES: '4',
       MAX_RESPONSE_BYTES: '5',
       CACHE_MAX_BYTES: '14',
+      RATE_LIMIT_CHAT_PER_MINUTE: '15',
+      RATE_LIMIT_IMAGES_PER_MINUTE: 'off',
+      RATE_LIMIT_MODELS_PER_MINUTE: '16',
+      RATE_LIMIT_MODERATIONS_PER_MINUTE: '17',
       REQUEST_HEADERS_TIMEOUT_MS: '6',
       REQUEST_BODY_TIMEOUT_MS: '7',
       CONNECT_TIMEOUT_MS: '8',
@@ -92,6 +98,7 @@ describe('the configuration', () => {
       TOTAL_TIMEOUT_MS: '11',
       KEEP_ALIVE_COMMENT_MS: '12',
       SHUTDOWN_GRACE_MS: '13',
+      METRICS_TOKEN: 'a-token-of-some-length',
       PEPPER: HEX,
       ENCRYPTION_KEY: BASE64,
       OPENAI_API_KEY: 'sk-openai',
@@ -115,6 +122,7 @@ describe('the configuration', () => {
       logLevel: 'silent',
       accessLog: '/var/log/access.log',
       limits: { bodyBytes: 1, depth: 2, inFlight: 3, bufferedBytes: 4, responseBytes: 5, cacheBytes: 14 },
+      rateLimits: { chat: 15, images: undefined, models: 16, moderations: 17 },
       timeouts: {
         requestHeaders: 6,
         requestBody: 7,
@@ -125,7 +133,8 @@ describe('the configuration', () => {
         keepAliveComment: 12,
         shutdownGrace: 13,
       },
-      secrets: { pepper: Buffer.from(HEX, 'hex'), encryptionKey: Buffer.from(HEX, 'hex') },
+      metricsToken: 'a-token-of-some-length',
+      secrets: { peppers: [Buffer.from(HEX, 'hex')], encryptionKeys: [Buffer.from(HEX, 'hex')] },
       serviceProviders: [
         { id: 'groq', apiKey: undefined, baseUrl: 'http://10.0.0.7/groq' },
         { id: 'openai', apiKey: 'sk-openai', baseUrl: undefined },
@@ -199,6 +208,11 @@ describe('a wrong variable is named, with what it must be', () => {
     ['MAX_DEPTH must be a whole number from 1 to 999.', { MAX_DEPTH: '1000' }],
     ['IDLE_TIMEOUT_MS must be a whole number of milliseconds from 1 to 999999999.', { IDLE_TIMEOUT_MS: '0' }],
     ['MAX_IN_FLIGHT must be a whole number from 1 to 999999999.', { MAX_IN_FLIGHT: '1.5' }],
+    [
+      'RATE_LIMIT_CHAT_PER_MINUTE must be a whole number from 1 to 999999999, or `off`.',
+      { RATE_LIMIT_CHAT_PER_MINUTE: '0' },
+    ],
+    ['METRICS_TOKEN must be at least 16 visible ASCII characters without blanks.', { METRICS_TOKEN: 'short' }],
     ['PEPPER must be 32 bytes, in hex or base64.', { PEPPER: HEX.slice(2) }],
     ['ENCRYPTION_KEY must be 32 bytes, in hex or base64.', { ENCRYPTION_KEY: 'correct horse battery staple' }],
   ])('%s', (message, env) => {

@@ -7,6 +7,7 @@ import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { createStore } from '../../src/store/store.ts';
+import { createTelemetry } from '../../src/telemetry.ts';
 import { addKeys, createOrganization, keyIds, ORGANIZATION_ID, PROJECT_ID } from './key-store.ts';
 import type { Progress } from './progress.ts';
 import { percentile } from './statistics.ts';
@@ -96,6 +97,7 @@ async function measure(authorize: Authorize, nextKey: () => number): Promise<Per
  */
 export async function measureDecisions(folder: string, progress: Progress): Promise<DecisionFigures[]> {
   const pdp = createPdp();
+  const telemetry = createTelemetry({ level: 'silent', accessLog: 'off' });
   const store = createStore({ path: path.join(folder, 'decisions.sqlite'), clock: systemClock, create: true });
   const figures: DecisionFigures[] = [];
   try {
@@ -106,7 +108,7 @@ export async function measureDecisions(folder: string, progress: Progress): Prom
       await addKeys(store, stored, keys);
       stored = keys;
       progress.say(`decision: ${keys} keys`);
-      const authorize = createAuthorize({ store, documents: createDocuments(store), pdp: () => pdp });
+      const authorize = createAuthorize({ store, documents: createDocuments(store), pdp: () => pdp, telemetry });
       const busy = await measure(authorize, () => 0);
       const random = await measure(authorize, () => Math.floor(Math.random() * keys));
       figures.push({ keys, busy, random });

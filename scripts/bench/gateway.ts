@@ -59,6 +59,8 @@ function environment(
     UPSTREAM_BENCH_MODELS: MODEL,
     UPSTREAM_BENCH_PRICES: `${MODEL}=1/2`,
     ACCESS_LOG: path.join(folder, 'access.log'),
+    // Counted as ever, and never refused.
+    RATE_LIMIT_CHAT_PER_MINUTE: '999999999',
     ...more,
   };
 }

@@ -9,6 +9,7 @@ import { inputDocument } from '../policy/input-document.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import type { DecisionRecord } from '../store/decisions.ts';
 import type { Store } from '../store/store.ts';
+import type { Telemetry } from '../telemetry.ts';
 import type { CallContext } from './call-context.ts';
 import type { Documents } from './documents.ts';
 import type { Principal } from './principal.ts';
@@ -66,6 +67,7 @@ export interface AuthorizeDeps {
   readonly documents: Documents;
   /** The policy in force. */
   readonly pdp: () => Pdp;
+  readonly telemetry: Telemetry;
 }
 
 /** What is asked of the policy. */
@@ -101,12 +103,14 @@ export const policyRevision = (bundleDigest: string, ruleRevision: number): stri
   `${bundleDigest.slice(0, 12)}.${ruleRevision}`;
 
 /** The policy enforcement point: gathers the facts, asks the PDP, and lets pass only what it permits. */
-export function createAuthorize({ store, documents, pdp }: AuthorizeDeps): Authorize {
+export function createAuthorize({ store, documents, pdp, telemetry }: AuthorizeDeps): Authorize {
   async function decide({ principal, context, action, candidates }: PermissionRequest): Promise<Decision> {
     const data = await documents(principal);
     const engine = pdp();
     const input = inputDocument(action, context.clientIp, principal.subjects, candidates);
+    const startedAt = performance.now();
     const result = engine.decide(input, data);
+    telemetry.policyEvaluated(performance.now() - startedAt);
     return {
       id: newId('dec'),
       bundleDigest: engine.bundleDigest,
@@ -122,8 +126,11 @@ export function createAuthorize({ store, documents, pdp }: AuthorizeDeps): Autho
     const decision = await decide(request);
     context.onDecision(decision.id, policyRevision(decision.bundleDigest, decision.ruleRevision));
     if (decision.result.permitted.length === 0) {
-      throw new Denial(decision, denialReason(decision.input, decision.result));
+      const reason = denialReason(decision.input, decision.result);
+      telemetry.decided(`${reason.effect}_${reason.kind}`);
+      throw new Denial(decision, reason);
     }
+    telemetry.decided(undefined);
     const reassert: Reassert = async (made, mapping, known) => {
       const ruleRevision = known ?? (await store.ruleRevision(principal.organizationId));
       if (ruleRevision === made.ruleRevision && pdp().bundleDigest === made.bundleDigest) return;

@@ -29,7 +29,7 @@ export interface CompleteChatDeps extends ChatExchangeDeps {
 export type CompleteChat = (principal: Principal, context: CallContext, request: ChatRequest) => Promise<ChatOutcome>;
 
 export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
-  const { store, cache, clock } = deps;
+  const { store, cache, clock, telemetry } = deps;
   return async (principal, context, request) => {
     const { candidates, requestedProvider } = await candidatesOf(deps, principal, context, request);
     const stream = request.stream === true;
@@ -40,6 +40,7 @@ export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
     const { cacheSeconds } = principal;
     const key = cacheSeconds === undefined || context.noCache ? undefined : cacheKey(principal, request);
     const hit = key === undefined ? undefined : findCached(cache, key, permitted);
+    if (key !== undefined) telemetry.cacheLookedUp(hit === undefined ? 'miss' : 'hit');
     if (hit !== undefined) return serveCached(store, begun, permitted, request, hit);
 
     const call = await openCall(store, facts, permitted);

@@ -57,10 +57,20 @@ export class Health {
     }
   }
 
+  /** How many targets rest now. */
+  resting(): number {
+    let resting = 0;
+    for (const record of this.#records.values()) if (this.#isResting(record)) resting += 1;
+    return resting;
+  }
+
   #rests(target: Target): boolean {
     const record = this.#records.get(keyOf(target));
-    if (record === undefined || record.failures < FAILURES) return false;
-    return record.probing || record.restsUntil > this.#clock.now();
+    return record !== undefined && this.#isResting(record);
+  }
+
+  #isResting({ failures, probing, restsUntil }: Record): boolean {
+    return failures >= FAILURES && (probing || restsUntil > this.#clock.now());
   }
 }
 

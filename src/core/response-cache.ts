@@ -63,6 +63,15 @@ export class ResponseCache {
     this.#maxBytes = maxBytes;
   }
 
+  get entries(): number {
+    return this.#entries.size;
+  }
+
+  /** What they take, by estimate. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   get(key: string): CachedAnswer | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;

@@ -158,12 +158,13 @@ async function tryTarget<T>(
   try {
     const value = await attempt();
     outcome = 'succeeded';
+    telemetry.attemptSucceeded(target.mapping);
     return { value };
   } catch (thrown) {
     const error = toUpstreamError(thrown);
     if (signal.aborted) return { error };
     if (error.errorType !== 'rejected') outcome = 'failed';
-    telemetry.attemptFailed(id, target.mapping.id, error.errorType, error.message);
+    telemetry.attemptFailed(id, target.mapping, error.errorType, error.message);
     return { error };
   } finally {
     health.ended(target, isProbe, outcome);

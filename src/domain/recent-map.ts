@@ -17,6 +17,10 @@ export class RecentMap<Key, Value> {
     return value;
   }
 
+  values(): IterableIterator<Value> {
+    return this.#entries.values();
+  }
+
   set(key: Key, value: Value): void {
     this.#entries.delete(key);
     if (this.#entries.size >= this.#capacity) {

@@ -2630,11 +2630,11 @@ export interface Environment {
    */
   METRICS_TOKEN?: string;
   /**
-   * Key under which gateway keys are hashed. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
+   * Key under which gateway keys are hashed; behind it, after a comma, older ones that are still accepted. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
    */
   PEPPER?: string;
   /**
-   * Key under which provider credentials are encrypted. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
+   * Key under which provider credentials are encrypted; behind it, after a comma, older ones that still decrypt. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
    */
   ENCRYPTION_KEY?: string;
   /**

@@ -24,6 +24,8 @@ export interface StoreOptions {
   auditKey?: Buffer;
   /** Writes that may wait; further ones are refused. */
   queueCapacity?: number;
+  /** Told how long each transaction of the writer took, in milliseconds, whether it was committed or undone. */
+  onCommit?: (durationMs: number) => void;
 }
 
 /**
@@ -51,16 +53,27 @@ export interface Store {
   read<T>(query: (db: Database) => T): Promise<T>;
   /** Runs query functions in one transaction of the writer. They must not wait, and may run twice. */
   write<T>(operation: (db: Database, now: number) => T): Promise<T>;
+  /** Writes that wait for the next transaction. */
+  waitingWrites(): number;
   /** Commits what waits, then closes the file. */
   close(): void;
 }
 
+const ignored = (): void => undefined;
+
 /** Opens the store; throws when the database is missing (without `create`) or of another schema version. */
 export function createStore(options: StoreOptions): Store {
-  const { path, clock, queueCapacity, ...databaseOptions } = options;
+  const { path, clock, queueCapacity, onCommit = ignored, ...databaseOptions } = options;
   const db = openDatabase(path, databaseOptions);
   const freshness = new Freshness(db.connection);
-  const writer = new GroupWriter((work) => db.transaction(() => freshness.during(work)), queueCapacity);
+  const writer = new GroupWriter((work) => {
+    const startedAt = performance.now();
+    try {
+      return db.transaction(() => freshness.during(work));
+    } finally {
+      onCommit(performance.now() - startedAt);
+    }
+  }, queueCapacity);
   const decisions = createDecisionRecorder(db);
   const keys = createKeyReads(db, freshness);
   const ledger = createLedger(db, decisions, keys);
@@ -101,6 +114,7 @@ export function createStore(options: StoreOptions): Store {
     recoverOpenCalls: () => write(recoverOpenCalls),
     read,
     write,
+    waitingWrites: () => writer.waiting,
     close: () => {
       writer.flush();
       db.close();

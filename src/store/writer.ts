@@ -23,6 +23,11 @@ export class GroupWriter {
     this.#capacity = capacity;
   }
 
+  /** Operations that wait. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
   /** Resolves with the operation's result after it is committed; rejects with what it threw, or with `StoreUnavailable`. */
   enqueue<T>(operation: () => T): Promise<T> {
     return new Promise((resolve, reject) => {

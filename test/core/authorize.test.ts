@@ -17,6 +17,7 @@ import { PolicyFailure } from '../../src/policy/policy-failure.ts';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { loadSecrets } from '../../src/store/secrets.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
+import { createTelemetry } from '../../src/telemetry.ts';
 import { addRule, removeRule, startGateway, type TestGateway } from '../support/gateway.ts';
 
 const { createAuthorize, Denial } = authorizeModule;
@@ -61,8 +62,10 @@ const context = (): CallContext => ({
   onCacheHit: () => {},
 });
 
+const telemetry = createTelemetry({ level: 'silent', accessLog: 'off' });
+
 async function authorize(candidates: readonly Mapping[], engine: () => Pdp = () => pdp): Promise<Permitted> {
-  const judge = createAuthorize({ store, documents: createDocuments(store), pdp: engine });
+  const judge = createAuthorize({ store, documents: createDocuments(store), pdp: engine, telemetry });
   return judge({ principal: await authenticated(), context: context(), action: 'chat', candidates });
 }
 

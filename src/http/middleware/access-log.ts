@@ -1,7 +1,7 @@
 import type { Telemetry } from '../../telemetry.ts';
 import type { AppMiddleware } from '../state.ts';
 
-/** Who left before the answer began was told nothing; the call's row has the same status. */
+/** Who left before the answer began was told nothing; the call's row has the same status and code. */
 const CLIENT_LEFT = 499;
 
 /**
@@ -17,20 +17,23 @@ export function accessLog(telemetry: Telemetry): AppMiddleware {
     res.on('close', () => {
       const aborted = !res.writableFinished;
       if (aborted) client.abort();
-      telemetry.access({
-        requestId: state.requestId,
-        method: req.method ?? '',
-        path: ctx.path,
-        status: res.headersSent ? res.statusCode : CLIENT_LEFT,
-        durationMs: Math.round((performance.now() - startedAt) * 1000) / 1000,
-        aborted,
-        clientIp: state.clientIp,
-        keyId: state.principal?.keyId,
-        masterKeyId: state.actor?.kind === 'master_key' ? state.actor.masterKeyId : undefined,
-        callId: state.callId,
-        decisionId: state.decisionId,
-        code: state.errorCode,
-      });
+      telemetry.access(
+        {
+          requestId: state.requestId,
+          method: req.method ?? '',
+          path: ctx.path,
+          status: res.headersSent ? res.statusCode : CLIENT_LEFT,
+          durationMs: Math.round((performance.now() - startedAt) * 1000) / 1000,
+          aborted,
+          clientIp: state.clientIp,
+          keyId: state.principal?.keyId,
+          masterKeyId: state.actor?.kind === 'master_key' ? state.actor.masterKeyId : undefined,
+          callId: state.callId,
+          decisionId: state.decisionId,
+          code: state.errorCode ?? (res.headersSent ? undefined : 'client_closed_request'),
+        },
+        typeof ctx._matchedRoute === 'string' ? ctx._matchedRoute : 'other',
+      );
     });
     return next();
   };

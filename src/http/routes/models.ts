@@ -6,6 +6,7 @@ import type { ListModels } from '../../core/list-models.ts';
 import { modelNotFound } from '../../domain/errors.ts';
 import type { Model, ModelList } from '../../generated/types.ts';
 import { bearerToken } from '../credential.ts';
+import type { LimitRate } from '../middleware/rate-limit.ts';
 import { flag } from '../query-flag.ts';
 import type { AppContext, AppMiddleware, RequestState } from '../state.ts';
 import { pathParameter } from './master/master-route.ts';
@@ -13,6 +14,8 @@ import { pathParameter } from './master/master-route.ts';
 export interface ModelsRouteDeps {
   authenticate: Authenticate;
   listModels: ListModels;
+  /** Holds for callers with a key: without one there is no organization whose requests could be counted. */
+  limited: LimitRate;
 }
 
 interface WholeCatalogue {
@@ -48,13 +51,16 @@ const listOptions = (query: AppContext['query']): ModelListOptions => ({
 
 /**
  * Whether the caller's list is the whole catalogue: without a key, or with `include_restricted`. Sets the headers of either
- * case. @throws ApiError 400, 401
+ * case. @throws ApiError 400, 401, 429
  */
-async function seesAll(ctx: AppContext, authenticate: Authenticate): Promise<boolean> {
+async function seesAll(ctx: AppContext, { authenticate, limited }: ModelsRouteDeps): Promise<boolean> {
   const includeRestricted = flag(ctx.query, 'include_restricted');
   const token = bearerToken(ctx.req);
   const keyed = ctx.req.headers.authorization !== undefined;
-  if (keyed) ctx.state.principal = await authenticate(token);
+  if (keyed) {
+    ctx.state.principal = await authenticate(token);
+    await limited(ctx);
+  }
   ctx.set('cache-control', keyed ? 'private, no-store' : 'public, no-cache');
   return includeRestricted || !keyed;
 }
@@ -69,12 +75,12 @@ async function ownList(ctx: AppContext, listModels: ListModels, options: ModelLi
 }
 
 /** The whole catalogue without a key, what the key may use with one (decisions.md, section 6). */
-function listRoute({ authenticate, listModels }: ModelsRouteDeps, findCatalogue: FindCatalogue): AppMiddleware {
+function listRoute(deps: ModelsRouteDeps, findCatalogue: FindCatalogue): AppMiddleware {
   return async (ctx) => {
     const options = listOptions(ctx.query);
     ctx.type = 'application/json';
-    if (!(await seesAll(ctx, authenticate))) {
-      ctx.body = JSON.stringify(await ownList(ctx, listModels, options));
+    if (!(await seesAll(ctx, deps))) {
+      ctx.body = JSON.stringify(await ownList(ctx, deps.listModels, options));
       return;
     }
     const { body, etag } = await findCatalogue(options);
@@ -90,14 +96,14 @@ const named = ({ data }: ModelList, name: string): Model | undefined =>
   data.find(({ id }) => id === name) ?? data.find(({ aliases = [] }) => aliases.includes(name));
 
 /** One entry of the list, by canonical id, alias or `provider/model`; the list's query parameters hold here too. */
-function oneRoute({ authenticate, listModels }: ModelsRouteDeps, findCatalogue: FindCatalogue): AppMiddleware {
+function oneRoute(deps: ModelsRouteDeps, findCatalogue: FindCatalogue): AppMiddleware {
   return async (ctx) => {
     const name = pathParameter(ctx, 'id');
     const options = listOptions(ctx.query);
-    const all = await seesAll(ctx, authenticate);
+    const all = await seesAll(ctx, deps);
     const find = async (mapped: boolean): Promise<Model | undefined> => {
       const wanted = { ...options, mapped };
-      return named(all ? (await findCatalogue(wanted)).list : await ownList(ctx, listModels, wanted), name);
+      return named(all ? (await findCatalogue(wanted)).list : await ownList(ctx, deps.listModels, wanted), name);
     };
     const model = (await find(false)) ?? (name.includes('/') ? await find(true) : undefined);
     if (model === undefined) throw modelNotFound(`The model \`${name}\` does not exist.`);

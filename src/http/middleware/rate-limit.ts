@@ -1,0 +1,47 @@
+import { type Rate, rateLimitExceeded, type TakeRate } from '../../core/rate-limit.ts';
+import type { LimitedEndpoint } from '../../domain/rate-limits.ts';
+import type { Telemetry } from '../../telemetry.ts';
+import { principalOf } from '../call-context.ts';
+import type { AppContext, AppMiddleware } from '../state.ts';
+
+/** Counts the authenticated request against its organization's limit. @throws ApiError 429 */
+export type LimitRate = (ctx: AppContext) => Promise<void>;
+
+/** Time as OpenAI writes it there: `1s`, `6m0s`. */
+function duration(milliseconds: number): string {
+  const seconds = Math.max(1, Math.ceil(milliseconds / 1000));
+  const minutes = Math.floor(seconds / 60);
+  return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds % 60}s`;
+}
+
+function setHeaders({ res }: AppContext, { limit, remaining, resetMs }: Rate): void {
+  res.setHeader('x-ratelimit-limit-requests', String(limit));
+  res.setHeader('x-ratelimit-remaining-requests', String(remaining));
+  res.setHeader('x-ratelimit-reset-requests', duration(resetMs));
+}
+
+export interface LimitRateDeps {
+  takeRate: TakeRate;
+  telemetry: Telemetry;
+}
+
+/** Tells in headers, of every request that it counts, how much is left (decisions.md, section 5, errors, 429). */
+export function limitRate({ takeRate, telemetry }: LimitRateDeps, endpoint: LimitedEndpoint): LimitRate {
+  return async (ctx) => {
+    const rate = await takeRate(endpoint, principalOf(ctx).organizationId);
+    if (rate === undefined) return;
+    setHeaders(ctx, rate);
+    if (!rate.exceeded) return;
+    telemetry.rateLimited(endpoint);
+    throw rateLimitExceeded(rate);
+  };
+}
+
+/** Step 5 of the journey: whoever authenticated may have asked too often. */
+export function rateLimit(deps: LimitRateDeps, endpoint: LimitedEndpoint): AppMiddleware {
+  const limit = limitRate(deps, endpoint);
+  return async (ctx, next) => {
+    await limit(ctx);
+    return next();
+  };
+}

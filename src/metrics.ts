@@ -1,0 +1,199 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Mapping } from './domain/model.ts';
+import type { LimitedEndpoint } from './domain/rate-limits.ts';
+
+/** A model at a provider. Those of a custom provider bear names of a customer's own: they all count as `custom`. */
+export type MetricTarget = Pick<Mapping, 'providerId' | 'modelId' | 'custom'>;
+
+/** A call that has ended, with its row committed. */
+export interface EndedCall {
+  readonly action: string;
+  /** Undefined when nobody answered. */
+  readonly target: MetricTarget | undefined;
+  readonly errorCode: string | null;
+}
+
+/** What a dispatched call came to. */
+export interface SettledCall extends EndedCall {
+  /** Milliseconds from its opening. */
+  readonly durationMs: number;
+  /** Each token once: the types do not overlap. */
+  readonly tokens: Readonly<Record<'input' | 'cached_input' | 'cache_write_input' | 'output' | 'reasoning', number>>;
+  readonly costUsd: number;
+}
+
+/** What the product is and holds at the moment, read when someone looks. */
+export interface Watched {
+  readonly version: string;
+  /** `YYYY-MM-DD`. */
+  readonly catalogDate: string;
+  /** SHA-256 of the compiled policy in force, hex. */
+  bundleDigest(): string;
+  inFlight(): number;
+  bufferedBytes(): number;
+  queuedWrites(): number;
+  cacheEntries(): number;
+  cacheBytes(): number;
+  restingTargets(): number;
+}
+
+/**
+ * Everything that is counted, by event. Values of labels are ours (routes, codes, actions) or the catalogue's (providers, models),
+ * never a caller's text: so their number is bounded, and none of them tells anything.
+ */
+export interface Metrics {
+  /** @param route the path of the route as it was declared, or `other` */
+  requestEnded(route: string, status: number, code: string | undefined): void;
+  rateLimited(endpoint: LimitedEndpoint): void;
+  /** @param errorType `none` for one that succeeded */
+  attemptEnded(target: MetricTarget, errorType: string): void;
+  /** A stream has said its first word, so many milliseconds after its call was opened. */
+  firstToken(target: MetricTarget, durationMs: number): void;
+  /** A call ended without having been dispatched: denied, released, or served from the cache. */
+  callFinished(call: EndedCall): void;
+  callSettled(call: SettledCall): void;
+  /** A decision is on record. @param reason why it denies, such as `deny_models`; undefined when it permits */
+  decided(reason: string | undefined): void;
+  policyEvaluated(durationMs: number): void;
+  cacheLookedUp(result: 'hit' | 'miss'): void;
+  /** A transaction of the writer has ended. */
+  committed(durationMs: number): void;
+  recovered(calls: number): void;
+  overReserved(): void;
+  /** Adds what can be read at any moment; once. */
+  watch(watched: Watched): void;
+  /** All of it in Prometheus' text format. */
+  exposition(): Promise<string>;
+}
+
+/** Seconds; the first two are those of OpenTelemetry's conventions for generative AI. */
+const BUCKETS = {
+  call: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+  firstToken: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+  evaluation: [0.00001, 0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01],
+  commit: [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25],
+};
+
+/** The instruments, by registry: several containers may live in one process. */
+function instruments(registers: Registry[]) {
+  const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> =>
+    new Counter({ name: `portcullis_${name}_total`, help, labelNames, registers });
+  const histogram = <Label extends string>(
+    name: string,
+    buckets: number[],
+    help: string,
+    ...labelNames: Label[]
+  ): Histogram<Label> => new Histogram({ name: `portcullis_${name}_seconds`, help, buckets, labelNames, registers });
+  const target = ['provider', 'model'] as const;
+  return {
+    requests: counter('requests', 'HTTP requests that have ended.', 'route', 'status', 'code'),
+    rateLimited: counter('rate_limited_requests', 'Requests refused by a rate limit.', 'endpoint'),
+    calls: counter('calls', 'Calls on record that have ended.', 'action', ...target, 'error_code'),
+    attempts: counter('attempts', 'Attempts at providers that have ended.', ...target, 'error_type'),
+    callDuration: histogram(
+      'call_duration',
+      BUCKETS.call,
+      'From the opening of a dispatched call to its settlement.',
+      'action',
+      ...target,
+    ),
+    firstToken: histogram(
+      'time_to_first_token',
+      BUCKETS.firstToken,
+      'From the opening of a streamed call to its first chunk with a choice.',
+      ...target,
+    ),
+    tokens: counter('tokens', 'Tokens of settled calls; each has one type.', ...target, 'type'),
+    cost: counter('cost_usd', 'Cost of settled calls in USD, rounded: the ledger is exact, this is not.', ...target),
+    decisions: counter('decisions', 'Decisions of the policy on record.', 'outcome', 'reason'),
+    evaluation: histogram('policy_evaluation', BUCKETS.evaluation, 'Evaluation of the policy for one decision.'),
+    cacheLookups: counter('cache_lookups', 'Look-ups of kept answers.', 'result'),
+    commit: histogram('writer_commit', BUCKETS.commit, 'One transaction of the writer, with all that it holds.'),
+    recovered: counter('recovered_calls', 'Open calls that a crash had left and the start has settled.'),
+    overReservations: counter('over_reservations', 'Calls that cost more than had been reserved for them.'),
+  };
+}
+
+function watch(watched: Watched, registers: Registry[]): void {
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name: `portcullis_${name}`,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge('requests_in_flight', 'Requests being served.', watched.inFlight);
+  gauge('buffered_body_bytes', 'Bytes of request bodies held in memory.', watched.bufferedBytes);
+  gauge('writer_queue_operations', 'Writes that wait for the next transaction.', watched.queuedWrites);
+  gauge('cache_entries', 'Kept answers.', watched.cacheEntries);
+  gauge('cache_bytes', 'Memory of kept answers.', watched.cacheBytes);
+  gauge('resting_targets', 'Mappings, each with one credential, that rest after failures.', watched.restingTargets);
+  new Gauge({
+    name: 'portcullis_build_info',
+    help: 'Always 1: what runs, by version, first digits of the policy bundle and date of the catalogue.',
+    labelNames: ['version', 'bundle', 'catalog_date'],
+    registers,
+    collect() {
+      const { version, catalogDate } = watched;
+      this.reset();
+      this.set({ version, bundle: watched.bundleDigest().slice(0, 12), catalog_date: catalogDate }, 1);
+    },
+  });
+}
+
+/** Of all containers in the process; once begun, its collection cannot be ended. */
+let ofProcess: Registry | undefined;
+
+function processRegistry(): Registry {
+  if (ofProcess !== undefined) return ofProcess;
+  ofProcess = new Registry();
+  collectDefaultMetrics({ register: ofProcess });
+  return ofProcess;
+}
+
+const NOBODY = { provider: 'none', model: 'none' };
+const CUSTOM = { provider: 'custom', model: 'custom' };
+
+function labelsOf(target: MetricTarget | undefined): { provider: string; model: string } {
+  if (target === undefined) return NOBODY;
+  return target.custom ? CUSTOM : { provider: target.providerId, model: target.modelId };
+}
+
+export function createMetrics(): Metrics {
+  const registers = [new Registry()];
+  const process = processRegistry();
+  const counted = instruments(registers);
+
+  return {
+    requestEnded: (route, status, code = 'none') =>
+      counted.requests.inc({ route, status: `${Math.floor(status / 100)}xx`, code }),
+    rateLimited: (endpoint) => counted.rateLimited.inc({ endpoint }),
+    attemptEnded: (target, errorType) => {
+      const { provider, model } = labelsOf(target);
+      counted.attempts.inc({ provider, model, error_type: errorType });
+    },
+    firstToken: (target, durationMs) => counted.firstToken.observe(labelsOf(target), durationMs / 1000),
+    callFinished: ({ action, target, errorCode }) => {
+      const { provider, model } = labelsOf(target);
+      counted.calls.inc({ action, provider, model, error_code: errorCode ?? 'none' });
+    },
+    callSettled: ({ action, target, errorCode, durationMs, tokens, costUsd }) => {
+      const { provider, model } = labelsOf(target);
+      counted.calls.inc({ action, provider, model, error_code: errorCode ?? 'none' });
+      counted.callDuration.observe({ action, provider, model }, durationMs / 1000);
+      for (const [type, count] of Object.entries(tokens))
+        if (count > 0) counted.tokens.inc({ provider, model, type }, count);
+      if (costUsd > 0) counted.cost.inc({ provider, model }, costUsd);
+    },
+    decided: (reason = 'none') => counted.decisions.inc({ outcome: reason === 'none' ? 'permit' : 'deny', reason }),
+    policyEvaluated: (durationMs) => counted.evaluation.observe(durationMs / 1000),
+    cacheLookedUp: (result) => counted.cacheLookups.inc({ result }),
+    committed: (durationMs) => counted.commit.observe(durationMs / 1000),
+    recovered: (calls) => counted.recovered.inc(calls),
+    overReserved: () => counted.overReservations.inc(),
+    watch: (watched) => watch(watched, registers),
+    exposition: () => Registry.merge([...registers, process]).metrics(),
+  };
+}

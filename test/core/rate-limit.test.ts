@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createTakeRate, type Rate, rateLimitExceeded } from '../../src/core/rate-limit.ts';
+
+const OFF = { chat: undefined, images: undefined, models: undefined, moderations: undefined };
+
+// The windows are the package's, by the system's time and a timer.
+beforeEach(() => void vi.useFakeTimers({ now: 0, toFake: ['Date', 'setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
+const passed = (rate: Rate | undefined): [boolean, number] | undefined => rate && [!rate.exceeded, rate.remaining];
+
+it('lets an organization make so many requests a minute, and says what is left and until when', async () => {
+  const take = createTakeRate({ ...OFF, chat: 2 });
+
+  const first = await take('chat', 'org_1');
+  vi.advanceTimersByTime(20_000);
+  const rest = [await take('chat', 'org_1'), await take('chat', 'org_1'), await take('chat', 'org_1')];
+
+  expect([first, ...rest]).toEqual([
+    { exceeded: false, limit: 2, remaining: 1, resetMs: 60_000 },
+    { exceeded: false, limit: 2, remaining: 0, resetMs: 40_000 },
+    { exceeded: true, limit: 2, remaining: 0, resetMs: 40_000 },
+    { exceeded: true, limit: 2, remaining: 0, resetMs: 40_000 },
+  ]);
+});
+
+it('begins anew when the minute is over, however often it was asked in between', async () => {
+  const take = createTakeRate({ ...OFF, chat: 1 });
+  await take('chat', 'org_1');
+  for (let i = 0; i < 5; i += 1) await take('chat', 'org_1');
+
+  vi.advanceTimersByTime(59_999);
+  const before = await take('chat', 'org_1');
+  vi.advanceTimersByTime(1);
+  const after = await take('chat', 'org_1');
+
+  expect([before?.exceeded, after]).toEqual([true, { exceeded: false, limit: 1, remaining: 0, resetMs: 60_000 }]);
+});
+
+it('counts organizations and endpoints apart', async () => {
+  const take = createTakeRate({ ...OFF, chat: 1, images: 1 });
+
+  const taken = [];
+  for (const endpoint of ['chat', 'images'] as const) {
+    for (const organization of ['org_1', 'org_2']) taken.push(passed(await take(endpoint, organization)));
+  }
+
+  expect(taken).toEqual([1, 2, 3, 4].map(() => [true, 0]));
+  expect(passed(await take('images', 'org_2'))).toEqual([false, 0]);
+});
+
+it('does not count where there is no limit', async () => {
+  expect(await createTakeRate(OFF)('chat', 'org_1')).toBeUndefined();
+});
+
+it('never lets more pass than the limit, however many ask at once', async () => {
+  const take = createTakeRate({ ...OFF, chat: 10 });
+
+  const rates = await Promise.all(Array.from({ length: 64 }, () => take('chat', 'org_1')));
+
+  expect(rates.filter((rate) => rate?.exceeded === false)).toHaveLength(10);
+});
+
+it('remembers a bounded number of organizations: the window that began first is forgotten', async () => {
+  const take = createTakeRate({ ...OFF, chat: 1 }, 2);
+  for (const organization of ['org_1', 'org_2']) await take('chat', organization);
+  vi.advanceTimersByTime(60_000);
+  for (const organization of ['org_2', 'org_1', 'org_3']) await take('chat', organization);
+
+  const again = [];
+  for (const organization of ['org_1', 'org_3', 'org_2']) again.push(passed(await take('chat', organization)));
+
+  expect(again).toEqual([
+    [false, 0],
+    [false, 0],
+    [true, 0],
+  ]);
+});
+
+it.each([
+  [60_000, '60'],
+  [1001, '2'],
+  [1000, '1'],
+  [1, '1'],
+])('with %i ms to go the caller is asked to come back in %s s', (resetMs, seconds) => {
+  const error = rateLimitExceeded({ exceeded: true, limit: 600, remaining: 0, resetMs });
+
+  expect([error.status, error.headers, error.envelope()]).toEqual([
+    429,
+    { 'retry-after': seconds },
+    {
+      error: {
+        message: `Your organization has made its 600 requests of this minute. Try again in ${seconds} s.`,
+        type: 'rate_limit_error',
+        param: null,
+        code: 'rate_limit_exceeded',
+      },
+    },
+  ]);
+});
