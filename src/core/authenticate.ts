@@ -1,7 +1,9 @@
-import { refusal } from '../domain/api-key.ts';
+import { isCapped, refusal } from '../domain/api-key.ts';
 import { unauthorized } from '../domain/errors.ts';
 import { hashSecret, isWellFormedSecret, type Pepper } from '../domain/secret.ts';
 import type { Clock } from '../domain/time.ts';
+import type { KeyCredential } from '../store/key-credential.ts';
+import { rehash } from '../store/rehash.ts';
 import type { Store } from '../store/store.ts';
 import type { Principal } from './principal.ts';
 
@@ -9,7 +11,7 @@ export interface AuthenticateDeps {
   store: Store;
   clock: Clock;
   /** Accepted peppers, the current one first. */
-  peppers: readonly Pepper[];
+  peppers: readonly [Pepper, ...Pepper[]];
 }
 
 /** A bearer token becomes a principal. Throws the 401 of decisions.md, section 3, otherwise. */
@@ -21,11 +23,19 @@ const invalidKey = () => unauthorized('invalid_api_key', 'The API key is not val
 export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps): Authenticate {
   const find = async (token: string) => {
     for (const pepper of peppers) {
-      const found = await store.findKeyByHash(hashSecret(token, pepper));
-      if (found !== undefined) return found;
+      const secretHash = hashSecret(token, pepper);
+      const found = await store.findKeyByHash(secretHash);
+      if (found === undefined) continue;
+      if (pepper !== peppers[0]) renew(found, token, secretHash);
+      return found;
     }
     return undefined;
   };
+  /** Behind the caller's back; where it fails, the next call tries again. */
+  const renew = ({ organizationId, keyId: id }: KeyCredential, token: string, secretHash: string): void =>
+    void store
+      .write((db) => rehash(db, { table: 'keys', organizationId, id, secretHash }, token, peppers[0]))
+      .catch(() => {});
 
   return async (token) => {
     if (token === undefined)
@@ -49,7 +59,7 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
         { scope: 'key', id: key.keyId },
       ],
       ruleRevision: key.ruleRevision,
-      capped: key.usageLimit !== null || key.periodUsageLimit !== null,
+      capped: isCapped(key),
       cacheSeconds: key.cachingEnabled ? key.cacheDurationSeconds : undefined,
     };
   };

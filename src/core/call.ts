@@ -1,10 +1,8 @@
-import { type ApiError, unauthorized } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
 import type { Mapping } from '../domain/model.ts';
 import { formatUsd } from '../domain/money.ts';
 import { NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { PolicyInput, RoutingAttempt } from '../generated/types.ts';
-import type { DecisionRecord } from '../store/decisions.ts';
 import type { NewCall, OpenCall, Settlement } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
 import { type Denial, decisionRecord, type Permitted } from './authorize.ts';
@@ -12,6 +10,7 @@ import type { CallContext } from './call-context.ts';
 import type { Cost } from './meter.ts';
 import type { Principal } from './principal.ts';
 import type { Target } from './target.ts';
+import type { OutputLimit } from './worst-case.ts';
 
 /** A call whose row is committed: it may be dispatched, and must be settled. */
 export interface Call {
@@ -19,6 +18,8 @@ export interface Call {
   readonly permitted: Permitted;
   /** What the ledger must know to settle it. */
   readonly opened: OpenCall;
+  /** Of a chat at this mapping; undefined where the key has no limit. */
+  outputLimit(mapping: Mapping): OutputLimit | undefined;
 }
 
 /** Of whom and what a call's row tells. */
@@ -41,6 +42,7 @@ export interface Outcome {
   readonly cost: Cost | undefined;
 }
 
+/** A call that nobody served, at no cost. */
 export const failed = (statusCode: number, errorCode: string, attempts: readonly RoutingAttempt[]): Outcome => ({
   statusCode,
   errorCode,
@@ -50,7 +52,7 @@ export const failed = (statusCode: number, errorCode: string, attempts: readonly
   cost: undefined,
 });
 
-function newCall({ principal, context, action, requestedModel, stream }: CallFacts): NewCall {
+export function newCall({ principal, context, action, requestedModel, stream }: CallFacts): NewCall {
   return {
     id: newId('call'),
     organizationId: principal.organizationId,
@@ -63,22 +65,16 @@ function newCall({ principal, context, action, requestedModel, stream }: CallFac
     clientAddress: context.clientIp,
     requestedModel,
     stream,
-    reservation: 0n,
   };
 }
 
-/** Writes the row of a call that ends before dispatch, with its decision; resolves when it is committed. */
-async function recordRefusal(
-  store: Store,
-  facts: CallFacts,
-  decision: DecisionRecord,
-  state: 'denied' | 'released',
-  { status, code }: ApiError,
-): Promise<void> {
+/** Writes the finished row of a denied call; resolves when it is committed. */
+export async function recordDenial(store: Store, facts: CallFacts, denial: Denial): Promise<void> {
   const call = newCall(facts);
   facts.context.onCall(call.id);
-  await store.recordFinishedCall(call, decision, {
-    state,
+  const { status, code } = denial.answer();
+  await store.recordFinishedCall(call, decisionRecord(denial.decision, denial.reason), {
+    state: 'denied',
     cached: false,
     providerId: null,
     modelId: null,
@@ -86,10 +82,6 @@ async function recordRefusal(
     errorCode: code,
   });
 }
-
-/** Writes the finished row of a denied call; resolves when it is committed. */
-export const recordDenial = (store: Store, facts: CallFacts, denial: Denial): Promise<void> =>
-  recordRefusal(store, facts, decisionRecord(denial.decision, denial.reason), 'denied', denial.answer());
 
 /** Writes the finished row of a call that the cache answers; resolves when it is committed. */
 export async function recordCacheHit(
@@ -112,41 +104,6 @@ export async function recordCacheHit(
   return { id: call.id };
 }
 
-/** While a spend limit applies, a mapping whose charge for the action cannot be told may not serve: the limit could not be enforced. */
-export function isPriced({ prices, freeFlag }: Mapping, action: PolicyInput['action']): boolean {
-  const { prompt, completion, output_image: imageToken, per_image: image } = prices;
-  switch (action) {
-    case 'chat':
-      return prompt !== undefined && completion !== undefined;
-    case 'image':
-      return image !== undefined || (prompt !== undefined && (imageToken ?? completion) !== undefined);
-    case 'moderation':
-      return prompt !== undefined || freeFlag;
-  }
-}
-
-const unknownPrices = (): ApiError =>
-  unauthorized(
-    'usage_limit_reached',
-    'This API key has a usage limit, and no price is known for any permitted provider of the model: the limit could not be kept.',
-  );
-
-/** Commits the call's row, with its decision, before anything is dispatched. */
-export async function openCall(store: Store, facts: CallFacts, permitted: Permitted): Promise<Call> {
-  const reachable = facts.principal.capped
-    ? permitted.narrowed((mapping) => isPriced(mapping, facts.action))
-    : permitted;
-  if (reachable.candidates.length === 0) {
-    const refusal = unknownPrices();
-    await recordRefusal(store, facts, decisionRecord(permitted.decision), 'released', refusal);
-    throw refusal;
-  }
-  const call = newCall(facts);
-  facts.context.onCall(call.id);
-  const opened = await store.openCall(call, decisionRecord(permitted.decision));
-  return { id: call.id, permitted: reachable, opened };
-}
-
 /** The parts that are not nothing, as decimal strings in USD. */
 function costDetailsJson({ unknownPrice: _, unpricedSearch: __, ...amounts }: Cost): string {
   const parts: Record<string, string> = {};
@@ -156,6 +113,7 @@ function costDetailsJson({ unknownPrice: _, unpricedSearch: __, ...amounts }: Co
 
 function settlement({ target, attempts, usage, cost, statusCode, errorCode }: Outcome): Settlement {
   return {
+    state: 'settled',
     cost: cost?.total ?? 0n,
     costDetailsJson: cost === undefined ? null : costDetailsJson(cost),
     promptTokens: usage.promptTokens,
@@ -176,4 +134,9 @@ function settlement({ target, attempts, usage, cost, statusCode, errorCode }: Ou
 /** Settles a call on its row; resolves when that is committed. The answer must wait for it. */
 export async function settleCall(store: Store, call: Call, outcome: Outcome): Promise<void> {
   await store.settleCall(call.opened, settlement(outcome));
+}
+
+/** Ends a call of which nothing was sent to a provider: what was held back for it is free again. */
+export async function releaseCall(store: Store, call: Call, statusCode: number, errorCode: string): Promise<void> {
+  await store.settleCall(call.opened, { ...settlement(failed(statusCode, errorCode, [])), state: 'released' });
 }

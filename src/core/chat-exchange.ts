@@ -1,10 +1,10 @@
-import type { ChatRequest, RoutingAttempt } from '../generated/types.ts';
+import type { ChatRequest } from '../generated/types.ts';
 import type { OutboundResponse } from '../net/exchange.ts';
 import type { Transport } from '../net/transport.ts';
 import type { TokenEstimator } from '../providers/token-estimate.ts';
 import type { Store } from '../store/store.ts';
 import { toApiError } from './api-error.ts';
-import { type Call, failed, settleCall } from './call.ts';
+import { type Call, failed, releaseCall, settleCall } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import { type ExchangeLimits, endpointOf, exchange } from './exchange.ts';
 import { type RouteDeps, RouteFailure } from './route.ts';
@@ -21,12 +21,19 @@ export interface ChatExchangeDeps extends RouteDeps {
 export async function exchangeChat<Kind extends OutboundResponse['kind']>(
   { transport }: ChatExchangeDeps,
   target: Target,
+  call: Call,
   request: ChatRequest,
   kind: Kind,
   limits: ExchangeLimits,
 ): Promise<Extract<OutboundResponse, { kind: Kind }>> {
   const { mapping, provider } = target;
-  const outbound = provider.adapter.buildRequest({ request: { ...request }, mapping }, endpointOf(target));
+  const limit = call.outputLimit(mapping);
+  const chatCall = {
+    request: { ...request },
+    mapping,
+    ...(limit === undefined ? {} : { maxOutputTokens: limit.tokens }),
+  };
+  const outbound = provider.adapter.buildRequest(chatCall, endpointOf(target));
   return exchange(transport, target, outbound, kind, limits);
 }
 
@@ -37,10 +44,12 @@ export function failureCode(error: unknown, context: CallContext): [status: numb
   return [status, code];
 }
 
-/** Settles a call that failed, at no cost; returns the error for the caller. */
+/** Settles a call that failed, at no cost, or releases it if nothing was sent; returns the error for the caller. */
 export async function settleFailure(store: Store, call: Call, context: CallContext, error: unknown): Promise<unknown> {
   const reason = error instanceof RouteFailure ? error.cause : error;
-  const attempts: readonly RoutingAttempt[] = error instanceof RouteFailure ? error.attempts : [];
-  await settleCall(store, call, failed(...failureCode(reason, context), attempts));
+  const [statusCode, errorCode] = failureCode(reason, context);
+  if (error instanceof RouteFailure && !error.dispatched) await releaseCall(store, call, statusCode, errorCode);
+  else
+    await settleCall(store, call, failed(statusCode, errorCode, error instanceof RouteFailure ? error.attempts : []));
   return reason;
 }

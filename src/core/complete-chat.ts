@@ -1,12 +1,14 @@
 import type { Clock } from '../domain/time.ts';
 import type { ChatRequest } from '../generated/types.ts';
 import type { Authorize } from './authorize.ts';
-import { type CallFacts, openCall } from './call.ts';
+import type { CallFacts } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import type { ChatOutcome, DispatchedAnswer } from './chat-answer.ts';
 import type { ChatExchangeDeps } from './chat-exchange.ts';
 import { AUTO, type ChooseAuto } from './choose-auto.ts';
 import { completeOnce } from './complete-once.ts';
+import { chatDemand } from './demand.ts';
+import { openCall } from './open-call.ts';
 import type { Principal } from './principal.ts';
 import type { Resolve, Resolved } from './resolve.ts';
 import { cacheKey, type ResponseCache } from './response-cache.ts';
@@ -43,13 +45,18 @@ export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
     if (key !== undefined) telemetry.cacheLookedUp(hit === undefined ? 'miss' : 'hit');
     if (hit !== undefined) return serveCached(store, begun, permitted, request, hit);
 
-    const call = await openCall(store, facts, permitted);
+    const call = await openCall(store, facts, permitted, () => chatDemand(request));
     const answer: DispatchedAnswer = {
       ...begun,
       call,
       ...(key === undefined || cacheSeconds === undefined
         ? {}
-        : { keep: (kept) => cache.set(key(kept.mapping), kept, cacheSeconds) }),
+        : {
+            keep: (kept) => {
+              // What one key's limit has cut short is no answer for another's.
+              if (call.outputLimit(kept.mapping)?.isCut !== true) cache.set(key(kept.mapping), kept, cacheSeconds);
+            },
+          }),
     };
     return stream
       ? { kind: 'stream', chunks: streamChat(deps, answer, request) }

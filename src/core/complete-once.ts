@@ -22,7 +22,7 @@ export async function completeOnce(
     answer.call,
     answer.facts,
     async (each, limits) =>
-      each.provider.adapter.parseResponse(await exchangeChat(deps, each, request, 'gathered', limits)),
+      each.provider.adapter.parseResponse(await exchangeChat(deps, each, answer.call, request, 'gathered', limits)),
     (completion, { mapping }) => {
       const produced = new Produced();
       produced.addWhole(completion);
@@ -36,5 +36,11 @@ export async function completeOnce(
     kept: { kind: 'whole', upstream, characters: JSON.stringify(upstream.choices).length },
   });
   const metadata = callMetadata(answer, target.mapping, upstream.model, attempts);
-  return chatCompletion(answer, upstream, target.mapping.modelId, chatUsage(usage, cost), metadata);
+  return chatCompletion(
+    answer,
+    upstream,
+    target.mapping.modelId,
+    chatUsage(usage, cost, answer.call.outputLimit(target.mapping)),
+    metadata,
+  );
 }

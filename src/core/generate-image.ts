@@ -4,11 +4,13 @@ import type { ImageAnswer, ImageRequest } from '../generated/types.ts';
 import type { UpstreamImages } from '../providers/adapter.ts';
 import { notTakenByProvider } from '../providers/upstream-error.ts';
 import type { Authorize } from './authorize.ts';
-import { type CallFacts, openCall } from './call.ts';
+import type { CallFacts } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import { callMetadata } from './chat-answer.ts';
+import { imageDemand } from './demand.ts';
 import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
 import { imageAnswer, imageUsage } from './image-answer.ts';
+import { openCall } from './open-call.ts';
 import type { Principal } from './principal.ts';
 import type { Resolve } from './resolve.ts';
 import type { Target } from './target.ts';
@@ -43,7 +45,7 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
     const { candidates, requestedProvider } = await resolve(model, 'image', principal);
     const facts: CallFacts = { principal, context, action: 'image', requestedModel: model, stream: false };
     const permitted = await permit(deps, facts, candidates);
-    const call = await openCall(store, facts, permitted);
+    const call = await openCall(store, facts, permitted, () => imageDemand(request));
     const created = Math.floor(clock.now() / 1000);
     // What a provider leaves unreported is no tokens: where they alone would be charged, the cost is unknown.
     const { value, target, attempts, usage, cost } = await serveWhole(

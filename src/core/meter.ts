@@ -2,6 +2,7 @@ import type { Mapping, Prices } from '../domain/model.ts';
 import { usdNumber } from '../domain/money.ts';
 import type { Usage } from '../domain/usage.ts';
 import type { ChatUsage, CostDetails } from '../generated/types.ts';
+import type { OutputLimit } from './worst-case.ts';
 
 /** The parts of a cost, in pico-dollars, exact. */
 interface CostParts {
@@ -138,8 +139,10 @@ function costDetails(cost: Cost): CostDetails {
   };
 }
 
-function usageInfo(usage: Usage, cost: Cost): string | undefined {
+function usageInfo(usage: Usage, cost: Cost, limit: OutputLimit | undefined): string | undefined {
   const notes = [];
+  if (limit?.isOurs === true)
+    notes.push(`The API key has a usage limit: each choice was limited to ${limit.tokens} tokens.`);
   if (usage.estimated) notes.push(ESTIMATED);
   if (usage.rough) notes.push(ROUGH);
   if (cost.unknownPrice) notes.push('A price of this model is unknown, so the cost is too.');
@@ -151,16 +154,20 @@ const ESTIMATED = 'The provider reported no usage: token counts are estimated.';
 const ROUGH = 'The estimate is rough: not all of the text was counted.';
 
 /** What the `usage` of any answer tells of its cost, in USD; the cost is absent when a price that it needs is unknown. */
-export function costFields(usage: Usage, cost: Cost): Pick<ChatUsage, 'cost' | 'cost_details' | 'info'> {
-  const info = usageInfo(usage, cost);
+export function costFields(
+  usage: Usage,
+  cost: Cost,
+  limit?: OutputLimit,
+): Pick<ChatUsage, 'cost' | 'cost_details' | 'info'> {
+  const info = usageInfo(usage, cost, limit);
   return {
     ...(cost.unknownPrice ? {} : { cost: usdNumber(cost.total), cost_details: costDetails(cost) }),
     ...(info === undefined ? {} : { info }),
   };
 }
 
-/** The response's `usage`, with its cost. */
-export function chatUsage(usage: Usage, cost: Cost): ChatUsage {
+/** The response's `usage`, with its cost, and the limit that a key's spend limit set to the answer. */
+export function chatUsage(usage: Usage, cost: Cost, limit?: OutputLimit): ChatUsage {
   const cacheWrite = usage.cacheWrite5mTokens + usage.cacheWrite1hTokens;
   return {
     prompt_tokens: usage.promptTokens,
@@ -183,6 +190,6 @@ export function chatUsage(usage: Usage, cost: Cost): ChatUsage {
       image_tokens: usage.completionImageTokens,
       audio_tokens: usage.completionAudioTokens,
     },
-    ...costFields(usage, cost),
+    ...costFields(usage, cost, limit),
   };
 }

@@ -4,11 +4,13 @@ import type { ModerationAnswer, ModerationRequest } from '../generated/types.ts'
 import type { UpstreamModeration } from '../providers/adapter.ts';
 import { notTakenByProvider } from '../providers/upstream-error.ts';
 import type { Authorize } from './authorize.ts';
-import { type CallFacts, openCall } from './call.ts';
+import type { CallFacts } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import { callMetadata } from './chat-answer.ts';
+import { MODERATION_DEMAND } from './demand.ts';
 import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
 import { chatUsage } from './meter.ts';
+import { openCall } from './open-call.ts';
 import type { Principal } from './principal.ts';
 import type { Resolve } from './resolve.ts';
 import type { Target } from './target.ts';
@@ -51,7 +53,7 @@ export function createModerate(deps: ModerateDeps): Moderate {
     const requestedModel = request.model ?? model;
     const facts: CallFacts = { principal, context, action: 'moderation', requestedModel, stream: false };
     const permitted = await permit(deps, facts, candidates);
-    const call = await openCall(store, facts, permitted);
+    const call = await openCall(store, facts, permitted, () => MODERATION_DEMAND);
     const { value, target, attempts, usage, cost } = await serveWhole(
       deps,
       call,

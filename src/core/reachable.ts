@@ -3,11 +3,11 @@ import type { Mapping } from '../domain/model.ts';
 import { RecentMap } from '../domain/recent-map.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import { policyRevision } from './authorize.ts';
-import { isPriced } from './call.ts';
 import type { Documents } from './documents.ts';
 import { actionOf, permittedIds } from './permitted-ids.ts';
 import type { Principal } from './principal.ts';
 import type { FindReach, Reach } from './reach.ts';
+import { isPriced } from './worst-case.ts';
 
 export interface ReachableDeps {
   readonly catalog: Catalog;

@@ -24,10 +24,13 @@ export interface Routed<T> {
 /** A call that no attempt served: why is the cause, and what was tried. */
 export class RouteFailure extends Error {
   readonly attempts: readonly RoutingAttempt[];
+  /** False: nothing was sent to any provider. */
+  readonly dispatched: boolean;
 
-  constructor(cause: unknown, attempts: readonly RoutingAttempt[]) {
+  constructor(cause: unknown, attempts: readonly RoutingAttempt[], dispatched: boolean) {
     super('No attempt served the call.', { cause });
     this.attempts = attempts;
+    this.dispatched = dispatched;
   }
 }
 
@@ -114,6 +117,7 @@ export async function route<T>(
   const deadline = performance.now() + deps.totalTimeoutMs;
   const most = context.noFallback ? 1 : MAX_ATTEMPTS;
   let last: UpstreamError | undefined;
+  let dispatched = false;
   try {
     const { candidates } = permitted;
     const cheapestFirst = candidates.length === 1 ? candidates : candidates.toSorted(comparePrice);
@@ -127,6 +131,7 @@ export async function route<T>(
       await permitted.assertHolds(target.mapping, attempts.length === 0 ? opened.ruleRevision : undefined);
       const remainingMs = Math.ceil(deadline - performance.now());
       if (remainingMs <= 0) break;
+      dispatched = true;
       const tried = await tryTarget(deps, call, target, context, () => attempt(target, remainingMs));
       attempts.push(attemptRecord(target, call.id, tried.error));
       if (tried.error === undefined) return { value: tried.value, target, attempts };
@@ -139,7 +144,7 @@ export async function route<T>(
       attempts.at(-1),
     );
   } catch (error) {
-    throw new RouteFailure(error, attempts);
+    throw new RouteFailure(error, attempts, dispatched);
   }
 }
 

@@ -40,6 +40,10 @@ export function runningPeriod(key: ApiKey, now: number): RunningPeriod | undefin
   return now < resetAt ? { startedAt, resetAt, usage: key.currentPeriodUsage } : undefined;
 }
 
+/** A spend limit applies, whichever. */
+export const isCapped = (key: Pick<ApiKey, 'usageLimit' | 'periodUsageLimit'>): boolean =>
+  key.usageLimit !== null || key.periodUsageLimit !== null;
+
 const usageSpent = (key: ApiKey): boolean => key.usageLimit !== null && key.usage >= key.usageLimit;
 
 const periodSpent = (key: ApiKey, now: number): boolean =>

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
-import type { ApiKey } from '../domain/api-key.ts';
+import { isCapped } from '../domain/api-key.ts';
+import type { SpendState } from '../domain/reservation.ts';
 import type { Database } from './database.ts';
 import { type Freshness, FreshReads } from './freshness.ts';
 import { KEY_STATE_COLUMNS, toApiKey } from './key-columns.ts';
@@ -7,7 +8,7 @@ import { bind, build, prepare } from './sql.ts';
 import type { Role } from './tables.ts';
 
 /** All that is needed to authenticate a caller by its key and to know whose rules apply. */
-export interface KeyCredential extends ApiKey {
+export interface KeyCredential extends SpendState {
   readonly keyId: string;
   readonly organizationId: string;
   readonly projectId: string;
@@ -93,7 +94,7 @@ export function createKeyReads(db: Database, freshness: Freshness): KeyReads {
       const known = byHash.get(secretHash);
       if (known !== undefined) return known;
       const key = query(secretHash);
-      if (key !== undefined && key.usageLimit === null && key.periodUsageLimit === null) {
+      if (key !== undefined && !isCapped(key)) {
         byHash.set(secretHash, key);
         byId.set(key.keyId, key);
       }

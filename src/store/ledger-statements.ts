@@ -54,7 +54,7 @@ const insertFinishedCall = build.insertInto('calls').values({
 const settleOpenCall = build
   .updateTable('calls')
   .set({
-    state: 'settled',
+    state: bind<'settled' | 'released'>('state'),
     settled_at: bind<number>('now'),
     cost_pico: bind<bigint>('cost'),
     cost_details_json: bind<string | null>('costDetailsJson'),
@@ -86,8 +86,16 @@ const selectKey = build
 
 const startPeriod = build
   .updateTable('keys')
-  .set({ period_started_at: bind<number>('now'), period_usage_pico: 0n, period_reserved_pico: 0n })
+  .set({ period_started_at: bind<number>('startedAt'), period_usage_pico: 0n, period_reserved_pico: 0n })
   .where('id', '=', bind<string>('keyId'))
+  .where('organization_id', '=', bind<string>('organizationId'));
+
+/** Begin of the latest window that open calls of a key belong to. The state as a literal: only so is the index used. */
+const latestOpenPeriod = build
+  .selectFrom('calls')
+  .select(({ fn }) => fn.max('period_started_at').as('started_at'))
+  .where('state', '=', sql.lit('open'))
+  .where('key_id', '=', bind<string>('keyId'))
   .where('organization_id', '=', bind<string>('organizationId'));
 
 const holdBack = build
@@ -124,6 +132,7 @@ export const prepareLedgerStatements = ({ connection }: Database) => ({
   insertFinishedCall: prepare(connection, insertFinishedCall.compile()),
   settleOpenCall: prepare(connection, settleOpenCall.compile()),
   selectKey: prepare(connection, selectKey.compile()),
+  latestOpenPeriod: prepare(connection, latestOpenPeriod.compile()),
   startPeriod: prepare(connection, startPeriod.compile()),
   holdBack: prepare(connection, holdBack.compile()),
   bookCost: prepare(connection, bookCost.compile()),

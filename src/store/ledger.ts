@@ -1,12 +1,14 @@
-import { type ApiKey, refusal, runningPeriod } from '../domain/api-key.ts';
-import type { ApiError } from '../domain/errors.ts';
+import { type ApiKey, isCapped, refusal, runningPeriod } from '../domain/api-key.ts';
+import { ApiError } from '../domain/errors.ts';
 import { capAmount } from '../domain/money.ts';
+import { type Reservation, reserve, type SpendState, type WorstCase } from '../domain/reservation.ts';
 import type { Database } from './database.ts';
 import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
 import { toApiKey } from './key-columns.ts';
 import type { KeyCredential, KeyReads } from './key-credential.ts';
 import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
 import type { SqlValue } from './sql.ts';
+import type { CallsTable } from './tables.ts';
 
 /** What is known of a call before it is dispatched. */
 export interface NewCall extends DecidedCall {
@@ -16,24 +18,30 @@ export interface NewCall extends DecidedCall {
   readonly clientRequestId: string | null;
   readonly clientAddress: string | null;
   readonly stream: boolean;
-  /** The worst-case cost held back while the call is open, in pico-dollars; 0 when no cap applies. */
-  readonly reservation: bigint;
 }
+
+/**
+ * What a call may cost at most, or why that cannot be told; asked for only when the key has a limit, inside the transaction that
+ * holds it back, and perhaps twice.
+ */
+export type FindWorstCase = () => WorstCase | ApiError;
 
 /** A call whose row is committed and open: made by `openCall` alone, and what `settleCall` settles. */
 export interface OpenCall {
   readonly callId: string;
   readonly organizationId: string;
   readonly keyId: string;
-  readonly reservation: bigint;
+  /** Held back while the call is open; undefined where no limit applies. */
+  readonly reservation: Reservation | undefined;
   /** Begin of the recurring window to which its cost belongs; null when the key has none. */
   readonly periodStartedAt: number | null;
   /** The organization's rule revision when the call was opened. */
   readonly ruleRevision: number;
 }
 
-/** How a call ended. Token counts as reported by the provider; costs in pico-dollars. */
+/** How an open call ended: dispatched, or `released` before that. Token counts as reported by the provider; costs in pico-dollars. */
 export interface Settlement {
+  readonly state: 'settled' | 'released';
   readonly cost: bigint;
   /** JSON: the parts of the cost, as decimal strings in USD. */
   readonly costDetailsJson: string | null;
@@ -54,9 +62,9 @@ export interface Settlement {
   readonly errorCode: string | null;
 }
 
-/** How a call ended that was never dispatched: denied by policy, served from the cache, or released for want of a known price. */
+/** How a call ended that was never open: denied by policy, or served from the cache. */
 export interface FinishedCall {
-  readonly state: 'denied' | 'settled' | 'released';
+  readonly state: 'denied' | 'settled';
   readonly cached: boolean;
   readonly providerId: string | null;
   readonly modelId: string | null;
@@ -66,8 +74,11 @@ export interface FinishedCall {
 
 /** The ledger's operations. Each is synchronous and runs in a transaction of the writer. */
 export interface Ledger {
-  /** An error is the 401 that says why the key may no longer be used; then nothing was written. */
-  openCall(call: NewCall, decision: DecisionRecord, now: number): OpenCall | ApiError;
+  /**
+   * Opens a call and holds back what it may cost. An error is the 401 or 429 that says why the key may not be used for it (any
+   * more); then the call's row is a finished one, `released`.
+   */
+  openCall(call: NewCall, decision: DecisionRecord, findWorstCase: FindWorstCase, now: number): OpenCall | ApiError;
   /** False when the call is not open (any more): then nothing was booked. */
   settleCall(call: OpenCall, settlement: Settlement, now: number): boolean;
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall, now: number): void;
@@ -82,10 +93,19 @@ const callValues = (call: NewCall, decisionId: string, now: number): Record<stri
   now,
 });
 
-function readKey(statements: LedgerStatements, call: NewCall): ApiKey & Pick<KeyCredential, 'ruleRevision'> {
+function readKey(statements: LedgerStatements, call: NewCall): SpendState & Pick<KeyCredential, 'ruleRevision'> {
   const row = statements.selectKey.get({ keyId: call.keyId, organizationId: call.organizationId });
   if (row === undefined) throw new Error(`The organization has no key ${call.keyId}.`);
   return { ...toApiKey(row), ruleRevision: row.rule_revision };
+}
+
+/** What the call holds back of the key's limits; undefined for a key without one. */
+function hold(key: SpendState, findWorstCase: FindWorstCase, now: number): Reservation | ApiError | undefined {
+  const refused = refusal(key, now);
+  if (refused !== undefined) return refused;
+  if (!isCapped(key)) return undefined;
+  const worstCase = findWorstCase();
+  return worstCase instanceof ApiError ? worstCase : reserve(key, worstCase, now);
 }
 
 /** Begin of the window to which the call belongs, started now if none runs; null for a key without a recurring limit. */
@@ -93,45 +113,64 @@ function enterPeriod(statements: LedgerStatements, key: ApiKey, call: NewCall, n
   if (key.periodUsageLimit === null) return null;
   const period = runningPeriod(key, now);
   if (period !== undefined) return period.startedAt;
-  statements.startPeriod.run({ keyId: call.keyId, organizationId: call.organizationId, now });
-  return now;
+  const { keyId, organizationId } = call;
+  // An earlier window's open calls must not be taken for this one's, whatever was changed within a millisecond.
+  const latest = statements.latestOpenPeriod.get({ keyId, organizationId })?.started_at ?? null;
+  const startedAt = latest === null ? now : Math.max(now, latest + 1);
+  statements.startPeriod.run({ keyId, organizationId, startedAt });
+  return startedAt;
 }
 
 /** @param keys spares the look at a key that cannot have changed since it authenticated the caller */
 export function createLedger(db: Database, decisions: DecisionRecorder, keys: Pick<KeyReads, 'unchanged'>): Ledger {
   const statements = prepareLedgerStatements(db);
 
+  const recordFinishedCall = (
+    call: NewCall,
+    decision: DecisionRecord,
+    outcome: Omit<FinishedCall, 'state'> & Pick<CallsTable, 'state'>,
+    now: number,
+  ): void => {
+    const values = { ...callValues(call, decision.id, now), ...outcome, cached: flag(outcome.cached) };
+    statements.insertFinishedCall.run(values);
+    decisions.insert(call, decision, now);
+    statements.touchKey.run({ keyId: call.keyId, organizationId: call.organizationId, now });
+  };
+
   return {
-    openCall(call, decision, now) {
+    openCall(call, decision, findWorstCase, now) {
       const key = keys.unchanged(call.keyId) ?? readKey(statements, call);
-      const refused = refusal(key, now);
-      if (refused !== undefined) return refused;
+      const reservation = hold(key, findWorstCase, now);
+      if (reservation instanceof ApiError) {
+        recordFinishedCall(call, decision, { ...NEVER_OPEN, ...endOf(reservation) }, now);
+        return reservation;
+      }
       const periodStartedAt = enterPeriod(statements, key, call, now);
-      const values = { ...callValues(call, decision.id, now), periodStartedAt };
-      if (call.reservation > 0n) statements.holdBack.run(values);
+      const held = reservation?.amount ?? 0n;
+      const values = { ...callValues(call, decision.id, now), periodStartedAt, reservation: held };
+      if (held > 0n) statements.holdBack.run(values);
       statements.insertOpenCall.run(values);
       decisions.insert(call, decision, now);
-      const { organizationId, keyId, reservation } = call;
+      const { organizationId, keyId } = call;
       return { callId: call.id, organizationId, keyId, reservation, periodStartedAt, ruleRevision: key.ruleRevision };
     },
 
-    settleCall(call, settlement, now) {
+    settleCall({ reservation, ...call }, settlement, now) {
       const cost = capAmount(settlement.cost);
       const usageEstimated = flag(settlement.usageEstimated);
-      const values = { ...call, ...settlement, cost, usageEstimated, now };
+      const values = { ...call, ...settlement, cost, reservation: reservation?.amount ?? 0n, usageEstimated, now };
       if (statements.settleOpenCall.run(values) !== 1) return false;
       statements.bookCost.run(values);
       return true;
     },
 
-    recordFinishedCall(call, decision, outcome, now) {
-      statements.insertFinishedCall.run({
-        ...callValues(call, decision.id, now),
-        ...outcome,
-        cached: flag(outcome.cached),
-      });
-      decisions.insert(call, decision, now);
-      statements.touchKey.run({ keyId: call.keyId, organizationId: call.organizationId, now });
-    },
+    recordFinishedCall,
   };
 }
+
+const NEVER_OPEN = { state: 'released', cached: false, providerId: null, modelId: null } as const;
+
+const endOf = ({ status, code }: ApiError): Pick<FinishedCall, 'statusCode' | 'errorCode'> => ({
+  statusCode: status,
+  errorCode: code,
+});

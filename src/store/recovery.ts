@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Database } from './database.ts';
 import { prepareLedgerStatements } from './ledger-statements.ts';
 import { build } from './sql.ts';
@@ -13,7 +14,7 @@ export function recoverOpenCalls(db: Database, now: number): number {
       build
         .updateTable('calls')
         .set((row) => ({ state: 'recovered', settled_at: now, cost_pico: row.ref('reservation_pico') }))
-        .where('state', '=', 'open')
+        .where('state', '=', sql.lit('open'))
         .returning(['organization_id', 'key_id', 'reservation_pico', 'period_started_at']),
     );
     for (const call of calls) {

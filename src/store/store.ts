@@ -5,7 +5,14 @@ import { type Database, type Durability, openDatabase } from './database.ts';
 import { createDecisionRecorder, type DecisionRecord } from './decisions.ts';
 import { Freshness } from './freshness.ts';
 import { createKeyReads, type KeyCredential } from './key-credential.ts';
-import { createLedger, type FinishedCall, type NewCall, type OpenCall, type Settlement } from './ledger.ts';
+import {
+  createLedger,
+  type FindWorstCase,
+  type FinishedCall,
+  type NewCall,
+  type OpenCall,
+  type Settlement,
+} from './ledger.ts';
 import { createOrganizationProviders } from './organization-providers.ts';
 import { recoverOpenCalls } from './recovery.ts';
 import { createRuleRevision, prepareSubjectRules } from './rule-reads.ts';
@@ -26,6 +33,8 @@ export interface StoreOptions {
   queueCapacity?: number;
   /** Told how long each transaction of the writer took, in milliseconds, whether it was committed or undone. */
   onCommit?: (durationMs: number) => void;
+  /** Told of a call that cost more than was held back for it: its provider reported more than the bound. */
+  onOverReservation?: (callId: string, cost: bigint, reserved: bigint) => void;
 }
 
 /**
@@ -41,8 +50,11 @@ export interface Store {
   ruleRevision(organizationId: string): Promise<number>;
   /** What the organization has brought along as it is now, whichever process wrote last; the same object while nothing changes. */
   organizationProviders(organizationId: string): Promise<OrganizationProviders>;
-  /** Commits the call and its decision before dispatch; throws the 401 of a key that was spent or withdrawn meanwhile. */
-  openCall(call: NewCall, decision: DecisionRecord): Promise<OpenCall>;
+  /**
+   * Commits the call, its decision and what is held back for it before dispatch; throws the 401 or 429 of a key that has no room
+   * for it, or was spent or withdrawn meanwhile.
+   */
+  openCall(call: NewCall, decision: DecisionRecord, findWorstCase: FindWorstCase): Promise<OpenCall>;
   /** Books the end of an open call, once; false when it was settled or recovered before, and nothing was booked. */
   settleCall(call: OpenCall, settlement: Settlement): Promise<boolean>;
   /** One finished row for a denial or a cache hit, which costs nothing. */
@@ -63,7 +75,7 @@ const ignored = (): void => undefined;
 
 /** Opens the store; throws when the database is missing (without `create`) or of another schema version. */
 export function createStore(options: StoreOptions): Store {
-  const { path, clock, queueCapacity, onCommit = ignored, ...databaseOptions } = options;
+  const { path, clock, queueCapacity, onCommit = ignored, onOverReservation, ...databaseOptions } = options;
   const db = openDatabase(path, databaseOptions);
   const freshness = new Freshness(db.connection);
   const writer = new GroupWriter((work) => {
@@ -100,13 +112,20 @@ export function createStore(options: StoreOptions): Store {
     subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
     ruleRevision: (organizationId) => read(() => ruleRevision(organizationId)),
     organizationProviders: (organizationId) => read(() => organizationProviders(organizationId)),
-    openCall: async (call, decision) => {
-      const opened = await book((now) => ledger.openCall(call, decision, now));
-      if (opened instanceof ApiError) throw opened;
+    openCall: async (call, decision, findWorstCase) => {
+      const opened = await book((now) => ledger.openCall(call, decision, findWorstCase, now));
       decisions.committed(decision);
+      if (opened instanceof ApiError) throw opened;
       return opened;
     },
-    settleCall: (call, settlement) => book((now) => ledger.settleCall(call, settlement, now)),
+    settleCall: async (call, settlement) => {
+      const booked = await book((now) => ledger.settleCall(call, settlement, now));
+      const { callId, reservation } = call;
+      if (booked && reservation !== undefined && settlement.cost > reservation.amount) {
+        onOverReservation?.(callId, settlement.cost, reservation.amount);
+      }
+      return booked;
+    },
     recordFinishedCall: async (call, decision, outcome) => {
       await book((now) => ledger.recordFinishedCall(call, decision, outcome, now));
       decisions.committed(decision);

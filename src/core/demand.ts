@@ -1,0 +1,164 @@
+import type { ChatMessage, ChatRequest, ChatTool, ContentPart, ImageRequest, PolicyInput } from '../generated/types.ts';
+
+/** What a request asks for, as far as it bears on what its answer may cost. */
+export interface Demand {
+  readonly action: PolicyInput['action'];
+  /** Bytes of the body without media: no tokenizer makes more tokens of a text than it has bytes. */
+  readonly textTokens: number;
+  /** Allowances for what is no text. A model's context window bounds it. */
+  readonly mediaTokens: number;
+  readonly hasAudio: boolean;
+  readonly hasPictures: boolean;
+  /** Images in the prompt. */
+  readonly promptImages: number;
+  /** Answers asked for: choices of a chat, images. */
+  readonly choices: number;
+  /** Most output tokens of each choice, where the caller named them. */
+  readonly maxOutputTokens: number | undefined;
+  /** Of a predicted answer: what is not used of it is charged as output. */
+  readonly predictedTokens: number;
+  readonly speaks: boolean;
+  /** Most web searches; 0: none is asked for. */
+  readonly searches: number;
+}
+
+/**
+ * The most tokens that providers count for one part, and what the README states: an image of any size (GPT-4o mini counts most);
+ * a film or a file, of whose length nothing is known; an earlier spoken answer; what a search, or a tool of the provider's own, brings in.
+ */
+export const ALLOWANCES = {
+  image: 50_000,
+  film: 1_000_000,
+  file: 1_000_000,
+  spokenAnswer: 16_384,
+  search: 10_000,
+  ownTool: 100_000,
+};
+/** Sound, by its data: 32 tokens a second, and no speech codec takes less than 6 kbit/s. */
+const BASE64_PER_AUDIO_TOKEN = 24;
+const LEAST_AUDIO = 1000;
+/** Instructions that providers put before a request with tools. */
+const TOOL_INSTRUCTIONS = 1000;
+/** Most web searches for an answer, unless the caller allows more. */
+export const MAX_SEARCHES = 10;
+
+const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');
+
+const isData = (url: string): boolean => /^data:/i.test(url.slice(0, 5));
+
+/** Sums what is no text. */
+class Media {
+  /** Of the body, to be left out of the count of its text. */
+  bytes = 0;
+  tokens = 0;
+  images = 0;
+  hasAudio = false;
+  hasPictures = false;
+
+  add(part: ContentPart): void {
+    if (part.type === 'text' || part.type === 'refusal') return;
+    if (part.type === 'image_url') this.#addImage(part.image_url?.url ?? '');
+    else if (part.type === 'input_audio') this.#addAudio(part.input_audio?.data ?? '');
+    else if (part.type === 'video_url') this.#addFilm(part.video_url?.url ?? '');
+    else this.#addFile(part.file?.file_data ?? '');
+  }
+
+  addSpokenAnswer(): void {
+    this.hasAudio = true;
+    this.tokens += ALLOWANCES.spokenAnswer;
+  }
+
+  #addImage(url: string): void {
+    this.hasPictures = true;
+    this.images += 1;
+    this.tokens += ALLOWANCES.image;
+    if (isData(url)) this.bytes += bytesOf(url);
+  }
+
+  #addAudio(data: string): void {
+    this.hasAudio = true;
+    this.tokens += Math.max(LEAST_AUDIO, Math.ceil(data.length / BASE64_PER_AUDIO_TOKEN));
+    this.bytes += bytesOf(data);
+  }
+
+  #addFilm(url: string): void {
+    this.hasAudio = true;
+    this.hasPictures = true;
+    this.tokens += ALLOWANCES.film;
+    if (isData(url)) this.bytes += bytesOf(url);
+  }
+
+  /** Anything may be in it. Its pages may be counted as pictures. */
+  #addFile(data: string): void {
+    this.hasAudio = true;
+    this.hasPictures = true;
+    this.tokens += ALLOWANCES.file;
+    this.bytes += bytesOf(data);
+  }
+}
+
+function mediaOf(messages: readonly ChatMessage[]): Media {
+  const media = new Media();
+  for (const { content, audio } of messages) {
+    if (audio !== undefined && audio !== null) media.addSpokenAnswer();
+    if (Array.isArray(content)) for (const part of content) media.add(part);
+  }
+  return media;
+}
+
+const isOwnTool = ({ type }: ChatTool): boolean => type !== 'function' && type !== 'custom';
+
+/** Fields by which some providers search the web; they are forwarded as they are. */
+const SEARCH_FIELDS = ['web_search_options', 'search_parameters', 'plugins'];
+
+function searchesOf(request: ChatRequest): number {
+  const fields = Object.entries(request).filter(([, value]) => value !== null && value !== undefined);
+  const tools = (request.tools ?? []).filter((tool) => isOwnTool(tool) && /search/i.test(tool.type));
+  if (tools.length === 0 && !fields.some(([name]) => SEARCH_FIELDS.includes(name))) return 0;
+  const allowed = tools.map((tool) => ('max_uses' in tool && typeof tool.max_uses === 'number' ? tool.max_uses : 0));
+  return Math.max(MAX_SEARCHES, ...allowed.map((uses) => Math.ceil(Math.min(uses, 1000))));
+}
+
+/** What a chat asks for. */
+export function chatDemand(request: ChatRequest): Demand {
+  const media = mediaOf(request.messages);
+  const searches = searchesOf(request);
+  const tools = request.tools ?? [];
+  const instructions = tools.length > 0 || (request.functions ?? []).length > 0 ? TOOL_INSTRUCTIONS : 0;
+  const results = searches * ALLOWANCES.search + tools.filter(isOwnTool).length * ALLOWANCES.ownTool;
+  return {
+    action: 'chat',
+    textTokens: bytesOf(request) - media.bytes + instructions,
+    mediaTokens: media.tokens + results,
+    hasAudio: media.hasAudio,
+    hasPictures: media.hasPictures,
+    promptImages: media.images,
+    choices: request.n ?? 1,
+    maxOutputTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+    predictedTokens: request.prediction === undefined || request.prediction === null ? 0 : bytesOf(request.prediction),
+    speaks: request.modalities?.includes('audio') === true || (request.audio !== undefined && request.audio !== null),
+    searches,
+  };
+}
+
+const NOTHING_BUT_TEXT = {
+  mediaTokens: 0,
+  hasAudio: false,
+  hasPictures: false,
+  promptImages: 0,
+  maxOutputTokens: undefined,
+  predictedTokens: 0,
+  speaks: false,
+  searches: 0,
+} as const;
+
+/** What a request for images asks for. */
+export const imageDemand = (request: ImageRequest): Demand => ({
+  ...NOTHING_BUT_TEXT,
+  action: 'image',
+  textTokens: bytesOf(request),
+  choices: request.n ?? 1,
+});
+
+/** What any moderation asks for: no tokens are charged for it, whatever it judges. */
+export const MODERATION_DEMAND: Demand = { ...NOTHING_BUT_TEXT, action: 'moderation', textTokens: 0, choices: 1 };

@@ -1,0 +1,58 @@
+import type { ApiError } from '../domain/errors.ts';
+import type { Mapping } from '../domain/model.ts';
+import type { WorstCase } from '../domain/reservation.ts';
+import type { Store } from '../store/store.ts';
+import { decisionRecord, type Permitted } from './authorize.ts';
+import { type Call, type CallFacts, newCall } from './call.ts';
+import type { Demand } from './demand.ts';
+import { type Bound, boundOf, outputLimit, unboundedCall, worstCaseOf } from './worst-case.ts';
+
+/** The bounds of the candidates that have one, by their ids, and what the dearest may cost. */
+interface Bounded {
+  readonly bounds: ReadonlyMap<string, Bound>;
+  readonly worstCase: WorstCase | ApiError;
+}
+
+function boundAll(candidates: readonly Mapping[], demand: Demand): Bounded {
+  const bounds = new Map<string, Bound>();
+  for (const mapping of candidates) {
+    const bound = boundOf(mapping, demand);
+    if (bound !== undefined) bounds.set(mapping.id, bound);
+  }
+  const worstCase = bounds.size === 0 ? unboundedCall(candidates, demand) : worstCaseOf([...bounds.values()], demand);
+  return { bounds, worstCase };
+}
+
+/**
+ * Commits the call's row, with its decision and what its key's limits hold back for it, before anything is dispatched. Whether a
+ * limit applies is read there; only then the demand is asked for, and only candidates with a bound may serve.
+ * @throws ApiError 401 or 429 when the limits leave no room, StoreUnavailable
+ */
+export async function openCall(
+  store: Store,
+  facts: CallFacts,
+  permitted: Permitted,
+  findDemand: () => Demand,
+): Promise<Call> {
+  const call = newCall(facts);
+  facts.context.onCall(call.id);
+  let demand: Demand | undefined;
+  let bounded: Bounded | undefined;
+  const opened = await store.openCall(call, decisionRecord(permitted.decision), () => {
+    demand ??= findDemand();
+    bounded ??= boundAll(permitted.candidates, demand);
+    return bounded.worstCase;
+  });
+  const { reservation } = opened;
+  if (reservation === undefined || bounded === undefined || demand === undefined) {
+    return { id: call.id, permitted, opened, outputLimit: () => undefined };
+  }
+  const { bounds } = bounded;
+  const { maxOutputTokens: named } = demand;
+  return {
+    id: call.id,
+    permitted: permitted.narrowed(({ id }) => bounds.has(id)),
+    opened,
+    outputLimit: ({ id }) => outputLimit(bounds.get(id), reservation, named),
+  };
+}

@@ -1,0 +1,185 @@
+import { type ApiError, unauthorized } from '../domain/errors.ts';
+import type { Mapping, Prices } from '../domain/model.ts';
+import type { Reservation, WorstCase } from '../domain/reservation.ts';
+import { guessTokens } from '../domain/usage.ts';
+import type { PolicyInput } from '../generated/types.ts';
+import type { Demand } from './demand.ts';
+
+/** Tokens of one generated image, at most, where images are charged by the token. */
+const IMAGE_TOKENS = 8192;
+/** Images that a chat's choice may hold, at most, where each has a price. */
+const IMAGES_OF_CHOICE = 10;
+
+type PriceLists = Pick<Mapping, 'prices' | 'tiers'>;
+
+const listsOf = ({ prices, tiers = [] }: PriceLists): readonly Prices[] => [
+  prices,
+  ...tiers.map((tier) => tier.prices),
+];
+
+/** The dearest of some prices over all lists, in pico-dollars; what has no known price costs nothing. */
+function dearest(lists: PriceLists, names: readonly (keyof Prices)[]): bigint {
+  let most = 0n;
+  for (const prices of listsOf(lists)) {
+    for (const name of names) {
+      const price = prices[name] ?? 0n;
+      if (price > most) most = price;
+    }
+  }
+  return most;
+}
+
+/** While a spend limit applies, a mapping whose charge for the action cannot be told may not serve: the limit could not be kept. */
+export const isPriced = (mapping: Mapping, action: PolicyInput['action']): boolean =>
+  listsOf(mapping).every((prices) => hasPrices(prices, mapping.freeFlag, action));
+
+function hasPrices(prices: Prices, freeFlag: boolean, action: PolicyInput['action']): boolean {
+  const { prompt, completion, output_image: imageToken, per_image: image } = prices;
+  switch (action) {
+    case 'chat':
+      return prompt !== undefined && completion !== undefined;
+    case 'image':
+      return image !== undefined || (prompt !== undefined && (imageToken ?? completion) !== undefined);
+    case 'moderation':
+      return prompt !== undefined || freeFlag;
+  }
+}
+
+/** What a call may cost at one mapping, in pico-dollars. */
+export interface Bound {
+  /** All but the output of a chat. */
+  readonly fixed: bigint;
+  /** Of one token of output in every choice. */
+  readonly perOutputToken: bigint;
+  /** Most tokens of each choice: the caller's maximum or the mapping's own, whichever is smaller; 0 where output is not told in tokens. */
+  readonly maxOutputTokens: number;
+}
+
+/** The mapping's own maximum, and what its context window leaves of it beside a prompt of the usual density. */
+function ownMaximum({ maxOutput, contextLength }: Mapping, { textTokens }: Demand): number | undefined {
+  if (maxOutput === undefined || contextLength === undefined) return maxOutput;
+  return Math.max(1, Math.min(maxOutput, contextLength - guessTokens(textTokens)));
+}
+
+function largestOutput(mapping: Mapping, demand: Demand): number | undefined {
+  const { maxOutputTokens: named } = demand;
+  if (named === undefined) return ownMaximum(mapping, demand);
+  return Math.min(named, mapping.maxOutput ?? named);
+}
+
+function inputPrices({ hasAudio, hasPictures }: Demand): (keyof Prices)[] {
+  return [
+    'prompt',
+    'input_cache_read',
+    'input_cache_write',
+    'input_cache_write_1h',
+    ...(hasAudio ? (['input_audio', 'input_audio_cache_read'] as const) : []),
+    ...(hasPictures ? (['input_image'] as const) : []),
+  ];
+}
+
+const outputPrices = ({ speaks }: Demand, { outputModalities }: Mapping): (keyof Prices)[] => [
+  'completion',
+  'internal_reasoning',
+  'output_image',
+  ...(speaks || !outputModalities.includes('text') ? (['output_audio'] as const) : []),
+];
+
+/**
+ * The most that a mapping may charge for a request: `costOf` of no usage within its bounds is more (decisions.md, section 3, "hard
+ * cap"). Undefined: cannot be told, for want of a price or of an end of the output.
+ */
+export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
+  const { action, searches } = demand;
+  if (!isPriced(mapping, action)) return undefined;
+  const request = dearest(mapping, ['request']);
+  if (action === 'moderation') return { fixed: request, perOutputToken: 0n, maxOutputTokens: 0 };
+
+  const window = action === 'chat' ? (mapping.contextLength ?? demand.mediaTokens) : demand.mediaTokens;
+  const inputTokens = demand.textTokens + Math.min(demand.mediaTokens, window);
+  const choices = BigInt(demand.choices);
+  const outputPrice = dearest(mapping, outputPrices(demand, mapping));
+  const imagePrice = dearest(mapping, ['per_image']);
+  const prompt =
+    request +
+    BigInt(inputTokens) * dearest(mapping, inputPrices(demand)) +
+    BigInt(demand.promptImages) * dearest(mapping, ['image']);
+  if (action === 'image') {
+    const tokens = BigInt(Math.min(IMAGE_TOKENS, mapping.maxOutput ?? IMAGE_TOKENS));
+    return { fixed: prompt + choices * (imagePrice + tokens * outputPrice), perOutputToken: 0n, maxOutputTokens: 0 };
+  }
+
+  const maxOutputTokens = largestOutput(mapping, demand);
+  if (maxOutputTokens === undefined) return undefined;
+  if (searches > 0 && !listsOf(mapping).every((prices) => prices.web_search !== undefined)) return undefined;
+  const fixed =
+    prompt +
+    BigInt(searches) * dearest(mapping, ['web_search']) +
+    choices * (BigInt(IMAGES_OF_CHOICE) * imagePrice + BigInt(demand.predictedTokens) * outputPrice);
+  return { fixed, perOutputToken: choices * outputPrice, maxOutputTokens };
+}
+
+const costAt = ({ fixed, perOutputToken, maxOutputTokens }: Bound, tokens: number): bigint =>
+  fixed + perOutputToken * BigInt(Math.min(tokens, maxOutputTokens));
+
+/** Output tokens of each choice that an amount pays for; undefined: as many as may come. */
+function affordable(bound: Bound, amount: bigint): number | undefined {
+  if (costAt(bound, bound.maxOutputTokens) <= amount) return undefined;
+  return Number((amount - bound.fixed) / bound.perOutputToken);
+}
+
+/**
+ * What a call may cost at the dearest of its candidates; there is at least one. A caller who named no maximum is served with as
+ * much output as his key's limit pays for, and with one token at least.
+ */
+export function worstCaseOf(bounds: readonly Bound[], { action, maxOutputTokens: named }: Demand): WorstCase {
+  const most = Math.max(...bounds.map((bound) => bound.maxOutputTokens));
+  const at = (tokens: number): bigint =>
+    bounds.map((bound) => costAt(bound, tokens)).reduce((dearer, cost) => (cost > dearer ? cost : dearer));
+  if (action !== 'chat' || named !== undefined) {
+    const amount = at(most);
+    return { least: amount, within: () => ({ amount, maxOutputTokens: null }) };
+  }
+  return {
+    least: at(1),
+    within(amount) {
+      const tokens = Math.min(most, ...bounds.map((bound) => affordable(bound, amount) ?? most));
+      return { amount: at(tokens), maxOutputTokens: tokens };
+    },
+  };
+}
+
+/** How long each choice of an answer may get, so that its cost stays within what was reserved. */
+export interface OutputLimit {
+  readonly tokens: number;
+  /** The caller named no maximum, or a larger one. */
+  readonly isOurs: boolean;
+  /** The model could have given more: the limit of the key pays for no more. */
+  readonly isCut: boolean;
+}
+
+/** What a reservation leaves of a candidate's output; undefined where output is not told in tokens. */
+export function outputLimit(
+  bound: Bound | undefined,
+  reservation: Reservation,
+  named: number | undefined,
+): OutputLimit | undefined {
+  if (bound === undefined || bound.maxOutputTokens === 0) return undefined;
+  const tokens = Math.min(bound.maxOutputTokens, reservation.maxOutputTokens ?? bound.maxOutputTokens);
+  return { tokens, isOurs: tokens !== named, isCut: tokens < bound.maxOutputTokens };
+}
+
+/** The 401 of a key with a limit for a call whose bound no candidate can tell. */
+export function unboundedCall(candidates: readonly Mapping[], { action, searches }: Demand): ApiError {
+  const priced = candidates.filter((mapping) => isPriced(mapping, action));
+  const [lacks, advice] =
+    priced.length === 0
+      ? ['no price is known for any permitted provider of the model', '']
+      : searches > 0 && priced.every(({ prices }) => prices.web_search === undefined)
+        ? ['no price of a web search is known for any permitted provider of the model', '']
+        : ['it is not known how long an answer of the model can get', ' Name `max_completion_tokens`.'];
+  return unauthorized(
+    'usage_limit_reached',
+    `This API key has a usage limit, and ${lacks}: the limit could not be kept.${advice}`,
+  );
+}
