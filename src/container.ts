@@ -92,7 +92,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   closers.add(() => lock.release());
   // Beside a database, new secrets would make every key in it unknown: a lost file stops the start.
   const create = !hasDatabase(config.dataDir);
-  const { peppers, encryptionKey, signingKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
+  const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
   const store = createStore({
@@ -137,7 +137,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const documents = createDocuments(store);
   const { pdp } = policy;
   const authenticate = createAuthenticate({ store, clock, peppers });
-  const findReach = createFindReach({ store, providers, encryptionKey, telemetry });
+  const findReach = createFindReach({ store, providers, encryptionKeys, telemetry });
   const findReachable = createFindReachable({ catalog, findReach, documents, pdp });
   const health = new Health(clock);
   const exchanges = {
@@ -208,7 +208,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     analyst,
     usageReporter,
     peppers,
-    encryptionKey,
+    encryptionKey: encryptionKeys[0],
     allowPrivateUpstreams: config.allowPrivateUpstreams,
     trustedProxies,
     telemetry,

@@ -99,7 +99,7 @@ describe('the configuration', () => {
       KEEP_ALIVE_COMMENT_MS: '12',
       SHUTDOWN_GRACE_MS: '13',
       METRICS_TOKEN: 'a-token-of-some-length',
-      PEPPER: HEX,
+      PEPPER: `${HEX}, ${BASE64}`,
       ENCRYPTION_KEY: BASE64,
       OPENAI_API_KEY: 'sk-openai',
       GROQ_BASE_URL: 'http://10.0.0.7/groq/',
@@ -134,7 +134,10 @@ describe('the configuration', () => {
         shutdownGrace: 13,
       },
       metricsToken: 'a-token-of-some-length',
-      secrets: { peppers: [Buffer.from(HEX, 'hex')], encryptionKeys: [Buffer.from(HEX, 'hex')] },
+      secrets: {
+        peppers: [Buffer.from(HEX, 'hex'), Buffer.from(HEX, 'hex')],
+        encryptionKeys: [Buffer.from(HEX, 'hex')],
+      },
       serviceProviders: [
         { id: 'groq', apiKey: undefined, baseUrl: 'http://10.0.0.7/groq' },
         { id: 'openai', apiKey: 'sk-openai', baseUrl: undefined },
@@ -213,8 +216,12 @@ describe('a wrong variable is named, with what it must be', () => {
       { RATE_LIMIT_CHAT_PER_MINUTE: '0' },
     ],
     ['METRICS_TOKEN must be at least 16 visible ASCII characters without blanks.', { METRICS_TOKEN: 'short' }],
-    ['PEPPER must be 32 bytes, in hex or base64.', { PEPPER: HEX.slice(2) }],
-    ['ENCRYPTION_KEY must be 32 bytes, in hex or base64.', { ENCRYPTION_KEY: 'correct horse battery staple' }],
+    ['PEPPER must be 32 bytes, in hex or base64, or a comma list of such.', { PEPPER: HEX.slice(2) }],
+    ['PEPPER must be 32 bytes, in hex or base64, or a comma list of such.', { PEPPER: `${HEX},` }],
+    [
+      'ENCRYPTION_KEY must be 32 bytes, in hex or base64, or a comma list of such.',
+      { ENCRYPTION_KEY: 'correct horse battery staple' },
+    ],
   ])('%s', (message, env) => {
     expect(messageOf(env)).toBe(message);
   });

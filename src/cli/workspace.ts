@@ -50,7 +50,7 @@ export const inWorkspace = <T>(
       actor: { kind: 'cli', organizationId: chooseOrganization(db, organizationId) },
       config,
       pepper: () => secretsOf(config).peppers[0],
-      encryptionKey: () => secretsOf(config).encryptionKey,
+      encryptionKey: () => secretsOf(config).encryptionKeys[0],
       catalog: () => installation().catalog,
       installation,
     });

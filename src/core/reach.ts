@@ -26,7 +26,8 @@ export interface Reach {
 export interface ReachDeps {
   readonly store: Pick<Store, 'organizationProviders'>;
   readonly providers: Providers;
-  readonly encryptionKey: EncryptionKey;
+  /** All that are accepted. */
+  readonly encryptionKeys: readonly EncryptionKey[];
   readonly telemetry: Telemetry;
 }
 
@@ -96,7 +97,7 @@ const providerOf = ({ baseUrl }: SealedProviderKey, provider: Provider): Provide
 /** A key that cannot be opened is no credential; the others still serve. */
 function openKey({ id, label, secret }: SealedProviderKey, deps: ReachDeps): Credential | undefined {
   try {
-    return deps.providers.byok(id, label, openSecret(secret, id, deps.encryptionKey));
+    return deps.providers.byok(id, label, openSecret(secret, id, ...deps.encryptionKeys));
   } catch (error) {
     deps.telemetry.warn('a provider key cannot be opened and is not used', {
       providerKeyId: id,

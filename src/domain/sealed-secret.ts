@@ -32,9 +32,10 @@ export function sealSecret(secret: string, owner: string, { id, key }: Encryptio
   return { keyId: id, ciphertext: Buffer.concat(parts).toString('base64') };
 }
 
-/** @throws Error when it was sealed with another key, for another row, or was altered */
-export function openSecret(sealed: SealedSecret, owner: string, { id, key }: EncryptionKey): string {
-  if (sealed.keyId !== id) throw new Error(`The secret of ${owner} is sealed with another encryption key.`);
+/** @throws Error when it was sealed with none of the keys, for another row, or was altered */
+export function openSecret(sealed: SealedSecret, owner: string, ...keys: readonly EncryptionKey[]): string {
+  const key = keys.find(({ id }) => id === sealed.keyId)?.key;
+  if (key === undefined) throw new Error(`The secret of ${owner} is sealed with another encryption key.`);
   const bytes = Buffer.from(sealed.ciphertext, 'base64');
   if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new Error(`The sealed secret of ${owner} is damaged.`);
   const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES))

@@ -1001,7 +1001,7 @@ export interface OrganizationCreate {
    */
   name: string;
   /**
-   * E-mail address of its first owner.
+   * E-mail address of its first owner; stored in lower case.
    */
   ownerEmail: string;
 }

@@ -7377,8 +7377,7 @@ return errors === 0;
 validate180.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 export const validateOrganizationCreate = validate185;
-const schema80 = {"type":"object","additionalProperties":false,"required":["name","ownerEmail"],"properties":{"name":{"type":"string","minLength":1,"maxLength":256,"pattern":"\\S"},"ownerEmail":{"type":"string","maxLength":254,"pattern":"^[^\\s@]+@[^\\s@]+$"}},"$id":"OrganizationCreate"};
-const pattern14 = new RegExp("^[^\\s@]+@[^\\s@]+$", "u");
+const schema80 = {"type":"object","additionalProperties":false,"required":["name","ownerEmail"],"properties":{"name":{"type":"string","minLength":1,"maxLength":256,"pattern":"\\S"},"ownerEmail":{"type":"string","maxLength":254,"pattern":"^[!-?A-~]{1,64}@[!-?A-~]+$"}},"$id":"OrganizationCreate"};
 
 function validate185(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="OrganizationCreate" */;
@@ -7451,8 +7450,8 @@ validate185.errors = [{instancePath:instancePath+"/ownerEmail",schemaPath:"#/pro
 return false;
 }
 else {
-if(!pattern14.test(data1)){
-validate185.errors = [{instancePath:instancePath+"/ownerEmail",schemaPath:"#/properties/ownerEmail/pattern",keyword:"pattern",params:{pattern: "^[^\\s@]+@[^\\s@]+$"},message:"must match pattern \""+"^[^\\s@]+@[^\\s@]+$"+"\""}];
+if(!pattern9.test(data1)){
+validate185.errors = [{instancePath:instancePath+"/ownerEmail",schemaPath:"#/properties/ownerEmail/pattern",keyword:"pattern",params:{pattern: "^[!-?A-~]{1,64}@[!-?A-~]+$"},message:"must match pattern \""+"^[!-?A-~]{1,64}@[!-?A-~]+$"+"\""}];
 return false;
 }
 }

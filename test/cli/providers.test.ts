@@ -18,7 +18,7 @@ afterAll(() => portcullis.close());
 const own = () => portcullis.store.organizationProviders(portcullis.first.organizationId);
 
 const secrets = async (): Promise<string[]> =>
-  (await own()).keys.map(({ secret, id }) => openSecret(secret, id, portcullis.secrets.encryptionKey));
+  (await own()).keys.map(({ secret, id }) => openSecret(secret, id, ...portcullis.secrets.encryptionKeys));
 
 describe('the command line', () => {
   it('adds a custom provider with a model and a key, which a server that holds the database has at once', async () => {

@@ -188,7 +188,7 @@ describe('a principal', () => {
   it('is found under any accepted pepper', async () => {
     const [pepper] = loadSecrets(gateway.dataDir, { create: false }).peppers;
     const other = { id: 'new', key: Buffer.alloc(32, 7) };
-    const authenticate = (peppers: readonly (typeof pepper)[]) =>
+    const authenticate = (peppers: readonly [typeof pepper, ...(typeof pepper)[]]) =>
       createAuthenticate({ store, clock: systemClock, peppers })(gateway.firstRun.gatewayKey);
 
     expect((await authenticate([other, pepper])).keyId).toBe(gateway.keyId);

@@ -18,6 +18,10 @@ describe('a sealed secret', () => {
     expect(JSON.stringify(sealed)).not.toContain(SECRET);
   });
 
+  it('opens with the one of several keys that it was sealed with', () => {
+    expect(openSecret(sealed, 'pkey_1', { id: 'two', key: randomBytes(32) }, key)).toBe(SECRET);
+  });
+
   it('looks different each time', () => {
     expect(sealSecret(SECRET, 'pkey_1', key).ciphertext).not.toBe(sealed.ciphertext);
   });

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { loadSecrets } from '../../src/store/secrets.ts';
 import { temporaryDirectory } from './fixture.ts';
 
-const given = { pepper: Buffer.alloc(32, 1), encryptionKey: Buffer.alloc(32, 3) };
+const given = { peppers: [Buffer.alloc(32, 1)], encryptionKeys: [Buffer.alloc(32, 3), Buffer.alloc(32, 5)] };
 
 /** A file as the first run makes it, but for the keys. */
 const file = {
@@ -16,7 +16,7 @@ const file = {
 test('the first run makes three different keys of 32 bytes in a file that only its owner reads', () => {
   const dataDir = temporaryDirectory();
   const secrets = loadSecrets(dataDir, { create: true });
-  const keys = [...secrets.peppers, secrets.encryptionKey, secrets.signingKey];
+  const keys = [...secrets.peppers, ...secrets.encryptionKeys, secrets.signingKey];
   expect(keys.map(({ key }) => key.length)).toEqual([32, 32, 32]);
   expect(new Set(keys.map(({ id }) => id)).size).toBe(3);
   expect(readdirSync(dataDir)).toEqual(['secrets.json']);
@@ -36,26 +36,26 @@ test('missing secrets are an error where none may be made', () => {
   expect(readdirSync(dataDir)).toEqual([]);
 });
 
-test('the first pepper of the file hashes new secrets, and older ones are still accepted', () => {
+test('the first pepper and encryption key of the file make what is new, and older ones are still accepted', () => {
   const dataDir = temporaryDirectory();
-  writeFileSync(join(dataDir, 'secrets.json'), JSON.stringify(file), { mode: 0o600 });
+  const olderEncryptionKeys = [Buffer.alloc(32, 5).toString('base64url')];
+  writeFileSync(join(dataDir, 'secrets.json'), JSON.stringify({ ...file, olderEncryptionKeys }), { mode: 0o600 });
   const secrets = loadSecrets(dataDir, { create: false });
   expect(secrets.peppers.map(({ key }) => key[0])).toEqual([1, 2]);
-  expect([secrets.encryptionKey.key[0], secrets.signingKey.key[0]]).toEqual([3, 4]);
+  expect(secrets.encryptionKeys.map(({ key }) => key[0])).toEqual([3, 5]);
+  expect(secrets.signingKey.key[0]).toBe(4);
 });
 
-test('a given secret takes the place of the one in the file, which stays as it is', () => {
+test('given secrets take the place of those of their kind in the file, which stays as it is', () => {
   const dataDir = temporaryDirectory();
   const first = loadSecrets(dataDir, { create: true });
   const mixed = loadSecrets(dataDir, { create: true, given });
   expect(mixed).toEqual({
-    peppers: [{ id: mixed.peppers[0].id, key: given.pepper }],
-    encryptionKey: { id: mixed.encryptionKey.id, key: given.encryptionKey },
+    peppers: given.peppers.map((key) => ({ id: expect.stringMatching(/^[0-9a-f]{8}$/), key })),
+    encryptionKeys: given.encryptionKeys.map((key) => ({ id: expect.stringMatching(/^[0-9a-f]{8}$/), key })),
     signingKey: first.signingKey,
   });
-  expect(loadSecrets(dataDir, { create: false, given: { ...given, pepper: undefined } }).peppers).toEqual(
-    first.peppers,
-  );
+  expect(loadSecrets(dataDir, { create: false, given: { ...given, peppers: [] } }).peppers).toEqual(first.peppers);
   expect(loadSecrets(dataDir, { create: false })).toEqual(first);
 });
 
@@ -70,6 +70,11 @@ test.each([
   ['text', 'pepper', 'is not JSON.'],
   ['something else', '{"peppers":"x","encryptionKey":"y","signingKey":"z"}', "does not hold the server's secrets."],
   ['a short key', JSON.stringify({ ...file, signingKey: 'c2hvcnQ' }), 'The signing key must be 32 bytes in base64url.'],
+  [
+    'older keys that are none',
+    JSON.stringify({ ...file, olderEncryptionKeys: [1] }),
+    "does not hold the server's secrets.",
+  ],
   ['no pepper', JSON.stringify({ ...file, peppers: [] }), 'At least one pepper is needed.'],
 ])('a file that holds %s is refused, left as it is, and not quoted', (_, text, message) => {
   const dataDir = temporaryDirectory();

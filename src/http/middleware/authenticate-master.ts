@@ -4,6 +4,7 @@ import { hashSecret, isWellFormedSecret, type Pepper } from '../../domain/secret
 import type { Clock } from '../../domain/time.ts';
 import type { Database } from '../../store/database.ts';
 import { type FoundMasterKey, findMasterKeyByHash, touchMasterKey } from '../../store/master-keys.ts';
+import { rehash } from '../../store/rehash.ts';
 import type { Store } from '../../store/store.ts';
 import { bearerToken } from '../credential.ts';
 import type { AppContext, AppMiddleware } from '../state.ts';
@@ -12,7 +13,7 @@ export interface MasterAuthentication {
   store: Pick<Store, 'read' | 'write'>;
   clock: Clock;
   /** Accepted peppers, the current one first. */
-  peppers: readonly Pepper[];
+  peppers: readonly [Pepper, ...Pepper[]];
 }
 
 /** The use of a key is noted at most so often, in milliseconds: a busy program must not turn every read into a write. */
@@ -35,8 +36,13 @@ export function authenticateMaster({ store, clock, peppers }: MasterAuthenticati
       ? await store.read((db) => findByToken(db, token, peppers))
       : undefined;
     if (found === undefined) throw unauthorized('invalid_api_key', 'The master key is not valid.');
-    const { lastUsedAt, ...credential } = found;
+    const { lastUsedAt, outdatedHash, ...credential } = found;
     ctx.state.actor = { kind: 'master_key', ...credential };
+    if (outdatedHash !== undefined) {
+      const { organizationId, masterKeyId: id } = credential;
+      const outdated = { table: 'master_keys', organizationId, id, secretHash: outdatedHash } as const;
+      await store.write((db) => rehash(db, outdated, token, peppers[0]));
+    }
     if (lastUsedAt === null || clock.now() - lastUsedAt >= NOTED_EVERY) {
       await store.write((db, now) => touchMasterKey(db, credential.organizationId, credential.masterKeyId, now));
     }
@@ -44,10 +50,14 @@ export function authenticateMaster({ store, clock, peppers }: MasterAuthenticati
   };
 }
 
-function findByToken(db: Database, token: string, peppers: readonly Pepper[]): FoundMasterKey | undefined {
+/** A hash under an older pepper is to be renewed. */
+type FoundByToken = FoundMasterKey & { readonly outdatedHash: string | undefined };
+
+function findByToken(db: Database, token: string, peppers: readonly Pepper[]): FoundByToken | undefined {
   for (const pepper of peppers) {
-    const found = findMasterKeyByHash(db, hashSecret(token, pepper));
-    if (found !== undefined) return found;
+    const secretHash = hashSecret(token, pepper);
+    const found = findMasterKeyByHash(db, secretHash);
+    if (found !== undefined) return { ...found, outdatedHash: pepper === peppers[0] ? undefined : secretHash };
   }
   return undefined;
 }

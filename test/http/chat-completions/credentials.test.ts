@@ -52,7 +52,7 @@ afterEach(async () => {
 
 const write = () => ({
   now: Date.now(),
-  encryptionKey: loadSecrets(gateway.dataDir, { create: false }).encryptionKey,
+  encryptionKey: loadSecrets(gateway.dataDir, { create: false }).encryptionKeys[0],
   catalog,
   allowPrivateUpstreams: gateway.config.allowPrivateUpstreams,
 });

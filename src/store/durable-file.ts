@@ -1,0 +1,29 @@
+import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** Makes what was done to the names in a folder survive the loss of power, where the system can. */
+export function syncFolder(folder: string): void {
+  if (process.platform === 'win32') return; // It opens no folders.
+  const descriptor = openSync(folder, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * Writes a file that its owner alone reads: beside its place, then moved there, so that a crash leaves the old one or the
+ * whole new one.
+ */
+export function writeDurably(path: string, text: string): void {
+  const file = openSync(`${path}.new`, 'w', 0o600);
+  try {
+    writeSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(`${path}.new`, path);
+  syncFolder(dirname(path));
+}
