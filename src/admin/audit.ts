@@ -1,5 +1,5 @@
 import { invalidRequest } from '../domain/errors.ts';
-import { formatTime, parseTime } from '../domain/time.ts';
+import { formatTime, parseTime, parseTimeEnd } from '../domain/time.ts';
 import type { AuditList, AuditRecord } from '../generated/types.ts';
 import * as store from '../store/audit.ts';
 import type { Database } from '../store/database.ts';
@@ -10,9 +10,9 @@ export interface AuditListRequest extends PageRequest {
   /** `key.create` */
   readonly action?: string | undefined;
   readonly targetId?: string | undefined;
-  /** RFC 3339; inclusive. */
+  /** A date or an RFC 3339 time; inclusive. */
   readonly from?: string | undefined;
-  /** RFC 3339; exclusive. */
+  /** A date, which is included, or an RFC 3339 time, which is not. */
   readonly to?: string | undefined;
 }
 
@@ -20,8 +20,8 @@ export interface AuditListRequest extends PageRequest {
 export function listAudit(db: Database, actor: Actor, request: AuditListRequest): AuditList {
   const { action, targetId, ...page } = request;
   const from = page.from === undefined ? undefined : parseTime(page.from, '/from');
-  const to = page.to === undefined ? undefined : parseTime(page.to, '/to');
-  if (from !== undefined && to !== undefined && from >= to) throw invalidRequest('from must lie before to.', '/from');
+  const to = page.to === undefined ? undefined : parseTimeEnd(page.to, '/to');
+  if (from !== undefined && to !== undefined && from >= to) throw invalidRequest('/from must lie before /to.', '/from');
   checkManagesOrganization(actor);
   const filter = { action, targetId, from, to };
   const { items, nextCursor } = store.listAuditEntries(db, actor.organizationId, filter, page);

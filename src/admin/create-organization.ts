@@ -6,7 +6,7 @@ import { addTenant, type Tenant } from './new-tenant.ts';
 
 const EXPLANATIONS = [
   { at: /^\/name$/, must: 'must be a text of 1 to 256 characters, not all of them blank' },
-  { at: /^\/ownerEmail$/, must: 'must be an e-mail address of at most 254 characters' },
+  { at: /^\/ownerEmail$/, must: 'must be an e-mail address of at most 254 ASCII characters' },
 ];
 
 /**

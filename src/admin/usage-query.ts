@@ -1,5 +1,6 @@
 import { checkShape } from '../domain/check-shape.ts';
 import { invalidRequest, notFound, permissionDenied } from '../domain/errors.ts';
+import { parseTime, parseTimeEnd, TIME_FORM } from '../domain/time.ts';
 import type { Usage, UsageQuery } from '../generated/types.ts';
 import { validateUsageQuery } from '../generated/validators.js';
 import type { Database } from '../store/database.ts';
@@ -12,10 +13,8 @@ const MAX_DAYS = { hour: 31, day: 366, total: 366 } as const;
 const DEFAULT_DAYS = 7;
 const DEFAULT_LIMIT = 1000;
 
-const INSTANT = 'must be a date such as 2026-01-31, or an RFC 3339 time such as 2026-01-31T12:00:00Z';
-
 const EXPLANATIONS = [
-  { at: /^\/(from|to)$/, must: INSTANT },
+  { at: /^\/(from|to)$/, must: TIME_FORM },
   { at: /^\/groupBy$/, must: 'must be a comma list of member, model, provider, project, key' },
   { at: /^\/limit$/, must: 'must be a whole number from 1 to 10000' },
 ];
@@ -62,8 +61,8 @@ function rangeOf(
   granularity: Usage['granularity'],
   now: number,
 ): Pick<UsageRequest, 'from' | 'to'> {
-  const end = to === undefined ? now : instantOf(to, 'to') + (isDate(to) ? DAY : 0);
-  const begin = from === undefined ? dayOf(end - 1) - (DEFAULT_DAYS - 1) * DAY : instantOf(from, 'from');
+  const end = to === undefined ? now : parseTimeEnd(to, '/to');
+  const begin = from === undefined ? dayOf(end - 1) - (DEFAULT_DAYS - 1) * DAY : parseTime(from, '/from');
   if (begin >= end) throw invalidRequest('/from must lie before /to.', '/from');
   const days = MAX_DAYS[granularity];
   if (end - begin > days * DAY) {
@@ -72,20 +71,7 @@ function rangeOf(
   return { from: begin, to: end };
 }
 
-const isDate = (text: string): boolean => text.length === 'YYYY-MM-DD'.length;
-
 const dayOf = (time: number): number => time - (time % DAY);
-
-function instantOf(text: string, name: string): number {
-  const time = Date.parse(text);
-  const date = text.slice(0, 10);
-  // The engine takes the 30th of February for the 2nd of March.
-  const isInCalendar = new Date(`${date}T00:00:00Z`).toJSON()?.startsWith(date) === true;
-  if (Number.isNaN(time) || !isInCalendar || time < 0) {
-    throw invalidRequest(`/${name} (${JSON.stringify(text)}) ${INSTANT}.`, `/${name}`);
-  }
-  return time;
-}
 
 function filterOf(db: Database, actor: Actor, { projectId, keyId, memberId }: UsageQuery): UsageFilter {
   const { organizationId } = actor;

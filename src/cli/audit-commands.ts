@@ -70,7 +70,7 @@ export function auditCommands(program: Command, env: Environment): void {
     .option('--action <action>', 'only these, such as key.create')
     .option('--target <id>', 'only changes of this key, rule, member, …')
     .option('--from <time>', 'not before this time or day: 2026-01-31, 2026-01-31T12:00:00Z')
-    .option('--to <time>', 'before this time or day')
+    .option('--to <time>', 'before this time, or to the end of this day')
     .addOption(new Option('--limit <n>', 'how many at most').argParser(parseLimit).default(50))
     .action(async (options: ListOptions) => {
       showAudit(await inWorkspace(env, 'read', options.org, (workspace) => newest(workspace, options)), options);

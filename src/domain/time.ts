@@ -32,22 +32,30 @@ export class ManualClock implements Clock {
 /** RFC 3339 in UTC with milliseconds: the only form in which our JSON holds times. */
 export const formatTime = (epochMs: number): string => new Date(epochMs).toISOString();
 
-const RFC_3339 = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2}))?$/;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
-/** Epoch ms of a time in RFC 3339, or of the begin of a day in UTC; anything else is a 400 at `param`. */
+/** What `parseTime` takes, in words. */
+export const TIME_FORM = 'must be a date such as 2026-01-31, or an RFC 3339 time such as 2026-01-31T12:00:00Z';
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+
+/** Epoch ms of a date (its begin, UTC) or of an RFC 3339 time; anything else, and what lies before 1970, is a 400 at `param`. */
 export function parseTime(text: string, param: string): number {
-  const [, day = ''] = RFC_3339.exec(text) ?? [];
-  const midnight = Date.parse(day);
-  const time = Date.parse(text);
-  // `Date.parse` makes 2 March of 30 February.
-  if (Number.isNaN(midnight) || Number.isNaN(time) || !formatTime(midnight).startsWith(day)) {
-    throw invalidRequest(`${param.slice(1)} must be a time such as 2026-01-31T12:00:00Z, or a day.`, param);
+  const time = DATE.test(text) || TIME.test(text) ? Date.parse(text) : Number.NaN;
+  const date = text.slice(0, 10);
+  // The engine takes the 30th of February for the 2nd of March.
+  const isInCalendar = new Date(`${date}T00:00:00Z`).toJSON()?.startsWith(date) === true;
+  if (Number.isNaN(time) || !isInCalendar || time < 0) {
+    throw invalidRequest(`${param} (${JSON.stringify(text.slice(0, 100))}) ${TIME_FORM}.`, param);
   }
   return time;
 }
 
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
+/** The end of a range of time, exclusive, as `parseTime` reads it; but the day of a date is part of the range. */
+export const parseTimeEnd = (text: string, param: string): number =>
+  parseTime(text, param) + (DATE.test(text) ? DAY : 0);
 
 export type PeriodUnit = 'hour' | 'day' | 'week' | 'month';
 
