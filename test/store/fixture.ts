@@ -7,7 +7,7 @@ import { ManualClock } from '../../src/domain/time.ts';
 import type { DecisionRecord } from '../../src/store/decisions.ts';
 import { initializeTenant } from '../../src/store/initialize-tenant.ts';
 import type { NewKey } from '../../src/store/keys.ts';
-import type { FinishedCall, NewCall, Settlement } from '../../src/store/ledger.ts';
+import type { FindWorstCase, FinishedCall, NewCall, Settlement } from '../../src/store/ledger.ts';
 import { createStore, type Store, type StoreOptions } from '../../src/store/store.ts';
 
 export const START = Date.UTC(2026, 2, 1, 12);
@@ -98,9 +98,13 @@ export const newCall = (tenant: Tenant, changes: Partial<NewCall> = {}): NewCall
   clientAddress: '192.0.2.1',
   requestedModel: 'sandbox/echo',
   stream: false,
-  reservation: 0n,
   ...changes,
 });
+
+/** A call that may cost so much, in pico-dollars, and no less. */
+export const costing =
+  (amount = 0n): FindWorstCase =>
+  () => ({ least: amount, within: () => ({ amount, maxOutputTokens: null }) });
 
 export const newDecision = (changes: Partial<DecisionRecord> = {}): DecisionRecord => ({
   id: newId('dec'),
@@ -117,6 +121,7 @@ export const newDecision = (changes: Partial<DecisionRecord> = {}): DecisionReco
 });
 
 export const settlement = (changes: Partial<Settlement> = {}): Settlement => ({
+  state: 'settled',
   cost: 25n,
   costDetailsJson: '{"total_cost":"0.000000000025"}',
   promptTokens: 10,

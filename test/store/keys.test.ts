@@ -13,7 +13,7 @@ import {
 } from '../../src/store/keys.ts';
 import { removeMember } from '../../src/store/members.ts';
 import { deleteProject, updateOrganization, updateProject } from '../../src/store/tenants.ts';
-import { addTenant, newCall, newDecision, newKey, START, settlement, storeWithTenant } from './fixture.ts';
+import { addTenant, costing, newCall, newDecision, newKey, START, settlement, storeWithTenant } from './fixture.ts';
 
 describe('the credential of a secret', () => {
   test('holds all that is needed to authenticate and to know the subjects', async () => {
@@ -35,10 +35,12 @@ describe('the credential of a secret', () => {
       expiresAt: null,
       usageLimit: null,
       usage: 0n,
+      reserved: 0n,
       periodUsageLimit: null,
       periodUsageDurationValue: null,
       periodUsageDurationUnit: null,
       currentPeriodUsage: 0n,
+      currentPeriodReserved: 0n,
       currentPeriodStartedAt: null,
     });
   });
@@ -201,7 +203,7 @@ describe('keys', () => {
     const { store, tenant } = await storeWithTenant();
     const key = newKey(tenant, { periodUsageLimit: 100n, periodUsageDurationValue: 1, periodUsageDurationUnit: 'day' });
     await store.write((db, now) => insertKey(db, key, now));
-    const call = () => store.openCall(newCall(tenant, { keyId: key.id, reservation: 9n }), newDecision());
+    const call = () => store.openCall(newCall(tenant, { keyId: key.id }), newDecision(), costing(9n));
     await store.settleCall(await call(), settlement({ cost: 4n }));
     const open = await call();
     const period = { limit: 100n, value: 2, unit: 'day' } as const;

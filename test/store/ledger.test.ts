@@ -6,7 +6,17 @@ import { getDataDocument, getDecision, listDecisions } from '../../src/store/dec
 import { getKey, insertKey, updateKey } from '../../src/store/keys.ts';
 import { build } from '../../src/store/sql.ts';
 import type { Store } from '../../src/store/store.ts';
-import { denial, newCall, newDecision, newKey, START, settlement, storeWithTenant, type Tenant } from './fixture.ts';
+import {
+  costing,
+  denial,
+  newCall,
+  newDecision,
+  newKey,
+  START,
+  settlement,
+  storeWithTenant,
+  type Tenant,
+} from './fixture.ts';
 
 const HOUR = 3_600_000;
 
@@ -33,7 +43,7 @@ describe('a call', () => {
     const { store, clock, tenant } = await storeWithTenant();
     const call = newCall(tenant, { stream: true, clientRequestId: 'abc' });
     const decision = newDecision();
-    const opened = await store.openCall(call, decision);
+    const opened = await store.openCall(call, decision, costing());
     expect(await callRow(store, call.id)).toMatchObject({ state: 'open', settled_at: null, cost_pico: 0n });
 
     clock.advance(1500);
@@ -85,7 +95,7 @@ describe('a call', () => {
 
   test('is settled exactly once, however often and however closely it is tried', async () => {
     const { store, tenant } = await storeWithTenant();
-    const opened = await store.openCall(newCall(tenant), newDecision());
+    const opened = await store.openCall(newCall(tenant), newDecision(), costing());
     const together = await Promise.all([1n, 2n, 4n].map((cost) => store.settleCall(opened, settlement({ cost }))));
     const later = await store.settleCall(opened, settlement({ cost: 8n }));
     expect([...together, later]).toEqual([true, false, false, false]);
@@ -93,18 +103,27 @@ describe('a call', () => {
     expect(await sums(store, tenant)).toMatchObject({ usage: 1n });
   });
 
-  test('of a key that was withdrawn meanwhile is not opened, and leaves no row', async () => {
+  test('of a key that was withdrawn meanwhile is not opened: its row is a finished one', async () => {
     const { store, tenant } = await storeWithTenant();
     await store.write((db, now) => updateKey(db, tenant.organizationId, tenant.keyId, { disabledAt: now }, now));
     const call = newCall(tenant);
-    await expect(store.openCall(call, newDecision())).rejects.toMatchObject({ status: 401, code: 'api_key_disabled' });
-    expect(await callRow(store, call.id)).toBeUndefined();
+    await expect(store.openCall(call, newDecision(), costing())).rejects.toMatchObject({
+      status: 401,
+      code: 'api_key_disabled',
+    });
+    expect(await callRow(store, call.id)).toMatchObject({
+      state: 'released',
+      reservation_pico: 0n,
+      cost_pico: 0n,
+      status_code: 401,
+      error_code: 'api_key_disabled',
+    });
   });
 
   test('cannot be opened on a key of another organization', async () => {
     const { store, tenant } = await storeWithTenant();
     const call = newCall(tenant, { organizationId: newId('org') });
-    await expect(store.openCall(call, newDecision())).rejects.toThrow('has no key');
+    await expect(store.openCall(call, newDecision(), costing())).rejects.toThrow('has no key');
     expect(await callRow(store, call.id)).toBeUndefined();
   });
 
@@ -112,7 +131,7 @@ describe('a call', () => {
     const { store, tenant } = await storeWithTenant();
     const cost = 9_007_199_254_740_993n;
     for (let i = 0; i < 3; i++) {
-      await store.settleCall(await store.openCall(newCall(tenant), newDecision()), settlement({ cost }));
+      await store.settleCall(await store.openCall(newCall(tenant), newDecision(), costing()), settlement({ cost }));
     }
     expect(await sums(store, tenant)).toMatchObject({ usage: 3n * cost });
   });
@@ -120,7 +139,7 @@ describe('a call', () => {
   test('of absurd cost is settled at the largest amount, and the sum does not overflow', async () => {
     const { store, tenant } = await storeWithTenant();
     for (let i = 0; i < 2; i++) {
-      const opened = await store.openCall(newCall(tenant), newDecision());
+      const opened = await store.openCall(newCall(tenant), newDecision(), costing());
       expect(await store.settleCall(opened, settlement({ cost: 10n ** 30n }))).toBe(true);
     }
     expect(await sums(store, tenant)).toMatchObject({ usage: MAX_AMOUNT });
@@ -142,10 +161,10 @@ describe('a recurring window', () => {
   test('begins with the first call, and takes the calls up to the reset instant', async () => {
     const { store, clock, tenant } = await limitedTenant();
     clock.advance(5 * HOUR);
-    const first = await store.openCall(newCall(tenant), newDecision());
+    const first = await store.openCall(newCall(tenant), newDecision(), costing());
     await store.settleCall(first, settlement({ cost: 10n }));
     clock.advance(HOUR - 1);
-    const second = await store.openCall(newCall(tenant), newDecision());
+    const second = await store.openCall(newCall(tenant), newDecision(), costing());
     await store.settleCall(second, settlement({ cost: 20n }));
     expect(await sums(store, tenant)).toMatchObject({
       usage: 30n,
@@ -154,7 +173,7 @@ describe('a recurring window', () => {
     });
 
     clock.advance(1);
-    const third = await store.openCall(newCall(tenant), newDecision());
+    const third = await store.openCall(newCall(tenant), newDecision(), costing());
     await store.settleCall(third, settlement({ cost: 40n }));
     expect(await sums(store, tenant)).toMatchObject({
       usage: 70n,
@@ -165,9 +184,9 @@ describe('a recurring window', () => {
 
   test('takes the cost of the calls that were opened in it, not of those settled in it', async () => {
     const { store, clock, tenant } = await limitedTenant();
-    const slow = await store.openCall(newCall(tenant), newDecision());
+    const slow = await store.openCall(newCall(tenant), newDecision(), costing());
     clock.advance(HOUR);
-    const quick = await store.openCall(newCall(tenant), newDecision());
+    const quick = await store.openCall(newCall(tenant), newDecision(), costing());
     await store.settleCall(slow, settlement({ cost: 10n }));
     await store.settleCall(quick, settlement({ cost: 3n }));
     expect(await sums(store, tenant)).toMatchObject({ usage: 13n, currentPeriodUsage: 3n });
@@ -175,7 +194,7 @@ describe('a recurring window', () => {
 
   test('keeps the cost of a call that is settled after its end while no other has begun', async () => {
     const { store, clock, tenant } = await limitedTenant();
-    const slow = await store.openCall(newCall(tenant), newDecision());
+    const slow = await store.openCall(newCall(tenant), newDecision(), costing());
     clock.advance(3 * HOUR);
     await store.settleCall(slow, settlement({ cost: 10n }));
     expect(await sums(store, tenant)).toMatchObject({ currentPeriodUsage: 10n, startedAt: '2026-03-01T12:00:00.000Z' });
@@ -183,10 +202,12 @@ describe('a recurring window', () => {
 
   test('that is spent refuses until it ends', async () => {
     const { store, clock, tenant } = await limitedTenant(10n);
-    await store.settleCall(await store.openCall(newCall(tenant), newDecision()), settlement({ cost: 10n }));
-    await expect(store.openCall(newCall(tenant), newDecision())).rejects.toMatchObject({ code: 'usage_limit_reached' });
+    await store.settleCall(await store.openCall(newCall(tenant), newDecision(), costing()), settlement({ cost: 10n }));
+    await expect(store.openCall(newCall(tenant), newDecision(), costing())).rejects.toMatchObject({
+      code: 'usage_limit_reached',
+    });
     clock.advance(HOUR);
-    await expect(store.openCall(newCall(tenant), newDecision())).resolves.toMatchObject({
+    await expect(store.openCall(newCall(tenant), newDecision(), costing())).resolves.toMatchObject({
       periodStartedAt: START + HOUR,
     });
   });
@@ -201,8 +222,8 @@ describe('reservations', () => {
       periodUsageDurationUnit: 'day',
     });
     await store.write((db, now) => insertKey(db, key, now));
-    const call = newCall(tenant, { keyId: key.id, reservation: 70n });
-    const opened = await store.openCall(call, newDecision());
+    const call = newCall(tenant, { keyId: key.id });
+    const opened = await store.openCall(call, newDecision(), costing(70n));
     expect(await sums(store, tenant, key.id)).toMatchObject({ usage: 0n, reserved: 70n, currentPeriodReserved: 70n });
     await store.settleCall(opened, settlement({ cost: 30n }));
     expect(await sums(store, tenant, key.id)).toMatchObject({
@@ -277,7 +298,7 @@ describe('decisions', () => {
     const decisions = ['one', 'two', 'one', 'two'].map((text) =>
       newDecision({ dataDigest: `digest of ${text}`, dataText: text }),
     );
-    for (const decision of decisions) await store.openCall(newCall(tenant), decision);
+    for (const decision of decisions) await store.openCall(newCall(tenant), decision, costing());
     const texts = await store.read((db) => decisions.map(({ id }) => getDataDocument(db, tenant.organizationId, id)));
     const stored = await store.read((db) => db.all(build.selectFrom('data_documents').select('text').orderBy('text')));
     expect([texts, stored]).toEqual([
@@ -290,7 +311,7 @@ describe('decisions', () => {
     const { store, tenant } = await storeWithTenant();
     const decision = newDecision({ dataDigest: 'new digest', dataText: 'new text' });
     const [opened, failed] = await Promise.allSettled([
-      store.openCall(newCall(tenant), decision),
+      store.openCall(newCall(tenant), decision, costing()),
       store.write(() => {
         throw new Error('Enough.');
       }),

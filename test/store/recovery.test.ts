@@ -2,16 +2,16 @@ import { expect, test } from 'vitest';
 import { getKey, insertKey } from '../../src/store/keys.ts';
 import { build } from '../../src/store/sql.ts';
 import { createStore } from '../../src/store/store.ts';
-import { newCall, newDecision, newKey, START, settlement, storeWithTenant } from './fixture.ts';
+import { costing, newCall, newDecision, newKey, START, settlement, storeWithTenant } from './fixture.ts';
 
 test('what a crash left open is booked at its reservation, in its window, and marked recovered, once', async () => {
   const { store, clock, path, tenant } = await storeWithTenant();
   const key = newKey(tenant, { periodUsageLimit: 1000n, periodUsageDurationValue: 1, periodUsageDurationUnit: 'day' });
   await store.write((db, now) => insertKey(db, key, now));
-  const settled = await store.openCall(newCall(tenant, { keyId: key.id, reservation: 5n }), newDecision());
+  const settled = await store.openCall(newCall(tenant, { keyId: key.id }), newDecision(), costing(5n));
   await store.settleCall(settled, settlement({ cost: 4n }));
-  const reserved = await store.openCall(newCall(tenant, { keyId: key.id, reservation: 70n }), newDecision());
-  const unreserved = await store.openCall(newCall(tenant, { keyId: key.id }), newDecision());
+  const reserved = await store.openCall(newCall(tenant, { keyId: key.id }), newDecision(), costing(70n));
+  const unreserved = await store.openCall(newCall(tenant, { keyId: key.id }), newDecision(), costing());
 
   clock.advance(60_000);
   const next = createStore({ path, clock });

@@ -16,11 +16,10 @@ async function settleOne(): Promise<void> {
     clientAddress: null,
     requestedModel: 'sandbox/echo',
     stream: false,
-    reservation: 0n,
   };
-  const opened = await store.openCall(call, {
+  const decision = {
     id: newId('dec'),
-    outcome: 'permit',
+    outcome: 'permit' as const,
     reasonJson: null,
     violationsJson: '[]',
     shadowJson: null,
@@ -29,8 +28,12 @@ async function settleOne(): Promise<void> {
     dataText: '{}',
     ruleRevision: 0,
     inputJson: '{}',
+  };
+  const opened = await store.openCall(call, decision, () => {
+    throw new Error('the key has no limit');
   });
   await store.settleCall(opened, {
+    state: 'settled',
     cost: 1n,
     costDetailsJson: null,
     promptTokens: 1,
