@@ -185,14 +185,20 @@ describe('a principal', () => {
     });
   });
 
-  it('is found under any accepted pepper', async () => {
+  it('is found under any accepted pepper, and from then on under the current one', async () => {
     const [pepper] = loadSecrets(gateway.dataDir, { create: false }).peppers;
     const other = { id: 'new', key: Buffer.alloc(32, 7) };
     const authenticate = (peppers: readonly [typeof pepper, ...(typeof pepper)[]]) =>
       createAuthenticate({ store, clock: systemClock, peppers })(gateway.firstRun.gatewayKey);
 
-    expect((await authenticate([other, pepper])).keyId).toBe(gateway.keyId);
     expect(await thrown(authenticate([other]))).toMatchObject({ status: 401, code: 'invalid_api_key' });
+    expect((await authenticate([other, pepper])).keyId).toBe(gateway.keyId);
+    await store.write(() => {}); // Behind the one that renews the hash.
+    expect((await authenticate([other])).keyId).toBe(gateway.keyId);
+    expect(await thrown(authenticate([pepper]))).toMatchObject({ status: 401, code: 'invalid_api_key' });
+    await authenticate([pepper, other]);
+    await store.write(() => {});
+    expect((await authenticate([pepper])).keyId).toBe(gateway.keyId);
   });
 });
 
