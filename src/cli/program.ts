@@ -3,6 +3,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { ApiError } from '../domain/errors.ts';
 import { PolicyFailure } from '../policy/policy-failure.ts';
 import { auditCommands } from './audit-commands.ts';
+import { backupCommands } from './backup-commands.ts';
 import { customModelCommands } from './custom-model-commands.ts';
 import { customProviderCommands } from './custom-provider-commands.ts';
 import { keyCommands } from './key-commands.ts';
@@ -14,6 +15,7 @@ import { policyCommands } from './policy-commands.ts';
 import { projectCommands } from './project-commands.ts';
 import { providerKeyCommands } from './provider-key-commands.ts';
 import { ruleCommands } from './rule-commands.ts';
+import { secretsCommands } from './secrets-commands.ts';
 import { usageCommand } from './usage-command.ts';
 import { UsageError } from './usage-error.ts';
 import type { Environment } from './workspace.ts';
@@ -73,6 +75,8 @@ function createProgram(env: Environment): Command {
   auditCommands(program, env);
   policyCommands(program, env);
   usageCommand(program, env);
+  backupCommands(program, env);
+  secretsCommands(program, env);
   return program;
 }
 

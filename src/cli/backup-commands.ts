@@ -1,0 +1,98 @@
+import path from 'node:path';
+import type { Command } from 'commander';
+import manifest from '../../package.json' with { type: 'json' };
+import { readConfig } from '../config.ts';
+import { formatTime, systemClock } from '../domain/time.ts';
+import { backUp } from '../store/backup.ts';
+import { createDataDir } from '../store/data-dir.ts';
+import { restore } from '../store/restore.ts';
+import { print, printJson, warn } from './output.ts';
+import { type ProgressBar, progressBar } from './progress.ts';
+import { whileNobodyServes, withDatabase } from './stopped-server.ts';
+import type { Environment } from './workspace.ts';
+
+interface BackupOptions {
+  readonly withoutSecrets?: true;
+  readonly json?: true;
+}
+
+interface RestoreOptions {
+  readonly force?: boolean;
+  readonly json?: true;
+}
+
+const BACKUP_HELP = `
+The server need not run, and may: what is copied is the database as it is at one moment. PEPPER and ENCRYPTION_KEY of the
+environment are not copied. Whoever has the folder with secrets.json has everything: --without-secrets leaves it out.`;
+
+const RESTORE_HELP = `
+The database, and secrets.json if the backup has it, are put into DATA_DIR after they were verified; the server must be
+stopped. What is there already is moved aside by --force, never overwritten. Calls that were open at the moment of the backup
+are recovered when the server starts.`;
+
+/** `portcullis backup` and `portcullis restore`. */
+export function backupCommands(program: Command, env: Environment): void {
+  program
+    .command('backup')
+    .argument('<folder>', 'where to; missing or empty')
+    .description('Copy the database and the secrets, consistently, while the server serves.')
+    .option('--without-secrets', 'leave out secrets.json')
+    .option('--json', 'print JSON')
+    .addHelpText('after', BACKUP_HELP)
+    .action((folder: string, options: BackupOptions) => runBackup(env, path.resolve(folder), options));
+  program
+    .command('restore')
+    .argument('<folder>', 'what `portcullis backup` wrote')
+    .description('Verify a backup and put it into DATA_DIR. The server must be stopped.')
+    .option('--force', 'move aside what is there, and do not insist on all secrets')
+    .option('--json', 'print JSON')
+    .addHelpText('after', RESTORE_HELP)
+    .action((folder: string, options: RestoreOptions) => runRestore(env, path.resolve(folder), options));
+}
+
+async function withBar<T>(what: string, work: (bar: ProgressBar) => Promise<T>): Promise<T> {
+  const bar = progressBar(what);
+  try {
+    return await work(bar);
+  } finally {
+    bar.end();
+  }
+}
+
+async function runBackup(env: Environment, folder: string, { withoutSecrets, json }: BackupOptions): Promise<void> {
+  const config = readConfig(env);
+  const { dataDir, secrets: given } = config;
+  const written = await withBar('Pages', ({ show }) =>
+    withDatabase(config, (db) =>
+      backUp(db, {
+        dataDir,
+        folder,
+        withSecrets: withoutSecrets !== true,
+        given,
+        createdAt: formatTime(systemClock.now()),
+        version: manifest.version,
+        progress: show,
+      }),
+    ),
+  );
+  if (json) printJson({ backup: written });
+  else print(`Backed up to ${folder}: ${written.pageCount} pages, ${written.bytes} bytes.`);
+  if (given.peppers.length > 0) warn('PEPPER is given by the environment and is not in the backup: keep it elsewhere.');
+  if (given.encryptionKeys.length > 0) {
+    warn('ENCRYPTION_KEY is given by the environment and is not in the backup: keep it elsewhere.');
+  }
+}
+
+async function runRestore(env: Environment, folder: string, { force = false, json }: RestoreOptions): Promise<void> {
+  createDataDir(readConfig(env).dataDir);
+  const { manifest: restored, replaced } = await whileNobodyServes(env, ({ dataDir, secrets: given }) =>
+    withBar('Bytes', ({ show }) =>
+      restore({ folder, dataDir, given, force, now: formatTime(systemClock.now()), progress: show }),
+    ),
+  );
+  if (json) printJson({ backup: restored, replaced: replaced ?? null });
+  else {
+    print(`Restored the database of ${restored.createdAt}.`);
+    if (replaced !== undefined) print(`What was there is in ${replaced} now.`);
+  }
+}

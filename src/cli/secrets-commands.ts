@@ -1,0 +1,128 @@
+import type { Command } from 'commander';
+import { readConfig } from '../config.ts';
+import { dropPepper, rotateEncryptionKey, rotatePepper } from '../store/rotate-secrets.ts';
+import { readSecretNeeds, type SecretNeed } from '../store/secret-needs.ts';
+import { loadSecrets } from '../store/secrets.ts';
+import { print, printJson, printTable, warn } from './output.ts';
+import { whileNobodyServes, withDatabase } from './stopped-server.ts';
+import type { Environment } from './workspace.ts';
+
+interface Options {
+  readonly json?: true;
+}
+
+const PEPPER_HELP = `
+Keys are hashed under the current pepper. Those under an older one go on working and are hashed anew when they are next used;
+\`portcullis secrets list\` tells how many still hang on it, \`portcullis secrets drop-pepper\` ends it.
+
+With PEPPER in the environment, put a new one before the old: PEPPER=<new>,<old>.`;
+
+const ENCRYPTION_HELP = `
+Every provider key is sealed anew, and the older encryption keys are forgotten. Cut off at any moment, nothing is lost: run it
+again.
+
+With ENCRYPTION_KEY in the environment, put a new one before the old, ENCRYPTION_KEY=<new>,<old>, run this, and then take the
+old one away.`;
+
+/** `portcullis secrets …`. */
+export function secretsCommands(program: Command, env: Environment): void {
+  const secrets = program.command('secrets').description("List and rotate the server's own secrets.");
+  listCommand(secrets, env);
+  secrets
+    .command('rotate-pepper')
+    .description('Hash keys under a new pepper, from their next use on. The server must be stopped.')
+    .option('--json', 'print JSON')
+    .addHelpText('after', PEPPER_HELP)
+    .action(async ({ json }: Options) => {
+      const id = await whileNobodyServes(env, ({ dataDir, secrets: given }) => rotatePepper(dataDir, given));
+      if (json) printJson({ pepper: { id } });
+      else print(`The current pepper is ${id}. Keys leave the older ones as they are used.`);
+    });
+  dropCommand(secrets, env);
+  rotateEncryptionCommand(secrets, env);
+}
+
+interface ListedSecret {
+  readonly kind: 'pepper' | 'encryption key' | 'signing key';
+  readonly id: string;
+  readonly status: 'current' | 'accepted' | 'missing';
+  /** Present keys that hang on it; null: not counted. */
+  readonly keys: number | null;
+}
+
+function listCommand(secrets: Command, env: Environment): void {
+  secrets
+    .command('list')
+    .description('List the secrets by their ids, with how many keys hang on each.')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: Options) => {
+      const config = readConfig(env);
+      const needs = await withDatabase(config, readSecretNeeds);
+      const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, {
+        create: false,
+        given: config.secrets,
+      });
+      const listed: ListedSecret[] = [
+        ...listKind('pepper', peppers, needs.peppers),
+        ...listKind('encryption key', encryptionKeys, needs.encryptionKeys),
+        { kind: 'signing key', id: signingKey.id, status: 'current', keys: null },
+      ];
+      if (json) printJson({ secrets: listed });
+      else show(listed);
+    });
+}
+
+function listKind(
+  kind: ListedSecret['kind'],
+  accepted: readonly { readonly id: string }[],
+  needs: readonly SecretNeed[],
+): ListedSecret[] {
+  const keysOf = (id: string): number => needs.find((need) => need.id === id)?.count ?? 0;
+  const there = accepted.map(({ id }, index): ListedSecret => {
+    return { kind, id, status: index === 0 ? 'current' : 'accepted', keys: keysOf(id) };
+  });
+  const missing = needs.filter(({ id }) => !accepted.some((each) => each.id === id));
+  return [...there, ...missing.map(({ id, count }): ListedSecret => ({ kind, id, status: 'missing', keys: count }))];
+}
+
+function show(listed: readonly ListedSecret[]): void {
+  const rows = listed.map(({ kind, id, status, keys }) => [
+    { text: kind },
+    { text: id },
+    status === 'missing' ? ({ text: status, colour: 'red' } as const) : { text: status },
+    { text: keys === null ? '-' : String(keys) },
+  ]);
+  printTable(['SECRET', 'ID', 'STATUS', 'KEYS'], rows, 'There are no secrets.');
+}
+
+function dropCommand(secrets: Command, env: Environment): void {
+  secrets
+    .command('drop-pepper')
+    .argument('<id>', 'as `portcullis secrets list` shows it')
+    .description('Accept a pepper no longer. Refused while keys hang on it. The server must be stopped.')
+    .option('--force', 'give up the keys that hang on it: they can never be used again')
+    .option('--json', 'print JSON')
+    .action(async (id: string, { force = false, json }: Options & { force?: boolean }) => {
+      const lost = await whileNobodyServes(env, (config) =>
+        withDatabase(config, (db) => dropPepper(db, config.dataDir, id, { given: config.secrets, force })),
+      );
+      if (json) printJson({ id, deleted: true, lostKeys: lost });
+      else print(`Dropped pepper ${id}.${lost === 0 ? '' : ` Keys lost with it: ${lost}.`}`);
+    });
+}
+
+function rotateEncryptionCommand(secrets: Command, env: Environment): void {
+  secrets
+    .command('rotate-encryption-key')
+    .description('Seal all provider keys with a new encryption key. The server must be stopped.')
+    .option('--json', 'print JSON')
+    .addHelpText('after', ENCRYPTION_HELP)
+    .action(async ({ json }: Options) => {
+      const { id, resealed, unopened } = await whileNobodyServes(env, (config) =>
+        withDatabase(config, (db) => rotateEncryptionKey(db, config.dataDir, config.secrets)),
+      );
+      for (const each of unopened) warn(`${each} cannot be opened by any key: give its token again, or remove it.`);
+      if (json) printJson({ encryptionKey: { id }, resealed, unopened });
+      else print(`The encryption key is ${id}. Provider keys sealed anew: ${resealed}.`);
+    });
+}

@@ -1,0 +1,39 @@
+import { type Config, readConfig } from '../config.ts';
+import { databasePath } from '../store/data-dir.ts';
+import { type Database, openDatabase } from '../store/database.ts';
+import { lockDataDir } from '../store/lock.ts';
+import { isBusy } from '../store/unavailable.ts';
+import type { Environment } from './workspace.ts';
+
+/** Reads the configuration and keeps every server away from the data directory while `work` runs. @throws Error when one serves it */
+export async function whileNobodyServes<T>(env: Environment, work: (config: Config) => T | Promise<T>): Promise<T> {
+  const config = readConfig(env);
+  const lock = lockFor(config.dataDir);
+  try {
+    return await work(config);
+  } finally {
+    lock.release();
+  }
+}
+
+function lockFor(dataDir: string): { release(): void } {
+  try {
+    return lockDataDir(dataDir);
+  } catch (error) {
+    if (!(error instanceof Error) || !isBusy(error.cause)) throw error;
+    throw new Error(`${error.message} Stop it first, and start it again afterwards.`, { cause: error });
+  }
+}
+
+/** The command line waits this long for another process's transaction to end. */
+const BUSY_TIMEOUT_MS = 5000;
+
+/** Runs `work` on a connection of its own. */
+export async function withDatabase<T>({ dataDir }: Config, work: (db: Database) => T | Promise<T>): Promise<T> {
+  const db = openDatabase(databasePath(dataDir), { busyTimeoutMs: BUSY_TIMEOUT_MS });
+  try {
+    return await work(db);
+  } finally {
+    db.close();
+  }
+}

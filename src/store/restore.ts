@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type BackupManifest, backupDatabasePath, readManifest } from './backup.ts';
+import { databasePath } from './data-dir.ts';
+import { syncFolder } from './durable-file.ts';
+import { schemaVersion } from './migrate.ts';
+import { MIGRATIONS } from './migrations/migrations.ts';
+import { openFile } from './open-file.ts';
+import { missingSecrets, readSecretNeeds } from './secret-needs.ts';
+import { type GivenSecrets, secretsOf } from './secrets.ts';
+import { readSecretsFile, type SecretsFile, secretsPath, writeSecretsFile } from './secrets-file.ts';
+import { prepare } from './sql.ts';
+
+export interface RestoreOptions {
+  readonly folder: string;
+  /** Exists, and no server runs on it: the caller holds its lock. */
+  readonly dataDir: string;
+  readonly given: GivenSecrets;
+  /** Moves aside what is there, and does not insist on all secrets. */
+  readonly force: boolean;
+  /** RFC 3339: names the folder of what is moved aside. */
+  readonly now: string;
+  readonly progress: (done: number, all: number) => void;
+}
+
+export interface Restored {
+  readonly manifest: BackupManifest;
+  /** Where the files that were there before are now; undefined: there were none. */
+  readonly replaced: string | undefined;
+}
+
+/**
+ * Puts a backup in the place of a database. It is copied beside its place and verified there (digest, SQLite's own check,
+ * schema, secrets); only then is anything moved. @throws Error when it is damaged or does not fit, with nothing changed
+ */
+export async function restore(options: RestoreOptions): Promise<Restored> {
+  const { folder, dataDir, force, now } = options;
+  const manifest = readManifest(folder);
+  const target = databasePath(dataDir);
+  if (existsSync(target) && !force) {
+    throw new Error(`There is a database at ${target}: take another DATA_DIR, or move it aside with --force.`);
+  }
+  const secrets = chooseSecrets(manifest, options);
+  const copy = `${target}.restored`;
+  try {
+    const digest = await copyFile(backupDatabasePath(folder), copy, manifest, options.progress);
+    if (digest !== manifest.sha256) throw new Error(`${backupDatabasePath(folder)} is damaged: its digest differs.`);
+    checkDatabase(copy, secrets, options);
+    const replaced = moveAside(dataDir, secrets.isNew, now);
+    if (secrets.isNew) writeSecretsFile(secretsPath(dataDir), secrets.file);
+    renameSync(copy, target);
+    syncFolder(dataDir);
+    return { manifest, replaced };
+  } finally {
+    rmSync(copy, { force: true });
+  }
+}
+
+interface ChosenSecrets {
+  readonly file: SecretsFile;
+  /** They come from the backup and are not yet in the data directory. */
+  readonly isNew: boolean;
+}
+
+function chooseSecrets(manifest: BackupManifest, { folder, dataDir, force }: RestoreOptions): ChosenSecrets {
+  const path = secretsPath(dataDir);
+  const present = existsSync(path) ? readSecretsFile(path) : undefined;
+  if (!manifest.secrets) {
+    if (present === undefined) throw new Error(`The backup holds no secrets: put the server's at ${path} first.`);
+    return { file: present, isNew: false };
+  }
+  const file = readSecretsFile(secretsPath(folder));
+  if (present === undefined) return { file, isNew: true };
+  if (readFileSync(path, 'utf8') === readFileSync(secretsPath(folder), 'utf8')) return { file, isNew: false };
+  if (!force) throw new Error(`There are other secrets at ${path}: move them aside with --force.`);
+  return { file, isNew: true };
+}
+
+/** The digest of what was copied. */
+async function copyFile(
+  from: string,
+  to: string,
+  { bytes }: BackupManifest,
+  progress: RestoreOptions['progress'],
+): Promise<string> {
+  const hash = createHash('sha256');
+  let done = 0;
+  const watch = new Transform({
+    transform(piece: Buffer, _encoding, next) {
+      hash.update(piece);
+      done += piece.length;
+      progress(done, bytes);
+      next(null, piece);
+    },
+  });
+  await pipeline(createReadStream(from), watch, createWriteStream(to, { mode: 0o600, flush: true }));
+  return hash.digest('hex');
+}
+
+function checkDatabase(file: string, secrets: ChosenSecrets, { given, force }: RestoreOptions): void {
+  const connection = openFile(file, {}, () => {});
+  try {
+    const verdict: unknown = connection.pragma('integrity_check(1)', { simple: true });
+    if (verdict !== 'ok') throw new Error(`The backup is damaged: ${String(verdict)}.`);
+    const version = schemaVersion(connection);
+    if (version < 1 || version > MIGRATIONS.length) {
+      throw new Error(
+        `The backup has schema version ${version}, this version of Portcullis knows ${MIGRATIONS.length}.`,
+      );
+    }
+    const needs = readSecretNeeds({ all: (query) => prepare(connection, query.compile()).all({}) });
+    const missing = missingSecrets(needs, secretsOf(secrets.file, given));
+    if (missing.length > 0 && !force) {
+      throw new Error(
+        `Secrets that the database needs are not there: ${missing.join(', ')}. Give PEPPER and ENCRYPTION_KEY as its server has them; --force restores without.`,
+      );
+    }
+  } finally {
+    connection.close();
+  }
+}
+
+/** The log first: a database without it would be an older one, it without the database is nothing. */
+function moveAside(dataDir: string, withSecrets: boolean, now: string): string | undefined {
+  const database = databasePath(dataDir);
+  const files = [`${database}-wal`, `${database}-shm`, database, ...(withSecrets ? [secretsPath(dataDir)] : [])];
+  const present = files.filter((file) => existsSync(file));
+  if (present.length === 0) return undefined;
+  const aside = join(dataDir, `replaced-${now.replaceAll(/[:.]/g, '-')}`);
+  mkdirSync(aside, { mode: 0o700 });
+  for (const file of present) renameSync(file, join(aside, basename(file)));
+  syncFolder(aside);
+  return aside;
+}

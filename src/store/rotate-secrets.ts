@@ -1,0 +1,89 @@
+import type { Database } from './database.ts';
+import { type Resealed, resealProviderKeys } from './reseal.ts';
+import { readSecretNeeds } from './secret-needs.ts';
+import { type GivenSecrets, type ServerSecrets, secretsOf } from './secrets.ts';
+import { newServerKey, readSecretsFile, secretsPath, writeSecretsFile } from './secrets-file.ts';
+
+/**
+ * Changes of the server's secrets. They presume that no server runs, which reads its secrets when it starts: the caller holds
+ * the lock of the data directory.
+ */
+
+/** Makes a new pepper the current one; the others are accepted as before. Returns its id. */
+export function rotatePepper(dataDir: string, { peppers: given }: GivenSecrets): string {
+  if (given.length > 0) {
+    throw new Error(
+      'PEPPER is given by the environment: put a new one before it, as PEPPER=<new>,<old>, and start the server.',
+    );
+  }
+  const path = secretsPath(dataDir);
+  const file = readSecretsFile(path);
+  const changed = { ...file, peppers: [newServerKey(), ...file.peppers] };
+  writeSecretsFile(path, changed);
+  return secretsOf(changed).peppers[0].id;
+}
+
+/**
+ * Accepts a pepper no longer. @throws Error when it is the current one, unknown, given by the environment, or keys hang on it
+ * and `force` is not set: they can never be used again. Returns how many did.
+ */
+export function dropPepper(
+  db: Database,
+  dataDir: string,
+  id: string,
+  { given, force }: { readonly given: GivenSecrets; readonly force: boolean },
+): number {
+  if (given.peppers.length > 0)
+    throw new Error('PEPPER is given by the environment: take the pepper out of that list.');
+  const path = secretsPath(dataDir);
+  const file = readSecretsFile(path);
+  const at = secretsOf(file).peppers.findIndex((pepper) => pepper.id === id);
+  if (at === -1) throw new Error(`There is no pepper ${id}.`);
+  if (at === 0) throw new Error(`${id} is the current pepper: rotate it first.`);
+  flushToDisk(db); // Or a loss of power could bring keys back to it.
+  // While the write lock is held nobody makes a key under it unseen.
+  return db.transaction(() => {
+    const count = readSecretNeeds(db).peppers.find((need) => need.id === id)?.count ?? 0;
+    if (count > 0 && !force) {
+      throw new Error(
+        `Pepper ${id} is needed, keys that hang on it: ${count}. Each leaves it when it is next used. --force gives them up.`,
+      );
+    }
+    writeSecretsFile(path, { ...file, peppers: file.peppers.toSpliced(at, 1) });
+    return count;
+  });
+}
+
+/**
+ * Seals all provider keys with a new encryption key, and forgets the others. In this order, so that whenever it is cut off
+ * every secret can still be opened: the file holds both keys, the database is on disk, the file holds the new one alone. Given
+ * by the environment, the first of ENCRYPTION_KEY is the new one.
+ */
+export function rotateEncryptionKey(db: Database, dataDir: string, given: GivenSecrets): Resealed & { id: string } {
+  if (given.encryptionKeys.length > 0) return resealUnderGiven(db, dataDir, given);
+  const path = secretsPath(dataDir);
+  const { encryptionKey, olderEncryptionKeys = [], ...file } = readSecretsFile(path);
+  const both = { ...file, encryptionKey: newServerKey(), olderEncryptionKeys: [encryptionKey, ...olderEncryptionKeys] };
+  writeSecretsFile(path, both);
+  const { encryptionKeys } = secretsOf(both);
+  const resealed = resealProviderKeys(db, encryptionKeys);
+  flushToDisk(db);
+  writeSecretsFile(path, { ...file, encryptionKey: both.encryptionKey });
+  return { ...resealed, id: encryptionKeys[0].id };
+}
+
+function resealUnderGiven(db: Database, dataDir: string, given: GivenSecrets): Resealed & { id: string } {
+  if (given.encryptionKeys.length === 1) {
+    throw new Error(
+      'ENCRYPTION_KEY is given by the environment: put a new one before it, as ENCRYPTION_KEY=<new>,<old>, and run this again.',
+    );
+  }
+  const { encryptionKeys }: ServerSecrets = secretsOf(readSecretsFile(secretsPath(dataDir)), given);
+  return { ...resealProviderKeys(db, encryptionKeys), id: encryptionKeys[0].id };
+}
+
+/** Makes what was committed survive the loss of power, whatever the connection's durability. */
+function flushToDisk({ connection }: Database): void {
+  const busy: unknown = connection.pragma('wal_checkpoint(TRUNCATE)', { simple: true });
+  if (busy !== 0) throw new Error('Another process is using the database: try again when it has finished.');
+}
