@@ -140,9 +140,7 @@ export function seededDatabase(): Database {
 export function masked(value: unknown): unknown {
   const text = JSON.stringify(value)
     .replace(/"(key|mkey|rule|pkey|prov|model|proj|mem|inv|org|aud)_01[0-9a-f]{30}"/g, '"$1_new"')
-    .replace(/"pcl_[0-9A-Za-z]{46}"/g, '"pcl_secret"')
-    .replace(/"pcl_[0-9A-Za-z]{4}…[0-9A-Za-z]{4}"/g, '"pcl_abcd…wxyz"')
-    .replace(/"pcli_[0-9A-Za-z]{46}"/g, '"pcli_secret"')
-    .replace(/"pcli_[0-9A-Za-z]{4}…[0-9A-Za-z]{4}"/g, '"pcli_abcd…wxyz"');
+    .replace(/"(pcl|pclm|pcli|sk)_[0-9A-Za-z]{46}"/g, '"$1_secret"')
+    .replace(/"(pcl|pclm|pcli|sk)_[0-9A-Za-z]{4}…[0-9A-Za-z]{4}"/g, '"$1_abcd…wxyz"');
   return JSON.parse(text);
 }

@@ -114,3 +114,70 @@ describe('portcullis organizations', () => {
     ]);
   });
 });
+
+describe('portcullis organizations create', () => {
+  it('makes an organization whose master key works at once, and sees nothing of the others', async () => {
+    const DATA_DIR = newDataDir();
+    try {
+      const server = await serve({ DATA_DIR });
+      const options = ['organizations', 'create', 'Second', '--owner', 'Owner@Second.example'];
+      const made = await command(options, { DATA_DIR });
+      const [, id, project, owner, token = ''] =
+        /^organization {2}(org_\w+)\nproject {7}(proj_\w+)\nowner {9}(mem_\w+) \(owner@second\.example\)\nmaster key {4}(pclm_\w+)\n\nThis token is shown once/.exec(
+          made.stdout,
+        ) ?? [];
+      const get = async (path: string): Promise<unknown> =>
+        (await send(server.management, { path: `/v1/master/${path}`, headers: [bearer(token)] })).json;
+      expect(await get('organization')).toMatchObject({ organization: { id, name: 'Second', plan: 'enterprise' } });
+      expect(await get('projects')).toMatchObject({ projects: [{ id: project, name: 'Default' }] });
+      expect(await get('members')).toMatchObject({ members: [{ id: owner, role: 'owner' }] });
+      expect(await get('keys')).toEqual({ keys: [], nextCursor: null });
+      expect(Object(await get('audit')).entries.map(({ action }: { action: string }) => action)).toEqual([
+        'master_key.create',
+        'member.create',
+        'project.create',
+        'organization.create',
+      ]);
+
+      const key = await send(server.management, {
+        method: 'POST',
+        path: '/v1/master/keys',
+        headers: [bearer(token), JSON_TYPE],
+        body: JSON.stringify({ projectId: project }),
+      });
+      const call = await send(server.origin, {
+        method: 'POST',
+        path: '/v1/chat/completions',
+        headers: [bearer(Object(key.json).key.token), JSON_TYPE],
+        body: JSON.stringify({ model: 'sandbox-free', messages: [{ role: 'user', content: 'Hello' }] }),
+      });
+      expect([key.status, call.status]).toEqual([201, 200]);
+    } finally {
+      rmSync(DATA_DIR, { recursive: true, force: true });
+    }
+  });
+
+  it('prints all of it as JSON; refuses what is no name and no address', async () => {
+    const portcullis = await createCommandLine();
+    try {
+      const create = (...args: string[]) => portcullis.run('organizations', 'create', ...args);
+      expect(jsonOf(await create('Third', '--owner', 'a@third.example', '--json'))).toEqual({
+        organization: expect.objectContaining({ name: 'Third' }),
+        project: expect.objectContaining({ name: 'Default' }),
+        owner: expect.objectContaining({ email: 'a@third.example', role: 'owner' }),
+        masterKey: expect.objectContaining({ token: expect.stringMatching(/^pclm_/) }),
+      });
+      expect(await create(' ', '--owner', 'a@third.example')).toMatchObject({
+        code: 1,
+        stderr: 'portcullis: /name (" ") must be a text of 1 to 256 characters, not all of them blank.\n',
+      });
+      expect(await create('Fourth', '--owner', 'nobody')).toMatchObject({
+        code: 1,
+        stderr: 'portcullis: /ownerEmail ("nobody") must be an e-mail address of at most 254 ASCII characters.\n',
+      });
+      expect(await create('Fourth')).toMatchObject({ code: 2 });
+    } finally {
+      portcullis.close();
+    }
+  });
+});

@@ -30,6 +30,16 @@ const ROUTES: [string, string][] = [
   ...rulesOf('/v1/master/organization/iam'),
   ['GET', '/v1/master/projects'],
   ['GET', '/v1/master/members'],
+  ['GET', '/v1/master/organization'],
+  ['PATCH', '/v1/master/organization'],
+  ...['master-keys', 'platform-keys'].flatMap((name): [string, string][] => [
+    ['GET', `/v1/master/${name}`],
+    ['POST', `/v1/master/${name}`],
+    ['GET', `/v1/master/${name}/x`],
+    ['DELETE', `/v1/master/${name}/x`],
+  ]),
+  ['PATCH', '/v1/master/master-keys/x'],
+  ['GET', '/v1/master/audit'],
 ];
 
 describe.each(ROUTES)('%s %s', (method, path) => {
