@@ -47,12 +47,12 @@ export interface Metrics {
   rateLimited(endpoint: LimitedEndpoint): void;
   /** @param errorType `none` for one that succeeded */
   attemptEnded(target: MetricTarget, errorType: string): void;
-  /** A stream has said its first word, so many milliseconds after its call was opened. */
+  /** A stream has said its first word, so many milliseconds after its call was dispatched. */
   firstToken(target: MetricTarget, durationMs: number): void;
   /** A call ended without having been dispatched: denied, released, or served from the cache. */
   callFinished(call: EndedCall): void;
   callSettled(call: SettledCall): void;
-  /** A decision is on record. @param reason why it denies, such as `deny_models`; undefined when it permits */
+  /** @param reason why it denies, such as `deny_models`; undefined when it permits */
   decided(reason: string | undefined): void;
   policyEvaluated(durationMs: number): void;
   cacheLookedUp(result: 'hit' | 'miss'): void;
@@ -100,12 +100,12 @@ function instruments(registers: Registry[]) {
     firstToken: histogram(
       'time_to_first_token',
       BUCKETS.firstToken,
-      'From the opening of a streamed call to its first chunk with a choice.',
+      'From the dispatch of a streamed call to its first chunk that says something.',
       ...target,
     ),
     tokens: counter('tokens', 'Tokens of settled calls; each has one type.', ...target, 'type'),
     cost: counter('cost_usd', 'Cost of settled calls in USD, rounded: the ledger is exact, this is not.', ...target),
-    decisions: counter('decisions', 'Decisions of the policy on record.', 'outcome', 'reason'),
+    decisions: counter('decisions', 'Decisions of the policy on calls.', 'outcome', 'reason'),
     evaluation: histogram('policy_evaluation', BUCKETS.evaluation, 'Evaluation of the policy for one decision.'),
     cacheLookups: counter('cache_lookups', 'Look-ups of kept answers.', 'result'),
     commit: histogram('writer_commit', BUCKETS.commit, 'One transaction of the writer, with all that it holds.'),

@@ -32,7 +32,10 @@ function labelsOf(text: string): Record<string, string> {
 
 function sampleOf(line: string): Sample {
   const [, name, labels = '', value] = SAMPLE.exec(line) ?? [];
-  if (name === undefined || !Number.isFinite(Number(value))) throw new Error(`no sample: ${line}`);
+  // Any case of it is understood there.
+  if (name === undefined || value === undefined || (Number.isNaN(Number(value)) && !/^nan$/i.test(value))) {
+    throw new Error(`no sample: ${line}`);
+  }
   return { name, labels: labelsOf(labels), value: Number(value) };
 }
 

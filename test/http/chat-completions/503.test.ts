@@ -1,10 +1,23 @@
 // POST /v1/chat/completions: the gateway cannot decide, cannot record, or has too much to do. Never a pass.
+import type { ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { chat, hello } from '../../support/chat.ts';
+import { bearer, chat, faulty, hello, post } from '../../support/chat.ts';
+import { metricsOf, valuesOf } from '../../support/exposition.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { send } from '../../support/request.ts';
 import { callRows, decisionRows, keySums } from '../../support/rows.ts';
-import { completion, json, startUpstream, type TestUpstream, upstreamEnv } from '../../support/upstream.ts';
+import {
+  chunk,
+  completion,
+  json,
+  type Reply,
+  startUpstream,
+  type TestUpstream,
+  upstreamEnv,
+  writeEvents,
+} from '../../support/upstream.ts';
 
 let upstream: TestUpstream;
 let gateway: TestGateway;
@@ -99,15 +112,21 @@ describe('a database that another process holds', () => {
 });
 
 describe('a gateway with too much to do', () => {
+  /** An upstream that begins an answer when the test says so. */
+  function waiting(reply: Reply) {
+    const arrived = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    upstream.begin(async (response, received) => {
+      arrived.resolve();
+      await released.promise;
+      await reply(response, received);
+    });
+    return { arrived: arrived.promise, release: released.resolve };
+  }
+
   it('refuses what exceeds the requests in flight, before it looks at the key, and serves again afterwards', async () => {
     await start({ MAX_IN_FLIGHT: '1' });
-    const { promise: arrived, resolve: tell } = Promise.withResolvers<void>();
-    const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    upstream.begin(async (response, received) => {
-      tell();
-      await released;
-      await json(completion('Hi'))(response, received);
-    });
+    const { arrived, release } = waiting(json(completion('Hi')));
 
     const first = chat(gateway, hello({ model: 'large' }));
     await arrived;
@@ -119,6 +138,44 @@ describe('a gateway with too much to do', () => {
     expect((await chat(gateway, hello())).status).toBe(200);
   });
 
+  it('counts a stream until it has ended', async () => {
+    await start({ MAX_IN_FLIGHT: '1' });
+    const { promise: begun, resolve: begin } = Promise.withResolvers<ServerResponse>();
+    upstream.begin((response) => {
+      writeEvents(response, chunk({ role: 'assistant', content: 'Hi' }));
+      begin(response);
+    });
+
+    const stream = chat(gateway, hello({ model: 'large', stream: true }));
+    const response = await begun;
+    const refused = await chat(gateway, hello());
+    writeEvents(response, chunk({}, 'stop'), '[DONE]');
+    response.end();
+
+    expect([refused.status, (await stream).status]).toEqual([503, 200]);
+    expect((await chat(gateway, hello())).status).toBe(200);
+  });
+
+  it('still says that it lives, whether it is ready, and how it does; its management waits like the rest', async () => {
+    await start({ MAX_IN_FLIGHT: '1' });
+    const { arrived, release } = waiting(json(completion('Hi')));
+    const first = chat(gateway, hello({ model: 'large' }));
+    await arrived;
+
+    const answers = [];
+    for (const origin of [gateway.origin, gateway.management]) {
+      for (const path of ['/health', '/ready', '/v1/models', '/v1/master/keys']) {
+        answers.push((await send(origin, { path })).status);
+      }
+    }
+    const gauges = await metricsOf(gateway);
+    release();
+    await first;
+
+    expect(answers).toEqual([200, 200, 503, 503, 200, 200, 503, 503]);
+    expect(valuesOf(gauges, 'requests_in_flight')).toEqual({ '': 1 });
+  });
+
   it('refuses bodies that it has no room for, and gives the room back', async () => {
     await start({ MAX_BUFFERED_BYTES: '5000' });
     const large = hello({ user: 'x'.repeat(6000) });
@@ -126,7 +183,88 @@ describe('a gateway with too much to do', () => {
     const answers = [await chat(gateway, large), await chat(gateway, large), await chat(gateway, hello())];
 
     expect(answers.map(({ status }) => status)).toEqual([503, 503, 200]);
-    expect(answers[0]?.json).toEqual(OVERLOADED);
+    expect([answers[0]?.json, answers[0]?.headers['retry-after']]).toEqual([OVERLOADED, '1']);
     for (let i = 0; i < 5; i += 1) expect((await chat(gateway, hello({ user: 'x'.repeat(3000) }))).status).toBe(200);
   });
+
+  it('counts the bodies of all requests together, for as long as their calls run or their clients stay', async () => {
+    await start({ MAX_BUFFERED_BYTES: '5000' });
+    const { arrived, release } = waiting(json(completion('Hi')));
+    const medium = hello({ model: 'large', user: 'x'.repeat(3000) });
+
+    const running = chat(gateway, medium);
+    await arrived;
+    const besideCall = await chat(gateway, medium);
+    release();
+    await running;
+    const staying = await unfinished('x'.repeat(3000));
+    while (((await held())[1] ?? 0) < 3000);
+    const besideClient = await chat(gateway, medium);
+    staying.destroy();
+    while (((await held())[1] ?? 0) > 0);
+
+    expect([besideCall.status, besideClient.status, (await chat(gateway, medium)).status]).toEqual([503, 503, 200]);
+  });
+
+  it('gives back each place once, however a request ends', async () => {
+    await start({ MAX_IN_FLIGHT: '100' });
+    upstream.begin((response, received) => {
+      if (received.text.includes('"stream":true')) writeEvents(response, chunk({ content: 'Hi' }));
+    });
+    const leaving = hello({ model: 'large' });
+
+    const endings: Promise<unknown>[] = [
+      chat(gateway, hello()),
+      chat(gateway, hello({ stream: true })),
+      chat(gateway, faulty('cut', { stream: true })),
+      chat(gateway, faulty('500')),
+      chat(gateway, hello(), { token: 'nonsense' }),
+      chat(gateway, '{'),
+      post(gateway, 'text', [bearer(gateway.firstRun.gatewayKey)]),
+      send(gateway.origin, { path: '/nothing' }),
+      send(gateway.origin, { path: '/v1/models', headers: [['Host', 'evil.example']] }),
+      send(gateway.management, { path: '/v1/master/keys' }),
+    ];
+    for (const milliseconds of [0, 1, 3, 10, 30]) {
+      endings.push(
+        leave(JSON.stringify(leaving), milliseconds),
+        leave(JSON.stringify({ ...leaving, stream: true }), milliseconds),
+      );
+      endings.push(leave('x'.repeat(500), milliseconds, 1000), leave(JSON.stringify(leaving).repeat(2), milliseconds));
+    }
+    await Promise.all(endings);
+    while ((await held()).some((value) => value > 0));
+
+    // All of them have arrived, and they stay given back.
+    expect((await chat(gateway, hello())).status).toBe(200);
+    expect(await held()).toEqual([0, 0]);
+  });
+
+  /** Requests in flight, and bytes of their bodies. */
+  async function held(): Promise<number[]> {
+    const metrics = await metricsOf(gateway);
+    return ['requests_in_flight', 'buffered_body_bytes'].map((name) => valuesOf(metrics, name)[''] ?? Number.NaN);
+  }
+
+  /** Sends a request whose body does not end, if `length` says so; resolves when it has been sent. */
+  function unfinished(body: string, length = 10_000): Promise<Socket> {
+    const head = [
+      'POST /v1/chat/completions HTTP/1.1',
+      'Host: localhost',
+      `Authorization: Bearer ${gateway.firstRun.gatewayKey}`,
+      'Content-Type: application/json',
+      `Content-Length: ${length}`,
+    ];
+    const socket = connect(Number(new URL(gateway.origin).port), '127.0.0.1').on('error', () => {});
+    return new Promise((resolve) => {
+      socket.write(`${head.join('\r\n')}\r\n\r\n${body}`, () => resolve(socket));
+    });
+  }
+
+  /** Sends a request, and leaves after a while. */
+  async function leave(body: string, milliseconds: number, length = body.length): Promise<void> {
+    const socket = await unfinished(body, length);
+    await sleep(milliseconds);
+    socket.destroy();
+  }
 });
