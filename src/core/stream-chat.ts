@@ -1,7 +1,7 @@
 import { NO_USAGE } from '../domain/usage.ts';
-import type { ChatChunk, ChatRequest } from '../generated/types.ts';
+import type { ChatChunk, ChatRequest, ChunkChoice } from '../generated/types.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
-import { type Call, settleCall } from './call.ts';
+import { settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import { type ChatExchangeDeps, exchangeChat, failureCode, settleFailure } from './chat-exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
@@ -10,42 +10,80 @@ import { failureAnswer, type Routed, route, toUpstreamError } from './route.ts';
 import { StreamKeeper } from './stream-keeper.ts';
 import type { Target } from './target.ts';
 
-/** A stream that has begun to say something: until then an attempt may fail over, from then on it is this one or none. */
-interface OpenedStream {
-  /** The first chunk with a choice, and what came before it. */
-  readonly begun: readonly UpstreamChunk[];
-  readonly rest: AsyncIterator<UpstreamChunk>;
+/**
+ * A stream that has begun to say something: until then an attempt may fail over, from then on it is this one or none. What was
+ * read to know it comes first. (No generator: each costs a chunk more than what is done to it here.)
+ */
+class OpenedStream implements AsyncIterableIterator<UpstreamChunk, void> {
+  readonly #begun: UpstreamChunk[];
+  readonly #rest: AsyncIterator<UpstreamChunk, void>;
+
+  constructor(begun: UpstreamChunk[], rest: AsyncIterator<UpstreamChunk, void>) {
+    this.#begun = begun;
+    this.#rest = rest;
+  }
+
+  next(): Promise<IteratorResult<UpstreamChunk, void>> {
+    const value = this.#begun.shift();
+    return value === undefined ? this.#rest.next() : Promise.resolve({ done: false, value });
+  }
+
+  /** Leaves the upstream's stream. */
+  async return(): Promise<IteratorResult<UpstreamChunk, void>> {
+    await this.#rest.return?.();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
 }
+
+/** An upstream that says nothing for so many chunks has begun all the same: they are held until then. */
+const MOST_HELD = 64;
+
+/** More than whose turn it is: a piece of any kind, or the end. */
+const saysSomething = ({ delta, finish_reason }: ChunkChoice): boolean =>
+  finish_reason !== null ||
+  Object.entries(delta).some(([name, value]) => name !== 'role' && value !== '' && value !== null);
 
 async function openStream(
   deps: ChatExchangeDeps,
   target: Target,
-  call: Call,
   request: ChatRequest,
   limits: { readonly signal: AbortSignal; readonly totalTimeoutMs: number },
 ): Promise<OpenedStream> {
-  const response = await exchangeChat(deps, target, call, request, 'streamed', limits);
+  const response = await exchangeChat(deps, target, request, 'streamed', limits);
   const rest = target.provider.adapter.parseStream(response)[Symbol.asyncIterator]();
   const begun: UpstreamChunk[] = [];
   for (;;) {
     const next = await rest.next();
     if (next.done === true) throw new Error('an adapter ended an empty stream without an error');
     begun.push(next.value);
-    if (next.value.choices.length > 0) return { begun, rest };
-  }
-}
-
-/** Every chunk of an opened stream. Leaving early closes the upstream's. */
-async function* chunksOf({ begun, rest }: OpenedStream): AsyncGenerator<UpstreamChunk, void, undefined> {
-  try {
-    yield* begun;
-    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
-  } finally {
-    await rest.return?.();
+    if (begun.length >= MOST_HELD || next.value.choices.some(saysSomething)) return new OpenedStream(begun, rest);
   }
 }
 
 const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ finish_reason }) => finish_reason !== null);
+
+/** Routes an opened call to a stream; a failure is settled. */
+async function routeStream(
+  deps: ChatExchangeDeps,
+  { call, facts: { context, principal } }: DispatchedAnswer,
+  request: ChatRequest,
+): Promise<Routed<OpenedStream>> {
+  try {
+    return await route(deps, call, principal, context, (target, totalTimeoutMs) =>
+      openStream(deps, target, request, { signal: context.signal, totalTimeoutMs }),
+    );
+  } catch (error) {
+    throw await settleFailure(deps.store, call, context, error);
+  }
+}
 
 /**
  * Routes an opened call to a stream of chunks and settles it. The chunk that ends the last choice is held back until usage is
@@ -57,25 +95,7 @@ export async function* streamChat(
   answer: DispatchedAnswer,
   request: ChatRequest,
 ): AsyncGenerator<ChatChunk, void, undefined> {
-  const { call, facts } = answer;
-  const { context, principal } = facts;
-  let routed: Routed<OpenedStream>;
-  try {
-    routed = await route(deps, call, principal, context, (target, totalTimeoutMs) =>
-      openStream(deps, target, call, request, { signal: context.signal, totalTimeoutMs }),
-    );
-  } catch (error) {
-    throw await settleFailure(deps.store, call, context, error);
-  }
-  yield* relay(deps, answer, request, routed);
-}
-
-async function* relay(
-  deps: ChatExchangeDeps,
-  answer: DispatchedAnswer,
-  request: ChatRequest,
-  routed: Routed<OpenedStream>,
-): AsyncGenerator<ChatChunk, void, undefined> {
+  const routed = await routeStream(deps, answer, request);
   const { modelId } = routed.target.mapping;
   const wantsUsageChunk = request.stream_options?.include_usage === true;
   const beforeEnd = wantsUsageChunk ? { usage: null } : {};
@@ -84,7 +104,7 @@ async function* relay(
   let settled = false;
   try {
     let held: UpstreamChunk | undefined;
-    for await (const chunk of chunksOf(routed.value)) {
+    for await (const chunk of routed.value) {
       produced.addChunk(chunk);
       if (chunk.choices.length === 0) continue;
       keeper?.add(chunk);
@@ -126,11 +146,7 @@ async function settleEnd(
   await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
   const kept = keeper?.kept();
   if (kept !== undefined) answer.keep?.({ mapping: target.mapping, upstreamModel: produced.model, usage, kept });
-  const limit = answer.call.outputLimit(target.mapping);
-  return {
-    usage: chatUsage(usage, cost, limit),
-    metadata: callMetadata(answer, target.mapping, produced.model, attempts),
-  };
+  return { usage: chatUsage(usage, cost), metadata: callMetadata(answer, target.mapping, produced.model, attempts) };
 }
 
 /** Books a stream whose reader left: what the provider reported, and an estimate of what it did not. */
