@@ -19,6 +19,58 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 };
 
+/** Characters that are held until they are written: beyond, no back-pressure would reach them. */
+const MOST_JOINED = 16 * 1024;
+
+/**
+ * An answer of server-sent events. What one turn of the event loop brings, as a rule one read of the upstream, is written in one
+ * piece: a write costs more than an event.
+ */
+class EventWriter {
+  readonly #res: ServerResponse;
+  readonly #quiet: NodeJS.Timeout;
+  #joined = '';
+
+  constructor(res: ServerResponse, keepAliveMs: number) {
+    this.#res = res;
+    this.#quiet = setInterval(() => {
+      this.#commit();
+      res.write(': keep-alive\n\n');
+    }, keepAliveMs);
+  }
+
+  event(data: object): void {
+    this.#commit();
+    // The next tick comes when nothing is left that can go on by itself, and before anything is read again.
+    if (this.#joined === '') process.nextTick(() => this.#flush());
+    this.#joined += `data: ${JSON.stringify(data)}\n\n`;
+    if (this.#joined.length >= MOST_JOINED) this.#flush();
+  }
+
+  /** Writes the last event. */
+  end(data: string): void {
+    this.#commit();
+    this.#res.end(`${this.#joined}data: ${data}\n\n`);
+    this.#joined = '';
+  }
+
+  /** Ends the comments. What was written before is still sent. */
+  close(): void {
+    clearInterval(this.#quiet);
+  }
+
+  #commit(): void {
+    if (!this.#res.headersSent) this.#res.writeHead(200, HEADERS);
+  }
+
+  #flush(): void {
+    if (this.#joined === '') return;
+    this.#res.write(this.#joined);
+    this.#joined = '';
+    this.#quiet.refresh();
+  }
+}
+
 /** Waits until the client has taken what was written: a slow client must not make memory grow. Ends early when it leaves. */
 async function drained(res: ServerResponse, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
@@ -35,29 +87,21 @@ export async function writeEventStream(
   chunks: AsyncIterable<object>,
   { signal, keepAliveMs, onFailure }: EventStreamOptions,
 ): Promise<void> {
-  const commit = (): void => {
-    if (!res.headersSent) res.writeHead(200, HEADERS);
-  };
-  const quiet = setInterval(() => {
-    commit();
-    res.write(': keep-alive\n\n');
-  }, keepAliveMs);
+  const writer = new EventWriter(res, keepAliveMs);
   try {
     for await (const chunk of chunks) {
-      quiet.refresh();
-      commit();
-      if (!res.write(`data: ${JSON.stringify(chunk)}\n\n`)) await drained(res, signal);
+      writer.event(chunk);
+      if (res.writableNeedDrain) await drained(res, signal);
       if (signal.aborted) return;
     }
-    commit();
-    res.end('data: [DONE]\n\n');
+    writer.end('[DONE]');
   } catch (error) {
     if (!res.headersSent) throw error;
     const failure = toApiError(error);
     // That the client left is no failure, unless what it left behind could not be recorded.
     if (!signal.aborted || isOurFault(failure)) onFailure(failure);
-    res.end(`data: ${JSON.stringify(failure.envelope())}\n\n`);
+    writer.end(JSON.stringify(failure.envelope()));
   } finally {
-    clearInterval(quiet);
+    writer.close();
   }
 }
