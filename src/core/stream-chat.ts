@@ -1,7 +1,7 @@
 import { NO_USAGE } from '../domain/usage.ts';
 import type { ChatChunk, ChatRequest, ChunkChoice } from '../generated/types.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
-import { settleCall } from './call.ts';
+import { type Call, settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import { type ChatExchangeDeps, exchangeChat, failureCode, settleFailure } from './chat-exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
@@ -54,10 +54,11 @@ const saysSomething = ({ delta, finish_reason }: ChunkChoice): boolean =>
 async function openStream(
   deps: ChatExchangeDeps,
   target: Target,
+  call: Call,
   request: ChatRequest,
   limits: { readonly signal: AbortSignal; readonly totalTimeoutMs: number },
 ): Promise<OpenedStream> {
-  const response = await exchangeChat(deps, target, request, 'streamed', limits);
+  const response = await exchangeChat(deps, target, call, request, 'streamed', limits);
   const rest = target.provider.adapter.parseStream(response)[Symbol.asyncIterator]();
   const begun: UpstreamChunk[] = [];
   for (;;) {
@@ -78,7 +79,7 @@ async function routeStream(
 ): Promise<Routed<OpenedStream>> {
   try {
     return await route(deps, call, principal, context, (target, totalTimeoutMs) =>
-      openStream(deps, target, request, { signal: context.signal, totalTimeoutMs }),
+      openStream(deps, target, call, request, { signal: context.signal, totalTimeoutMs }),
     );
   } catch (error) {
     throw await settleFailure(deps.store, call, context, error);
@@ -146,7 +147,11 @@ async function settleEnd(
   await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
   const kept = keeper?.kept();
   if (kept !== undefined) answer.keep?.({ mapping: target.mapping, upstreamModel: produced.model, usage, kept });
-  return { usage: chatUsage(usage, cost), metadata: callMetadata(answer, target.mapping, produced.model, attempts) };
+  const limit = answer.call.outputLimit(target.mapping);
+  return {
+    usage: chatUsage(usage, cost, limit),
+    metadata: callMetadata(answer, target.mapping, produced.model, attempts),
+  };
 }
 
 /** Books a stream whose reader left: what the provider reported, and an estimate of what it did not. */
