@@ -36,26 +36,23 @@ const addressRow = ({ addresses, permitted, ruleIds }: AccessAddressClass): Cell
 
 const NO_CREDENTIAL: Cell = { text: 'no credential', colour: 'yellow' };
 
-/** @param marked with a column of what cannot be called */
-const cellRow =
-  (marked: boolean) =>
-  ({ model, provider, credential, ruleIds }: AccessCell): Cell[] => [
-    { text: model },
-    { text: provider },
-    ...(marked ? [credential ? { text: 'yes' } : NO_CREDENTIAL] : []),
-    { text: rulesText(ruleIds) },
-  ];
-
-const cellTitles = (marked: boolean, model: string, by: string): string[] => [
-  model,
-  'PROVIDER',
-  ...(marked ? ['CALLABLE'] : []),
-  by,
-];
+/** What can be called first. @param marked with a column that says which that is */
+function printCells(model: string, by: string, cells: readonly AccessCell[], marked: boolean, empty: string): void {
+  const rows = cells
+    .toSorted((a, b) => Number(b.credential) - Number(a.credential))
+    .map((cell): Cell[] => [
+      { text: cell.model },
+      { text: cell.provider },
+      ...(marked ? [cell.credential ? { text: 'yes' } : NO_CREDENTIAL] : []),
+      { text: rulesText(cell.ruleIds) },
+    ]);
+  printTable([model, 'PROVIDER', ...(marked ? ['CALLABLE'] : []), by], rows, empty);
+}
 
 const ruleRow = ({ id, scope, ruleType }: AccessRule): Cell[] => [{ text: id }, { text: scope }, { text: ruleType }];
 
-type AccessFormat = Format & { readonly denied?: true; readonly withoutCredential?: boolean };
+type ShownFormat = Format & { readonly withoutCredential?: boolean };
+type AccessFormat = ShownFormat & { readonly denied?: true };
 
 /** Everything that one holder reaches. */
 export function showAccess(report: AccessReport, { json, denied, withoutCredential }: AccessFormat): void {
@@ -73,10 +70,10 @@ export function showAccess(report: AccessReport, { json, denied, withoutCredenti
   print('');
   printTable(['CALLS ARE', 'BY', 'FROM ADDRESS'], report.addresses.map(addressRow), '');
   print('');
-  printTable(cellTitles(marked, 'MODEL', 'ALLOWED BY'), report.reached.map(cellRow(marked)), 'It reaches nothing.');
+  printCells('MODEL', 'ALLOWED BY', report.reached, marked, 'It reaches nothing.');
   if (denied) {
     print('');
-    printTable(cellTitles(marked, 'DENIED MODEL', 'BY'), report.denied.map(cellRow(marked)), 'Nothing is denied.');
+    printCells('DENIED MODEL', 'BY', report.denied, marked, 'Nothing is denied.');
   }
   if (report.rules.length === 0) return;
   print('');
@@ -97,31 +94,32 @@ export function showOverview({ holders }: AccessOverview, { json }: Format): voi
     printJson({ holders });
     return;
   }
-  const marked = holders.some(({ withoutCredential }) => withoutCredential !== undefined);
   const rows = holders.map(({ id, name, mappings, withoutCredential, addresses }): Cell[] => [
     { text: id },
     { text: name || '-' },
     { text: String(new Set(mappings.map((mapping) => mapping.slice(mapping.indexOf('/') + 1))).size) },
     { text: String(mappings.length) },
-    ...(marked ? [{ text: String(withoutCredential?.length ?? 0) }] : []),
+    { text: String(withoutCredential) },
     { text: addressText(addresses) },
   ]);
-  const titles = ['ID', 'NAME', 'MODELS', 'MAPPINGS', ...(marked ? ['NO CREDENTIAL'] : []), 'FROM ADDRESS'];
+  const titles = ['ID', 'NAME', 'MODELS', 'MAPPINGS', 'NO CREDENTIAL', 'FROM ADDRESS'];
   printTable(titles, rows, 'There are no keys and no members.');
 }
 
 /** Exactly what differs. */
-export function showDiff(diff: AccessDiff, { json }: Format): void {
+export function showDiff(diff: AccessDiff, { json, withoutCredential }: ShownFormat): void {
   if (json) {
     printJson(diff);
     return;
   }
-  if (diff.flips.length === 0) {
-    print('Nothing differs: everybody reaches what they reached.');
-    return;
-  }
   for (const flip of diff.flips) showFlip(flip);
-  print(`${diff.gained} newly permitted, ${diff.lost} no longer permitted (pairs of a key or member and a mapping).`);
+  const { gained, lost } = diff;
+  if (gained + lost === 0) print('Nothing differs: everybody reaches what they reached.');
+  else print(`${gained} newly permitted, ${lost} no longer permitted (pairs of a key or member and a mapping).`);
+  const { gained: opened, lost: closed } = diff.withoutCredential;
+  if (opened + closed === 0) return;
+  const where = withoutCredential ? '' : ': --without-credential lists them';
+  print(`Without a credential to call them, ${opened} more newly permitted, ${closed} no longer permitted${where}.`);
 }
 
 function showFlip({ change, holders, mappings, credential, addresses, reason, rules }: AccessFlip): void {

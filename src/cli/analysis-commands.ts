@@ -35,8 +35,11 @@ function accessCommand(program: Command, env: Environment): void {
 const DIFF_HELP = `
 A source is the DATA_DIR of a database, or what \`portcullis policy export\` wrote: its folder, or world.json in it. The
 second one is the current database unless it is named. Both are judged by the catalogue and the policy of this
-installation. What has no credential in a database is left out; of an exported document nobody knows, so that between two
-of them every mapping of the catalogue counts.
+installation.
+
+What cannot be called for lack of a credential, in the environment of this command or as a provider key, is only counted.
+Where that environment is not the server's, as in CI, say --without-credential: then it is listed, and --fail-on heeds it.
+Of an exported document nobody knows, so that between two of them every mapping of the catalogue can be called.
 
 A draft holds rules as the master API takes them, each with its \`key\`, \`member\` or \`organization: true\`; with the
 \`id\` of a rule, what becomes another, or \`remove: true\`:

@@ -8,7 +8,7 @@ import { validateDraftRules } from '../generated/validators.js';
 import { readBundle } from '../policy/bundle.ts';
 import { databasePath } from '../store/data-dir.ts';
 import { openDatabase } from '../store/database.ts';
-import { partsOf, type Shown } from '../workbench/candidates.ts';
+import { partsOf } from '../workbench/candidates.ts';
 import { applyDrafts } from '../workbench/drafts.ts';
 import { checkedShape, locating } from '../workbench/fixture-shape.ts';
 import { FixtureFault, FixtureSources } from '../workbench/fixture-source.ts';
@@ -95,11 +95,10 @@ export function withDraftFile(world: World, file: string): World {
  */
 export async function inParts<T>(
   worlds: readonly World[],
-  shown: Shown,
   work: (mappings: readonly Mapping[], within: (world: World) => World) => Promise<T>,
 ): Promise<T[]> {
   const results: T[] = [];
-  for (const { organizationIds, mappings } of partsOf(worlds, shown)) {
+  for (const { organizationIds, mappings } of partsOf(worlds)) {
     results.push(await work(mappings, (world) => worldOf(world, organizationIds)));
   }
   return results;

@@ -36,7 +36,7 @@ export async function runAccess(
   }
   if (reference === undefined) {
     const world = worldSources(env, options.org).current();
-    const overviews = await inParts([world], shownBy(options), (mappings, within) =>
+    const overviews = await inParts([world], (mappings, within) =>
       withJudges(mappings, (judges, progress) => accessOverview(judges, within(world), shownBy(options), progress)),
     );
     showOverview({ holders: overviews.flatMap(({ holders }) => holders) }, options);
@@ -60,19 +60,27 @@ export async function runDiff(
     throw new UsageError('Name a source to compare with, or a --draft.');
   }
   const [was, is] = comparedWorlds(worldSources(env, options.org), before, after, options.draft);
-  const diffs = await inParts([was, is], shownBy(options), (mappings, within) =>
+  const diffs = await inParts([was, is], (mappings, within) =>
     withJudges(mappings, (judges, progress) => accessDiff(judges, within(was), within(is), shownBy(options), progress)),
   );
   const diff = allOf(diffs);
   showDiff(diff, options);
-  if (options.failOn === 'new-access' && diff.gained > 0) throw new Error(`${diff.gained} newly permitted.`);
+  const gained = diff.gained + (options.withoutCredential ? diff.withoutCredential.gained : 0);
+  if (options.failOn === 'new-access' && gained > 0) throw new Error(`${gained} newly permitted.`);
 }
 
-const allOf = (diffs: readonly AccessDiff[]): AccessDiff => ({
-  gained: diffs.reduce((sum, { gained }) => sum + gained, 0),
-  lost: diffs.reduce((sum, { lost }) => sum + lost, 0),
-  flips: diffs.flatMap(({ flips }) => flips),
-});
+function allOf(diffs: readonly AccessDiff[]): AccessDiff {
+  const sumOf = (count: (diff: AccessDiff) => number): number => diffs.reduce((sum, diff) => sum + count(diff), 0);
+  return {
+    gained: sumOf(({ gained }) => gained),
+    lost: sumOf(({ lost }) => lost),
+    withoutCredential: {
+      gained: sumOf(({ withoutCredential }) => withoutCredential.gained),
+      lost: sumOf(({ withoutCredential }) => withoutCredential.lost),
+    },
+    flips: diffs.flatMap(({ flips }) => flips),
+  };
+}
 
 function comparedWorlds(
   sources: Sources,
@@ -89,7 +97,7 @@ function comparedWorlds(
 export async function runLint(env: Environment, source: string | undefined, options: LintOptions): Promise<void> {
   const sources = worldSources(env, options.org);
   const world = source === undefined ? sources.current() : sources.at(source);
-  const reports = await inParts([world], { withoutCredential: true }, (mappings, within) =>
+  const reports = await inParts([world], (mappings, within) =>
     withJudges(lintedMappings(mappings), (judges, progress) => lintWorld(within(world), judges, progress)),
   );
   const findings = reports.flatMap((report) => report.findings);

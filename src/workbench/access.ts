@@ -77,15 +77,16 @@ export async function accessOverview(
       const scopes = subjects.map(({ rules }) => tasks.of(rules).before);
       const reach = reachOf(scopes, judges.mappings.length);
       const permitted = judges.mappings.filter((_, position) => reach.mappings[position] === 1);
-      const [callable, others] = [true, false].map((wanted) =>
+      const [callable = [], others = []] = [true, false].map((wanted) =>
         permitted.filter((mapping) => hasCredential(holder, mapping) === wanted).map((mapping) => mapping.id),
       );
       return {
         scope,
         id,
         name,
-        mappings: callable ?? [],
-        ...(withoutCredential ? { withoutCredential: others ?? [] } : {}),
+        mappings: callable,
+        withoutCredential: others.length,
+        ...(withoutCredential ? { mappingsWithoutCredential: others } : {}),
         addresses: formatAddresses(reach.addresses),
       };
     }),

@@ -53,7 +53,7 @@ function withPdp<T>(bundle: PolicyBundle, work: (pdp: Pdp) => T): T {
 }
 
 async function diff(bundle: PolicyBundle, before: World, after: World, shown: Shown): Promise<AccessDiff> {
-  const [part] = partsOf([before], shown);
+  const [part] = partsOf([before]);
   const judges = createJudges(bundle, part?.mappings ?? [], 0);
   try {
     return await accessDiff(judges, before, after, shown);

@@ -44,28 +44,26 @@ export function mappingsOf(world: World, organizationId: string): readonly Mappi
 
 const inOrder = (a: Mapping, b: Mapping): number => (a.id < b.id ? -1 : 1);
 
-/** What is looked at. */
+/** What an analysis names. */
 export interface Shown {
-  /** True: also mappings that cannot be called for lack of a credential. */
+  /** True: also mappings that cannot be called for lack of a credential; false: they are counted only. */
   readonly withoutCredential: boolean;
 }
 
 /** Organizations that are judged by the same mappings, in every world that is looked at. */
 export interface Part {
   readonly organizationIds: ReadonlySet<string>;
-  /** By id. */
+  /** With a credential or without, by id. */
   readonly mappings: readonly Mapping[];
 }
 
 /**
  * Splits the organizations of some worlds so that the id of a mapping means one mapping: those without custom providers share
  * the catalogue, each other one stands alone. Where worlds differ about a mapping, the last that knows it holds.
- * Without the mappings that none of them can call, unless they are to be shown.
  */
-export function partsOf(worlds: readonly World[], { withoutCredential }: Shown): Part[] {
+export function partsOf(worlds: readonly World[]): Part[] {
   const providersIn = (world: World, id: string) => world.organizations.get(id)?.providers ?? null;
   const isAlone = (id: string): boolean => worlds.some((world) => (providersIn(world, id)?.providers.length ?? 0) > 0);
-  const hasCredential = credentialsIn(...worlds);
   const ids = [...new Set(worlds.flatMap(({ organizations }) => [...organizations.keys()]))].sort();
   return [...Map.groupBy(ids, (id) => (isAlone(id) ? id : '')).values()].map((group) => {
     const [first = ''] = group;
@@ -74,9 +72,6 @@ export function partsOf(worlds: readonly World[], { withoutCredential }: Shown):
       (a, b) => Number(providersIn(a, first) !== null) - Number(providersIn(b, first) !== null),
     );
     const byId = new Map(said.flatMap((world) => mappingsOf(world, first)).map((mapping) => [mapping.id, mapping]));
-    const all = [...byId.values()].sort(inOrder);
-    const isCallable = (mapping: Mapping): boolean =>
-      group.some((organizationId) => hasCredential({ organizationId, projectId: null }, mapping));
-    return { organizationIds: new Set(group), mappings: withoutCredential ? all : all.filter(isCallable) };
+    return { organizationIds: new Set(group), mappings: [...byId.values()].sort(inOrder) };
   });
 }

@@ -18,9 +18,9 @@ interface SubjectPair {
 }
 
 /**
- * Exactly the cells that flip from one world to the other, over the judges' mappings, and the rules responsible. Cells whose
- * mapping the holder cannot call, on either side, count only if they are asked for. Holders none of whose subjects say anything
- * else than before are not judged. @throws PolicyFailure
+ * Exactly the cells that flip from one world to the other, over the judges' mappings, and the rules responsible. Those whose
+ * mapping the holder can call on neither side are counted apart. Holders none of whose subjects say anything else than before
+ * are not judged. @throws PolicyFailure
  */
 export async function accessDiff(
   judges: Judges,
@@ -33,11 +33,11 @@ export async function accessDiff(
   const tasks = new SubjectTasks();
   for (const pair of pairs) for (const each of subjectPairs(pair)) tasks.add(each.before, each.after);
   await tasks.judge(judges, onProgress);
-  const groups = new FlipGroups(judges, shown);
+  const groups = new FlipGroups(judges);
   for (const pair of pairs) {
     for (const block of blocksOf(pair, tasks, judges.mappings.length)) groups.add(pair, block);
   }
-  return groups.diff();
+  return groups.diff(shown);
 }
 
 function pairHolders(before: World, after: World): HolderPair[] {

@@ -22,15 +22,13 @@ export interface Block {
   readonly rules: readonly AccessFlipRule[];
 }
 
-/** Puts together what flips alike, for whomever; what he cannot call for lack of a credential apart, or not at all. */
+/** Puts together what flips alike, for whomever; what he cannot call for lack of a credential apart. */
 export class FlipGroups {
   readonly #judges: Judges;
-  readonly #shown: Shown;
   readonly #flips = new Map<string, AccessFlip>();
 
-  constructor(judges: Judges, shown: Shown) {
+  constructor(judges: Judges) {
     this.#judges = judges;
-    this.#shown = shown;
   }
 
   add(pair: HolderPair, block: Block): void {
@@ -39,7 +37,7 @@ export class FlipGroups {
       flipping.filter((mapping) => pair.hasCredential(mapping) === wanted).map(({ id }) => id),
     );
     this.#add(pair, block, callable, true);
-    if (this.#shown.withoutCredential) this.#add(pair, block, others, false);
+    this.#add(pair, block, others, false);
   }
 
   #add({ holder, before, after }: HolderPair, block: Block, mappings: string[], credential: boolean): void {
@@ -65,9 +63,17 @@ export class FlipGroups {
     this.#flips.set(key, flip);
   }
 
-  diff(): AccessDiff {
+  diff({ withoutCredential }: Shown): AccessDiff {
     const flips = [...this.#flips.values()];
-    return { gained: pairsOf(flips, 'gained'), lost: pairsOf(flips, 'lost'), flips };
+    const [callable = [], others = []] = [true, false].map((wanted) =>
+      flips.filter(({ credential }) => credential === wanted),
+    );
+    return {
+      gained: pairsOf(callable, 'gained'),
+      lost: pairsOf(callable, 'lost'),
+      withoutCredential: { gained: pairsOf(others, 'gained'), lost: pairsOf(others, 'lost') },
+      flips: withoutCredential ? flips : callable,
+    };
   }
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { firstRun } from '../../src/admin/first-run.ts';
@@ -7,7 +7,7 @@ import { progressBar } from '../../src/cli/progress.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { createStore } from '../../src/store/store.ts';
-import { readWorld } from '../../src/workbench/world.ts';
+import { activeMappings, readWorld } from '../../src/workbench/world.ts';
 import { worldDocument } from '../../src/workbench/world-document.ts';
 import { type CommandLine, createCommandLine } from './command-line.ts';
 
@@ -18,13 +18,24 @@ let cli: CommandLine;
 let denied: string;
 let exported: string;
 
+const SANDBOX = ['faulty', 'free', 'image-max', 'image-plus', 'moderation', 'paid', 'slow'].map(
+  (name) => `sandbox-${name}`,
+);
+/** What the key's rule leaves. */
+const REACHED = SANDBOX.filter((model) => model !== 'sandbox-paid').map((model) => `sandbox/${model}`);
+const catalog = createCatalog({ sandbox: true, upstreams: [], clock: systemClock });
+/** Mappings of providers that nobody has a credential for. */
+const OTHERS = activeMappings({ catalog }).length - SANDBOX.length;
+/** Both keys. */
+const OPEN = [{ code: 'open-to-future-models' }, { code: 'open-to-future-models' }];
+const NOTHING = { gained: 0, lost: 0, withoutCredential: { gained: 0, lost: 0 } };
+
 const idOf = (text: string): string => /rule_[0-9a-f]{32}/.exec(text)?.[0] ?? '';
 
 beforeAll(async () => {
   cli = await createCommandLine();
   exported = path.join(cli.folder, 'export.json');
   denied = idOf((await cli.run('rules', 'add', '--key', KEY, 'deny_models', 'sandbox-p*')).stdout);
-  const catalog = createCatalog({ sandbox: true, upstreams: [], clock: systemClock });
   const world = await cli.store.read((db) => readWorld(db, { catalog, servedProviders: new Set() }));
   writeFileSync(exported, JSON.stringify(worldDocument(world)));
 });
@@ -46,7 +57,11 @@ describe('portcullis access', () => {
   it('prints what a key reaches, and with --denied what it does not', async () => {
     const { code, stdout } = await cli.run('access', KEY, '--denied');
     expect(code).toBe(0);
-    expect(stdout).toContain('(First gateway key) reaches 3 models by 3 mappings');
+    expect(stdout).toContain('(First gateway key) reaches 6 models by 6 mappings');
+    expect(stdout).toMatch(
+      /^\d+ more mappings are permitted, but no credential is there to call them: --without-credential lists them\.$/m,
+    );
+    expect(stdout).not.toContain('openai');
     expect(stdout).toMatch(/^permitted +- +any$/m);
     expect(stdout).toMatch(/^sandbox-free +sandbox +-$/m);
     expect(stdout).toMatch(new RegExp(`^sandbox-paid +sandbox +${denied}$`, 'm'));
@@ -54,21 +69,47 @@ describe('portcullis access', () => {
   });
 
   it('prints what a member reaches by a key without rules', async () => {
-    const mappings = ['faulty', 'free', 'paid', 'slow'].map((name) => `sandbox-${name}`);
     expect(await json('access', MEMBER)).toMatchObject({
       holder: { scope: 'member', name: MEMBER },
-      reached: mappings.map((model) => ({ model, provider: 'sandbox', ruleIds: [] })),
+      reached: SANDBOX.map((model) => ({ model, provider: 'sandbox', credential: true, ruleIds: [] })),
       denied: [],
+      withoutCredential: OTHERS,
     });
   });
 
   it('prints how much everybody reaches', async () => {
     expect(await json('access', '--all')).toMatchObject({
       holders: [
-        { scope: 'key', name: KEY, mappings: ['faulty', 'free', 'slow'].map((name) => `sandbox/sandbox-${name}`) },
+        { scope: 'key', name: KEY, mappings: REACHED, withoutCredential: OTHERS },
+        { scope: 'key', name: 'Playground' },
         { scope: 'member', name: MEMBER },
       ],
     });
+    const { stdout } = await cli.run('access', '--all');
+    expect(stdout).toMatch(/^ID +NAME +MODELS +MAPPINGS +NO CREDENTIAL +FROM ADDRESS$/m);
+    expect(stdout).toMatch(new RegExp(`^key_[0-9a-f]{32} +First gateway key +6 +6 +${OTHERS} +any$`, 'm'));
+  });
+
+  it('lists, if asked to, what the rules permit and nobody can call', async () => {
+    const { stdout } = await cli.run('access', KEY, '--without-credential');
+    expect(stdout).toContain('reaches 6 models by 6 mappings');
+    expect(stdout).toContain(`${OTHERS} more mappings are permitted, but no credential is there to call them.\n`);
+    expect(stdout).toMatch(/^MODEL +PROVIDER +CALLABLE +ALLOWED BY\nsandbox-faulty +sandbox +yes +-$/m);
+    expect(stdout).toMatch(/^gpt-5 +openai +no credential +-$/m);
+    const overview = await json('access', '--all', '--without-credential');
+    expect(overview).toMatchObject({
+      holders: [
+        { mappings: REACHED, mappingsWithoutCredential: expect.arrayContaining(['openai/gpt-5']) },
+        { scope: 'key' },
+        { scope: 'member' },
+      ],
+    });
+  });
+
+  it('counts a credential of its own environment', async () => {
+    const { stdout } = await cli.runWith({ OPENAI_API_KEY: 'sk-none' }, 'access', KEY);
+    expect(stdout).toMatch(/^gpt-5 +openai +-$/m);
+    expect(stdout).not.toContain('anthropic');
   });
 
   it.each([
@@ -83,7 +124,7 @@ describe('portcullis access', () => {
 
 describe('portcullis policy diff', () => {
   it('finds nothing between a database and its export', async () => {
-    expect(await json('policy', 'diff', exported)).toEqual({ gained: 0, lost: 0, flips: [] });
+    expect(await json('policy', 'diff', exported)).toEqual({ ...NOTHING, flips: [] });
   });
 
   it('prints exactly what a draft would change, and fails where access is new, if asked to', async () => {
@@ -108,18 +149,75 @@ describe('portcullis policy diff', () => {
     );
     const { code, stdout } = await cli.run('policy', 'diff', '--draft', draft, '--fail-on', 'new-access');
     expect(code).toBe(0);
-    expect(stdout).toContain('0 newly permitted, 7 no longer permitted');
+    expect(stdout).toContain('0 newly permitted, 20 no longer permitted');
+  });
+
+  it('counts what flips and cannot be called, and lists it if asked to, or between two documents', async () => {
+    const draft = draftFile(
+      'models.yaml',
+      "rules:\n  - { organization: true, ruleType: deny_models, ruleValue: { models: ['gpt-5'] } }\n",
+    );
+    const flip = {
+      change: 'lost',
+      holders: [
+        { scope: 'key', name: KEY },
+        { scope: 'key', name: 'Playground' },
+        { scope: 'member', name: MEMBER },
+      ],
+      mappings: ['openai/gpt-5', 'openrouter/gpt-5'],
+    };
+    const uncallable = { ...NOTHING, withoutCredential: { gained: 0, lost: 6 } };
+    expect(await json('policy', 'diff', '--draft', draft)).toEqual({ ...uncallable, flips: [] });
+    expect(await cli.run('policy', 'diff', '--draft', draft)).toMatchObject({
+      stdout:
+        'Nothing differs: everybody reaches what they reached.\nWithout a credential to call them, 0 more newly permitted, 6 no longer permitted: --without-credential lists them.\n',
+    });
+    expect(await json('policy', 'diff', '--draft', draft, '--without-credential')).toMatchObject({
+      ...uncallable,
+      flips: [{ ...flip, credential: false }],
+    });
+    const world: { organizations: [{ rules: unknown[] }] } = JSON.parse(readFileSync(exported, 'utf8'));
+    world.organizations[0].rules.push({ id: 'rule_new', ruleType: 'deny_models', ruleValue: { models: ['gpt-5'] } });
+    const changed = draftFile('changed.json', JSON.stringify(world));
+    expect(await json('policy', 'diff', exported, changed)).toMatchObject({
+      ...NOTHING,
+      lost: 6,
+      flips: [{ ...flip, credential: true }],
+    });
+  });
+
+  it('fails for what cannot be called yet only where that is listed', async () => {
+    const added = idOf((await cli.run('rules', 'add', '--member', MEMBER, 'deny_models', 'gpt-5')).stdout);
+    const draft = draftFile('open.yaml', `rules:\n  - { id: ${added}, remove: true }\n`);
+    const gate = ['policy', 'diff', '--draft', draft, '--fail-on', 'new-access'];
+    expect(await cli.run(...gate)).toMatchObject({ code: 0, stderr: '' });
+    expect(await cli.run(...gate, '--without-credential')).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^newly permitted, without a credential, from any, by removed member rule /),
+      stderr: 'portcullis: 6 newly permitted.\n',
+    });
+    expect(await cli.runWith({ OPENAI_API_KEY: 'sk-none' }, ...gate)).toMatchObject({
+      code: 1,
+      stderr: 'portcullis: 3 newly permitted.\n',
+    });
+    await cli.run('rules', 'remove', added);
   });
 
   it('compares two databases by their folders: here their keys are others', async () => {
     const other = path.join(cli.folder, 'other');
     mkdirSync(other);
-    const store = createStore({ path: databasePath(other), clock: systemClock, create: true });
+    const store = createStore({
+      path: databasePath(other),
+      clock: systemClock,
+      create: true,
+      auditKey: cli.secrets.signingKey.key,
+    });
     await store.write((db, now) => firstRun(db, cli.secrets.peppers[0], now));
     store.close();
     expect(await json('policy', 'diff', cli.folder, other)).toMatchObject({
-      gained: 8,
-      lost: 7,
+      gained: 21,
+      lost: 20,
+      withoutCredential: { gained: 3 * OTHERS, lost: 3 * OTHERS },
       flips: [
         { change: 'lost', reason: 'holder removed' },
         { change: 'lost', reason: 'holder removed' },
@@ -156,17 +254,17 @@ describe('portcullis policy lint', () => {
   it('prints what it finds, and fails if asked to', async () => {
     const added = idOf((await cli.run('rules', 'add', '--member', MEMBER, 'deny_models', 'gpt-9')).stdout);
     expect(await json('policy', 'lint')).toMatchObject({
-      findings: [{ code: 'unknown-model' }, { code: 'dead-rule' }, { code: 'open-to-future-models' }],
+      findings: [{ code: 'unknown-model' }, { code: 'dead-rule' }, ...OPEN],
     });
     const strict = await cli.run('policy', 'lint', '--strict');
     expect(strict.code).toBe(1);
     expect(strict.stdout).toMatch(new RegExp(`^dead-rule +The rule ${added}: matches nothing that there is.$`, 'm'));
-    expect(strict.stderr).toBe('portcullis: 3 findings.\n');
+    expect(strict.stderr).toBe('portcullis: 4 findings.\n');
     await cli.run('rules', 'remove', added);
   });
 
   it('looks at an export too', async () => {
-    expect(await json('policy', 'lint', exported)).toMatchObject({ findings: [{ code: 'open-to-future-models' }] });
+    expect(await json('policy', 'lint', exported)).toMatchObject({ findings: OPEN });
   });
 });
 
@@ -191,6 +289,23 @@ describe('portcullis policy explain', () => {
     });
   });
 
+  it('says of a model that nobody can call what a caller is told, and what the rules would do', async () => {
+    const { code, stdout } = await explain('--model', 'gpt-5');
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^chat with gpt-5 from an unknown address: not found \(policy [0-9a-f]{12}\.\d+\)\nNo provider of the model `gpt-5` has a credential for this project\.\n\nWith a credential, 2 of 2 candidates would be permitted: openai\/gpt-5, openrouter\/gpt-5\.\n\nNothing is violated\.\n/,
+      ),
+    });
+    const { stdout: half } = await cli.runWith(
+      { OPENAI_API_KEY: 'sk-none' },
+      ...['policy', 'explain', '--key', KEY, '--model', 'gpt-5'],
+    );
+    expect(half).toContain(
+      '1 of 1 candidates are permitted: openai/gpt-5.\nNo candidates for lack of a credential: openrouter/gpt-5.\n',
+    );
+  });
+
   it.each([
     [['--model', 'gpt-9'], 1, 'portcullis: The model `gpt-9` does not exist.\n'],
     [
@@ -200,6 +315,72 @@ describe('portcullis policy explain', () => {
     ],
   ])('%j ends with %i', async (args, code, stderr) => {
     expect(await explain(...args)).toEqual({ code, stdout: '', stderr });
+  });
+});
+
+describe('what an organization has brought along', () => {
+  beforeAll(async () => {
+    const done = [
+      await cli.run('custom-providers', 'add', 'acme', '--base-url', 'https://models.example/v1', '--keyless'),
+      await cli.run('custom-models', 'add', 'acme', 'house/own'),
+      await cli.run('custom-providers', 'add', 'vault', '--base-url', 'https://vault.example/v1'),
+      await cli.run('custom-models', 'add', 'vault', 'sealed'),
+      await cli.runWith({ TOKEN: 'sk-none' }, 'provider-keys', 'add', 'xai', '--label', 'Ours', '--token-env', 'TOKEN'),
+    ];
+    expect(done.map(({ code, stderr }) => ({ code, stderr }))).toEqual(done.map(() => ({ code: 0, stderr: '' })));
+  });
+
+  it('is reached as far as there is a credential: a keyless provider, and one with a provider key', async () => {
+    const { stdout } = await cli.run('access', KEY);
+    expect(stdout).toMatch(/^house\/own +acme +-$/m);
+    expect(stdout).toMatch(/^grok-4\.5 +xai +-$/m);
+    expect(stdout).not.toContain('vault');
+    expect((await cli.run('access', KEY, '--without-credential')).stdout).toMatch(/^sealed +vault +no credential +-$/m);
+  });
+
+  it('is explained by its own names', async () => {
+    const explain = ['policy', 'explain', '--key', KEY, '--model'];
+    expect(await json(...explain, 'acme/house/own')).toMatchObject({
+      outcome: 'permit',
+      candidates: ['acme/house/own'],
+    });
+    expect(await json(...explain, 'vault/sealed')).toMatchObject({
+      outcome: 'not_found',
+      reason: 'No provider of the model `vault/sealed` has a credential for this project.',
+      permitted: ['vault/sealed'],
+    });
+    expect(await cli.run(...explain, 'acme/gpt-5')).toMatchObject({
+      code: 1,
+      stderr: 'portcullis: The model `acme/gpt-5` does not exist.\n',
+    });
+  });
+
+  it('is what rules may mean, whether there is a credential or not', async () => {
+    const rules = ['--member', MEMBER, 'deny_models', 'acme/house/own', 'vault/*'];
+    const [models, providers] = [
+      idOf((await cli.run('rules', 'add', ...rules)).stdout),
+      idOf((await cli.run('rules', 'add', '--member', MEMBER, 'deny_providers', 'custom:acme', 'xai')).stdout),
+    ];
+    expect(await json('policy', 'lint')).toMatchObject({ findings: OPEN });
+    const { stdout } = await cli.run('access', KEY, '--denied');
+    expect(stdout).toMatch(new RegExp(`^house/own +acme +${models}, ${providers}$`, 'm'));
+    const fixtures = path.join(cli.folder, 'own.yaml');
+    expect((await cli.run('policy', 'generate', '--database', '-o', fixtures)).code).toBe(0);
+    expect(readFileSync(fixtures, 'utf8')).toMatch(/^ {6}acme\/house\/own: \{\}$/m);
+    expect((await cli.run('policy', 'test', fixtures)).code).toBe(0);
+    for (const id of [models, providers]) await cli.run('rules', 'remove', id);
+  });
+
+  it('is part of what a draft would change', async () => {
+    const draft = draftFile(
+      'own-draft.yaml',
+      'rules:\n  - { organization: true, ruleType: deny_providers, ruleValue: { providers: [custom] } }\n',
+    );
+    expect(await json('policy', 'diff', '--draft', draft)).toMatchObject({
+      lost: 3,
+      withoutCredential: { gained: 0, lost: 3 },
+      flips: [{ mappings: ['acme/house/own'] }],
+    });
   });
 });
 

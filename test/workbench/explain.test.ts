@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { explain, readCall } from '../../src/workbench/explain.ts';
-import { rule, type SmallRules, smallWorld } from './small-world.ts';
+import { rule, type SmallCredentials, type SmallRules, smallWorld } from './small-world.ts';
 
 const pdp = createPdp();
 const CALLER = { organizationId: 'org_1', projectId: 'proj_1' };
 
-function explained(rules: SmallRules, call: Parameters<typeof readCall>[2]) {
-  const world = smallWorld(rules);
+function explained(rules: SmallRules, call: Parameters<typeof readCall>[2], credentials: SmallCredentials = {}) {
+  const world = smallWorld(rules, credentials);
   const [key] = world.keys.values();
   if (key === undefined) throw new Error('no key');
   return explain(pdp, world, key, readCall(world, key, call), 'revision');
@@ -85,6 +85,54 @@ it('offers the same model elsewhere first', () => {
     model: 'gpt-5',
     provider: 'azure',
     nearness: 'same model',
+  });
+});
+
+it('judges those with a credential, and names the others', () => {
+  const { outcome, candidates, withoutCredential, permitted } = explained(
+    {},
+    { model: 'gpt-5' },
+    { served: ['azure'] },
+  );
+  expect({ outcome, candidates, withoutCredential, permitted }).toEqual({
+    outcome: 'permit',
+    candidates: ['azure/gpt-5'],
+    withoutCredential: ['openai/gpt-5'],
+    permitted: ['azure/gpt-5'],
+  });
+});
+
+it('answers as the gateway does where none has a credential, and says what the rules would do', () => {
+  const rules = { key: [rule('rule_1', 'deny_models', { models: ['azure/gpt-5'] })] };
+  expect(explained(rules, { model: 'gpt-5' }, { served: [] })).toEqual({
+    outcome: 'not_found',
+    reason: 'No provider of the model `gpt-5` has a credential for this project.',
+    request: { action: 'chat', model: 'gpt-5', address: null },
+    candidates: ['azure/gpt-5', 'openai/gpt-5'],
+    withoutCredential: ['azure/gpt-5', 'openai/gpt-5'],
+    permitted: ['openai/gpt-5'],
+    violations: [
+      {
+        scope: 'key',
+        kind: 'models',
+        effect: 'deny',
+        candidate: 'azure/gpt-5',
+        ruleIds: ['rule_1'],
+        values: ['azure/gpt-5'],
+      },
+    ],
+    rules: [{ id: 'rule_1', scope: 'key', ruleType: 'deny_models' }],
+    flips: { sets: [], exhaustive: true },
+    alternative: null,
+    policyRevision: 'revision',
+  });
+});
+
+it('offers what can be called in place of what cannot', () => {
+  const { outcome, alternative } = explained({}, { model: 'gpt-5-mini' }, { served: ['azure'] });
+  expect({ outcome, alternative }).toEqual({
+    outcome: 'not_found',
+    alternative: { model: 'gpt-5', provider: 'azure', nearness: 'same family' },
   });
 });
 

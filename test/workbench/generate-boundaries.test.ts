@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { catalogOf, createCatalog } from '../../src/catalog/catalog.ts';
 import { readDataFile } from '../../src/catalog/data-files.ts';
 import type { PolicyRule } from '../../src/domain/iam-rule.ts';
+import type { Mapping } from '../../src/domain/model.ts';
 import { ManualClock, systemClock } from '../../src/domain/time.ts';
 import { addressesAround, boundariesOf } from '../../src/workbench/generate-boundaries.ts';
 import { ipRule, modelRule, pricingRule, providerRule } from '../policy/policy-call.ts';
@@ -131,6 +132,32 @@ describe('the models around an entry', () => {
     const names = namesAround(modelRule('rule_1', 'deny', 'claude-*'), whole);
     expect(names).toEqual(expect.arrayContaining(['claude-fable-5', 'anthropic/claude-fable-5']));
     expect(names.filter((name) => name.includes('claude-3'))).toEqual([]);
+  });
+});
+
+describe("an organization's own models", () => {
+  const [sandboxed] = catalog.mappings();
+  if (sandboxed === undefined) throw new Error('the sandbox serves nothing');
+  const own: Mapping = {
+    ...sandboxed,
+    id: 'acme/house/own',
+    providerId: 'acme',
+    modelId: 'house/own',
+    custom: true,
+    names: ['acme/house/own'],
+    providerNames: ['custom', 'custom:acme'],
+    prices: { prompt: 2_000_000n },
+  };
+
+  it.each([
+    modelRule('rule_1', 'deny', 'acme/house/own'),
+    modelRule('rule_1', 'deny', 'acme/*'),
+    providerRule('rule_1', 'deny', 'custom'),
+    providerRule('rule_1', 'deny', 'custom:acme'),
+  ])('are tried with their prices: $ruleType $ruleValue', (rule) => {
+    const [{ custom = {}, names = [] } = {}] = boundariesOf(rule, { catalog, custom: [own] });
+    expect(custom['acme/house/own']).toEqual({ inputPrice: '2' });
+    expect(names).toContain('acme/house/own');
   });
 });
 

@@ -2,11 +2,12 @@ import { afterAll, expect, it } from 'vitest';
 import { catalogOf } from '../../src/catalog/catalog.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
+import { partsOf } from '../../src/workbench/candidates.ts';
 import { createJudges } from '../../src/workbench/judges.ts';
 import { lintedMappings, lintWorld } from '../../src/workbench/lint.ts';
 import { activeMappings } from '../../src/workbench/world.ts';
 import { rule, type SmallRules, smallWorld } from './small-world.ts';
-import { catalog } from './worlds.ts';
+import { catalog, customMapping } from './worlds.ts';
 
 const judges = createJudges(readBundle(), lintedMappings(activeMappings(smallWorld())), 0);
 afterAll(() => judges.close());
@@ -113,6 +114,37 @@ it('finds ranges that lie in others', async () => {
   expect(found).toEqual([
     ['overlapping-ranges', 'key', 'key_1', 'r1', 'The rule r1: 10.1.0.0/16 lies in 10.0.0.0/8.'],
     ['overlapping-ranges', 'key', 'key_1', 'r2', 'r1', 'The rules r2, r1: 10.0.0.0/8 lies in 10.0.0.0/8.'],
+  ]);
+});
+
+it('takes names of custom models and providers for known, and what there is no credential for', async () => {
+  const world = smallWorld(
+    {
+      key: [
+        ANYTHING,
+        rule('r1', 'allow_models', { models: ['acme/own', 'acme/*', 'acme/none'] }),
+        rule('r2', 'deny_providers', { providers: ['custom:acme', 'custom:other'] }),
+        rule('r3', 'deny_providers', { providers: ['custom', 'openai'] }),
+      ],
+    },
+    {
+      providers: {
+        providers: [{ id: 'prov_1', name: 'acme', wire: 'openai', baseUrl: '', keyless: false }],
+        mappings: [customMapping('acme', 'own')],
+        keys: [],
+      },
+      served: [],
+    },
+  );
+  const [part] = partsOf([world]);
+  const ownJudges = createJudges(readBundle(), lintedMappings(part?.mappings ?? []), 0);
+  const { findings: found } = await lintWorld(world, ownJudges);
+  await ownJudges.close();
+  expect(found.map(({ code, message }) => [code, message])).toEqual([
+    ['unknown-model', 'The rule r1: "acme/none" is not the name of a model in the catalogue.'],
+    ['unknown-provider', 'The rule r2: "custom:other" is not a provider that serves a model.'],
+    ['shadowed-rule', 'The rule r1: decides nothing, because other rules already deny what it could.'],
+    ['shadowed-rule', 'The rule r2: decides nothing, because of r3.'],
   ]);
 });
 

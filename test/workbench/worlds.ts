@@ -103,7 +103,7 @@ const providerKey = (id: string, provider: string, projectId: string | null): Se
   secret: { keyId: 'test', ciphertext: '' },
 });
 
-const customMapping = (providerId: string, modelId: string): Mapping => ({
+export const customMapping = (providerId: string, modelId: string): Mapping => ({
   ...mapping(providerId, modelId, [], 2, 'text'),
   custom: true,
   names: [`${providerId}/${modelId}`],

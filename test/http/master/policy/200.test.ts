@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ID } from '../../../admin/tenants.ts';
+import type { AccessReport } from '../../../../src/generated/types.ts';
+import { activeMappings } from '../../../../src/workbench/world.ts';
+import { catalog, ID } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
 
 let server: ManagementServer;
@@ -8,7 +10,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const MODELS = ['sandbox-faulty', 'sandbox-free', 'sandbox-paid', 'sandbox-slow'];
+const MODELS = ['faulty', 'free', 'image-max', 'image-plus', 'moderation', 'paid', 'slow'].map(
+  (name) => `sandbox-${name}`,
+);
+/** Mappings of providers that nobody has a credential for. */
+const OTHERS = activeMappings({ catalog }).length - MODELS.length;
 const ANY = ['0.0.0.0/0', '::/0', 'unknown'];
 
 let ruleId: string;
@@ -22,6 +28,13 @@ beforeEach(async () => {
   ruleId = /rule_[0-9a-f]{32}/.exec(text)?.[0] ?? '';
 });
 
+/** Adds something by the API; resolves with its id. */
+async function made(path: string, body: object): Promise<string> {
+  const { status, text } = await server.request('POST', `/v1/master/${path}`, { body });
+  if (status !== 201) throw new Error(text);
+  return /"id":"([^"]+)"/.exec(text)?.[1] ?? '';
+}
+
 describe('GET /v1/master/keys/{id}/access', () => {
   it('is everything that the key reaches, and what denies the rest', async () => {
     const answer = await server.request('GET', `/v1/master/keys/${ID.developerKey}/access`);
@@ -32,14 +45,31 @@ describe('GET /v1/master/keys/{id}/access', () => {
       reached: MODELS.filter((model) => model !== 'sandbox-paid').map((model) => ({
         model,
         provider: 'sandbox',
+        credential: true,
         ruleIds: [],
       })),
-      denied: [{ model: 'sandbox-paid', provider: 'sandbox', ruleIds: [ruleId] }],
+      denied: [{ model: 'sandbox-paid', provider: 'sandbox', credential: true, ruleIds: [ruleId] }],
+      withoutCredential: OTHERS,
       rules: [{ id: ruleId, scope: 'member', ruleType: 'deny_models' }],
     });
     expect(answer.headers.get('x-policy-revision')).toMatch(/^[0-9a-f]{12}\.1$/);
     expect(answer.headers.get('cache-control')).toBe('no-store');
     expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+  });
+
+  it('holds what a provider key makes callable, and, if asked to, what nothing does', async () => {
+    const key = await made('provider-keys', { provider: 'xai', label: 'Ours', token: 'sk-none' });
+    const table = async (query: string): Promise<AccessReport> =>
+      JSON.parse((await server.request('GET', `/v1/master/keys/${ID.developerKey}/access${query}`)).text);
+    const callable = await table('?withoutCredential=false');
+    const all = await table('?withoutCredential=true');
+    await server.request('DELETE', `/v1/master/provider-keys/${key}`);
+    expect(new Set(callable.reached.map(({ provider }) => provider))).toEqual(new Set(['sandbox', 'xai']));
+    expect(callable.reached.every(({ credential }) => credential)).toBe(true);
+    expect(all.reached.filter(({ credential }) => credential)).toEqual(callable.reached);
+    expect(all.reached.filter(({ credential }) => !credential)).toHaveLength(callable.withoutCredential);
+    expect(all.withoutCredential).toBe(callable.withoutCredential);
+    expect(all.reached).toContainEqual({ model: 'gpt-5', provider: 'openai', credential: false, ruleIds: [] });
   });
 
   it("a developer sees his own key's", async () => {
@@ -62,6 +92,7 @@ describe('POST /v1/master/policy/evaluate', () => {
       reason: `Access denied: model not allowed: sandbox-p* is denied by rule ${ruleId}. This is an organization member IAM rule set by the org admin.`,
       request: { action: 'chat', model: 'sandbox-paid', address: '192.0.2.1' },
       candidates: ['sandbox/sandbox-paid'],
+      withoutCredential: [],
       permitted: [],
       violations: [
         {
@@ -92,6 +123,28 @@ describe('POST /v1/master/policy/evaluate', () => {
     });
   });
 
+  it('says of a model that nobody can call that it is not found, and what the rules would do', async () => {
+    expect(await evaluate({ key: ID.developerKey, request: { model: 'gpt-5' } })).toMatchObject({
+      outcome: 'not_found',
+      reason: 'No provider of the model `gpt-5` has a credential for this project.',
+      candidates: ['openai/gpt-5', 'openrouter/gpt-5'],
+      permitted: ['openai/gpt-5', 'openrouter/gpt-5'],
+      alternative: { model: 'sandbox-free', provider: 'sandbox', nearness: 'same modalities' },
+    });
+  });
+
+  it("knows the organization's own models", async () => {
+    const provider = await made('custom-providers', {
+      name: 'acme',
+      baseUrl: 'https://models.example/v1',
+      keyless: true,
+    });
+    await made('custom-models', { customProviderId: provider, model: 'house/own' });
+    const answer = await evaluate({ key: ID.developerKey, request: { model: 'house/own', provider: 'acme' } });
+    await server.request('DELETE', `/v1/master/custom-providers/${provider}`);
+    expect(answer).toMatchObject({ outcome: 'permit', candidates: ['acme/house/own'], withoutCredential: [] });
+  });
+
   it('lets a developer try new rules on his own key', async () => {
     const rules = [{ ruleType: 'deny_models', ruleValue: { models: ['sandbox-free'] } }];
     const body = { key: ID.developerKey, rules, request: { model: 'sandbox-free' } };
@@ -117,12 +170,14 @@ describe('POST /v1/master/policy/diff', () => {
       status: 200,
       body: {
         gained: 3,
-        lost: 4,
+        lost: MODELS.length,
+        withoutCredential: { gained: 0, lost: OTHERS },
         flips: [
           {
             change: 'lost',
             holders: [{ scope: 'key', id: ID.ownerKey, name: "The owner's" }],
             mappings: MODELS.map((model) => `sandbox/${model}`),
+            credential: true,
             addresses: ['10.0.0.0/8', 'unknown'],
             reason: 'rules',
             rules: [{ id: 'draft_2', scope: 'key', ruleType: 'deny_ip_cidrs', change: 'added' }],
@@ -131,12 +186,25 @@ describe('POST /v1/master/policy/diff', () => {
             change: 'gained',
             holders: developers,
             mappings: ['sandbox/sandbox-paid'],
+            credential: true,
             addresses: ANY,
             reason: 'rules',
             rules: [{ id: ruleId, scope: 'member', ruleType: 'deny_models', change: 'removed' }],
           },
         ],
       },
+    });
+  });
+
+  it('names what nobody can call if it is asked to', async () => {
+    const body = { rules: [{ key: ID.ownerKey, ruleType: 'deny_models', ruleValue: { models: ['gpt-5'] } }] };
+    const counted = { gained: 0, lost: 0, withoutCredential: { gained: 0, lost: 2 } };
+    const diff = async (query: string): Promise<unknown> =>
+      JSON.parse((await server.request('POST', `/v1/master/policy/diff${query}`, { body })).text);
+    expect(await diff('')).toEqual({ ...counted, flips: [] });
+    expect(await diff('?withoutCredential=1')).toMatchObject({
+      ...counted,
+      flips: [{ mappings: ['openai/gpt-5', 'openrouter/gpt-5'], credential: false }],
     });
   });
 

@@ -45,3 +45,21 @@ it.each([
   const answer = await server.request('POST', `/v1/master/policy/${path}`, { body });
   expect(await outcome(answer)).toEqual({ status: 400, body: refused('invalid_request', message, param) });
 });
+
+it.each(['policy/diff', `keys/${ID.ownerKey}/access`])(
+  '%s refuses a flag that is neither true nor false',
+  async (path) => {
+    const body = path.startsWith('policy') ? { rules: [{ ...rule, key: ID.ownerKey }] } : undefined;
+    const sent = body === undefined ? {} : { body };
+    const method = body === undefined ? 'GET' : 'POST';
+    const answer = await server.request(method, `/v1/master/${path}?withoutCredential=yes`, sent);
+    expect(await outcome(answer)).toEqual({
+      status: 400,
+      body: refused(
+        'invalid_request',
+        'The query parameter withoutCredential must be true or false.',
+        '/withoutCredential',
+      ),
+    });
+  },
+);
