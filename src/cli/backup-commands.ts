@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Command } from 'commander';
 import manifest from '../../package.json' with { type: 'json' };
 import { readConfig } from '../config.ts';
-import { formatTime, systemClock } from '../domain/time.ts';
+import { systemClock } from '../domain/time.ts';
 import { backUp } from '../store/backup.ts';
 import { createDataDir } from '../store/data-dir.ts';
 import { restore } from '../store/restore.ts';
@@ -44,7 +44,7 @@ export function backupCommands(program: Command, env: Environment): void {
     .command('restore')
     .argument('<folder>', 'what `portcullis backup` wrote')
     .description('Verify a backup and put it into DATA_DIR. The server must be stopped.')
-    .option('--force', 'move aside what is there, and do not insist on all secrets')
+    .option('--force', 'move aside what is there')
     .option('--json', 'print JSON')
     .addHelpText('after', RESTORE_HELP)
     .action((folder: string, options: RestoreOptions) => runRestore(env, path.resolve(folder), options));
@@ -62,14 +62,14 @@ async function withBar<T>(what: string, work: (bar: ProgressBar) => Promise<T>):
 async function runBackup(env: Environment, folder: string, { withoutSecrets, json }: BackupOptions): Promise<void> {
   const config = readConfig(env);
   const { dataDir, secrets: given } = config;
-  const written = await withBar('Pages', ({ show }) =>
+  const { manifest: written, missing } = await withBar('Pages', ({ show }) =>
     withDatabase(config, (db) =>
       backUp(db, {
         dataDir,
         folder,
         withSecrets: withoutSecrets !== true,
         given,
-        createdAt: formatTime(systemClock.now()),
+        now: systemClock.now(),
         version: manifest.version,
         progress: show,
       }),
@@ -77,6 +77,7 @@ async function runBackup(env: Environment, folder: string, { withoutSecrets, jso
   );
   if (json) printJson({ backup: written });
   else print(`Backed up to ${folder}: ${written.pageCount} pages, ${written.bytes} bytes.`);
+  warnOf(missing);
   if (given.peppers.length > 0) warn('PEPPER is given by the environment and is not in the backup: keep it elsewhere.');
   if (given.encryptionKeys.length > 0) {
     warn('ENCRYPTION_KEY is given by the environment and is not in the backup: keep it elsewhere.');
@@ -85,14 +86,21 @@ async function runBackup(env: Environment, folder: string, { withoutSecrets, jso
 
 async function runRestore(env: Environment, folder: string, { force = false, json }: RestoreOptions): Promise<void> {
   createDataDir(readConfig(env).dataDir);
-  const { manifest: restored, replaced } = await whileNobodyServes(env, ({ dataDir, secrets: given }) =>
-    withBar('Bytes', ({ show }) =>
-      restore({ folder, dataDir, given, force, now: formatTime(systemClock.now()), progress: show }),
-    ),
+  const {
+    manifest: restored,
+    replaced,
+    missing,
+  } = await whileNobodyServes(env, ({ dataDir, secrets: given }) =>
+    withBar('Bytes', ({ show }) => restore({ folder, dataDir, given, force, now: systemClock.now(), progress: show })),
   );
   if (json) printJson({ backup: restored, replaced: replaced ?? null });
   else {
     print(`Restored the database of ${restored.createdAt}.`);
     if (replaced !== undefined) print(`What was there is in ${replaced} now.`);
   }
+  warnOf(missing);
+}
+
+function warnOf(missing: readonly string[]): void {
+  if (missing.length > 0) warn(`keys hang on secrets that are not there, and cannot be used: ${missing.join(', ')}.`);
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
+import { systemClock } from '../domain/time.ts';
 import { dropPepper, rotateEncryptionKey, rotatePepper } from '../store/rotate-secrets.ts';
 import { readSecretNeeds, type SecretNeed } from '../store/secret-needs.ts';
 import { loadSecrets } from '../store/secrets.ts';
@@ -12,8 +13,9 @@ interface Options {
 }
 
 const PEPPER_HELP = `
-Keys are hashed under the current pepper. Those under an older one go on working and are hashed anew when they are next used;
-\`portcullis secrets list\` tells how many still hang on it, \`portcullis secrets drop-pepper\` ends it.
+Keys are hashed under the current pepper. Those under an older one go on working and are hashed anew when they are next used
+(platform keys, which are not used here, stay: make new ones). \`portcullis secrets list\` tells how many still hang on it,
+\`portcullis secrets drop-pepper\` ends it.
 
 With PEPPER in the environment, put a new one before the old: PEPPER=<new>,<old>.`;
 
@@ -57,7 +59,7 @@ function listCommand(secrets: Command, env: Environment): void {
     .option('--json', 'print JSON')
     .action(async ({ json }: Options) => {
       const config = readConfig(env);
-      const needs = await withDatabase(config, readSecretNeeds);
+      const needs = await withDatabase(config, (db) => readSecretNeeds(db, systemClock.now()));
       const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, {
         create: false,
         given: config.secrets,
@@ -104,7 +106,9 @@ function dropCommand(secrets: Command, env: Environment): void {
     .option('--json', 'print JSON')
     .action(async (id: string, { force = false, json }: Options & { force?: boolean }) => {
       const lost = await whileNobodyServes(env, (config) =>
-        withDatabase(config, (db) => dropPepper(db, config.dataDir, id, { given: config.secrets, force })),
+        withDatabase(config, (db) =>
+          dropPepper(db, config.dataDir, id, { given: config.secrets, force, now: systemClock.now() }),
+        ),
       );
       if (json) printJson({ id, deleted: true, lostKeys: lost });
       else print(`Dropped pepper ${id}.${lost === 0 ? '' : ` Keys lost with it: ${lost}.`}`);

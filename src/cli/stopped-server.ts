@@ -1,8 +1,7 @@
 import { type Config, readConfig } from '../config.ts';
 import { databasePath } from '../store/data-dir.ts';
 import { type Database, openDatabase } from '../store/database.ts';
-import { lockDataDir } from '../store/lock.ts';
-import { isBusy } from '../store/unavailable.ts';
+import { DataDirServed, lockDataDir } from '../store/lock.ts';
 import type { Environment } from './workspace.ts';
 
 /** Reads the configuration and keeps every server away from the data directory while `work` runs. @throws Error when one serves it */
@@ -20,7 +19,7 @@ function lockFor(dataDir: string): { release(): void } {
   try {
     return lockDataDir(dataDir);
   } catch (error) {
-    if (!(error instanceof Error) || !isBusy(error.cause)) throw error;
+    if (!(error instanceof DataDirServed)) throw error;
     throw new Error(`${error.message} Stop it first, and start it again afterwards.`, { cause: error });
   }
 }

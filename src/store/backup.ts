@@ -13,12 +13,13 @@ import {
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type BetterSqlite3 from 'better-sqlite3';
+import { formatTime } from '../domain/time.ts';
 import { type Database, openDatabase } from './database.ts';
-import { syncFolder, writeDurably } from './durable-file.ts';
+import { writeDurably } from './durable-file.ts';
 import { schemaVersion } from './migrate.ts';
 import { missingSecrets, readSecretNeeds, type SecretNeeds } from './secret-needs.ts';
 import { type GivenSecrets, secretsOf } from './secrets.ts';
-import { readSecretsFile, type SecretsFile, secretsPath, writeSecretsFile } from './secrets-file.ts';
+import { readSecretsFile, secretsPath, writeSecretsFile } from './secrets-file.ts';
 
 /** What `manifest.json` says of a backup: written last, so that a folder without it is none. */
 export interface BackupManifest {
@@ -42,7 +43,9 @@ export interface BackupOptions {
   readonly folder: string;
   readonly withSecrets: boolean;
   readonly given: GivenSecrets;
-  readonly createdAt: string;
+  /** Epoch ms. */
+  readonly now: number;
+  /** Of Portcullis. */
   readonly version: string;
   readonly progress: (done: number, all: number) => void;
 }
@@ -50,25 +53,32 @@ export interface BackupOptions {
 export const backupDatabasePath = (folder: string): string => join(folder, 'portcullis.sqlite');
 export const manifestPath = (folder: string): string => join(folder, 'manifest.json');
 
+export interface WrittenBackup {
+  readonly manifest: BackupManifest;
+  /** Secrets that the database needs and nobody has, in words. */
+  readonly missing: readonly string[];
+}
+
 /**
  * Writes a snapshot of the database, and the server's secrets, into a folder that its owner alone reads. A server may go on
- * writing meanwhile. @throws Error when the folder holds anything, or the secrets do not fit the snapshot
+ * writing meanwhile. @throws Error when the folder holds anything
  */
-export async function backUp(db: Database, options: BackupOptions): Promise<BackupManifest> {
-  const { dataDir, folder, withSecrets, given, createdAt, version, progress } = options;
+export async function backUp(db: Database, options: BackupOptions): Promise<WrittenBackup> {
+  const { dataDir, folder, withSecrets, given, now, version, progress } = options;
   const isOurs = prepareFolder(folder);
   try {
     const file = backupDatabasePath(folder);
     await copySnapshot(db.connection, file, progress);
-    const { needs, ...database } = inspectSnapshot(file);
+    const { needs, ...database } = inspectSnapshot(file, now);
     // After the snapshot: a pepper that was made meanwhile is then there too.
-    const secrets = withSecrets ? readSecretsFile(secretsPath(dataDir)) : undefined;
-    if (secrets !== undefined) storeSecrets(folder, secrets, needs, given);
+    const secrets = readSecretsFile(secretsPath(dataDir));
+    if (withSecrets) writeSecretsFile(secretsPath(folder), secrets);
     const bytes = statSync(file).size;
     const sha256 = await digestOf(file);
+    const createdAt = formatTime(now);
     const manifest = { format: 1, createdAt, version, ...database, bytes, sha256, secrets: withSecrets } as const;
     writeDurably(manifestPath(folder), `${JSON.stringify(manifest, null, 2)}\n`);
-    return manifest;
+    return { manifest, missing: missingSecrets(needs, secretsOf(secrets, given)) };
   } catch (error) {
     for (const name of readdirSync(folder)) rmSync(join(folder, name));
     if (isOurs) rmSync(folder, { recursive: true });
@@ -113,25 +123,16 @@ async function copySnapshot(
 }
 
 /** Makes the snapshot one plain file, without a log beside it, and says what is in it. */
-function inspectSnapshot(file: string): { schemaVersion: number; pageCount: number; needs: SecretNeeds } {
+function inspectSnapshot(file: string, now: number): { schemaVersion: number; pageCount: number; needs: SecretNeeds } {
   const db = openDatabase(file);
   try {
     const pageCount = Number(db.connection.pragma('page_count', { simple: true }));
-    const inside = { schemaVersion: schemaVersion(db.connection), pageCount, needs: readSecretNeeds(db) };
+    const inside = { schemaVersion: schemaVersion(db.connection), pageCount, needs: readSecretNeeds(db, now) };
     db.connection.pragma('journal_mode = DELETE');
     return inside;
   } finally {
     db.close();
   }
-}
-
-function storeSecrets(folder: string, secrets: SecretsFile, needs: SecretNeeds, given: GivenSecrets): void {
-  const missing = missingSecrets(needs, secretsOf(secrets, given));
-  if (missing.length > 0) {
-    throw new Error(`Secrets that the database needs are not there: ${missing.join(', ')}.`);
-  }
-  writeSecretsFile(secretsPath(folder), secrets);
-  syncFolder(folder);
 }
 
 /** SHA-256 of a file, in hex. */

@@ -7,12 +7,15 @@ export interface DataDirLock {
   release(): void;
 }
 
+/** The lock is held by another process. */
+export class DataDirServed extends Error {}
+
 /** Keeps the connections of held locks: one that nobody refers to is closed by the garbage collector, and its lock with it. */
 const held = new Set<BetterSqlite3.Database>();
 
 /**
  * Makes this process the only one that serves `dataDir`: an open exclusive transaction, which dies with the process however
- * it ends. Throws when another process holds it.
+ * it ends. @throws DataDirServed when another process holds it
  */
 export function lockDataDir(dataDir: string): DataDirLock {
   const connection = openLock(dataDir);
@@ -30,6 +33,6 @@ function openLock(dataDir: string): BetterSqlite3.Database {
     return openFile(join(dataDir, 'lock.sqlite'), { timeout: 0 }, (connection) => connection.exec('BEGIN EXCLUSIVE'));
   } catch (error) {
     if (!(error instanceof Error) || !isBusy(error.cause)) throw error;
-    throw new Error(`Another process already serves the data directory ${dataDir}.`, { cause: error });
+    throw new DataDirServed(`Another process already serves the data directory ${dataDir}.`, { cause: error });
   }
 }

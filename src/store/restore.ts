@@ -3,6 +3,7 @@ import { createReadStream, createWriteStream, existsSync, mkdirSync, readFileSyn
 import { basename, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { formatTime } from '../domain/time.ts';
 import { type BackupManifest, backupDatabasePath, readManifest } from './backup.ts';
 import { databasePath } from './data-dir.ts';
 import { syncFolder } from './durable-file.ts';
@@ -19,10 +20,10 @@ export interface RestoreOptions {
   /** Exists, and no server runs on it: the caller holds its lock. */
   readonly dataDir: string;
   readonly given: GivenSecrets;
-  /** Moves aside what is there, and does not insist on all secrets. */
+  /** Moves aside what is there. */
   readonly force: boolean;
-  /** RFC 3339: names the folder of what is moved aside. */
-  readonly now: string;
+  /** Epoch ms. */
+  readonly now: number;
   readonly progress: (done: number, all: number) => void;
 }
 
@@ -30,11 +31,13 @@ export interface Restored {
   readonly manifest: BackupManifest;
   /** Where the files that were there before are now; undefined: there were none. */
   readonly replaced: string | undefined;
+  /** Secrets that the database needs and nobody has, in words. */
+  readonly missing: readonly string[];
 }
 
 /**
  * Puts a backup in the place of a database. It is copied beside its place and verified there (digest, SQLite's own check,
- * schema, secrets); only then is anything moved. @throws Error when it is damaged or does not fit, with nothing changed
+ * schema); only then is anything moved. @throws Error when it is damaged or does not fit, with nothing changed
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const { folder, dataDir, force, now } = options;
@@ -48,12 +51,12 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   try {
     const digest = await copyFile(backupDatabasePath(folder), copy, manifest, options.progress);
     if (digest !== manifest.sha256) throw new Error(`${backupDatabasePath(folder)} is damaged: its digest differs.`);
-    checkDatabase(copy, secrets, options);
+    const missing = checkDatabase(copy, secrets, options);
     const replaced = moveAside(dataDir, secrets.isNew, now);
     if (secrets.isNew) writeSecretsFile(secretsPath(dataDir), secrets.file);
     renameSync(copy, target);
     syncFolder(dataDir);
-    return { manifest, replaced };
+    return { manifest, replaced, missing };
   } finally {
     rmSync(copy, { force: true });
   }
@@ -100,7 +103,8 @@ async function copyFile(
   return hash.digest('hex');
 }
 
-function checkDatabase(file: string, secrets: ChosenSecrets, { given, force }: RestoreOptions): void {
+/** Which secrets it lacks. @throws Error when it is damaged, or of a later version */
+function checkDatabase(file: string, secrets: ChosenSecrets, { given, now }: RestoreOptions): string[] {
   const connection = openFile(file, {}, () => {});
   try {
     const verdict: unknown = connection.pragma('integrity_check(1)', { simple: true });
@@ -111,25 +115,20 @@ function checkDatabase(file: string, secrets: ChosenSecrets, { given, force }: R
         `The backup has schema version ${version}, this version of Portcullis knows ${MIGRATIONS.length}.`,
       );
     }
-    const needs = readSecretNeeds({ all: (query) => prepare(connection, query.compile()).all({}) });
-    const missing = missingSecrets(needs, secretsOf(secrets.file, given));
-    if (missing.length > 0 && !force) {
-      throw new Error(
-        `Secrets that the database needs are not there: ${missing.join(', ')}. Give PEPPER and ENCRYPTION_KEY as its server has them; --force restores without.`,
-      );
-    }
+    const needs = readSecretNeeds({ all: (query) => prepare(connection, query.compile()).all({}) }, now);
+    return missingSecrets(needs, secretsOf(secrets.file, given));
   } finally {
     connection.close();
   }
 }
 
 /** The log first: a database without it would be an older one, it without the database is nothing. */
-function moveAside(dataDir: string, withSecrets: boolean, now: string): string | undefined {
+function moveAside(dataDir: string, withSecrets: boolean, now: number): string | undefined {
   const database = databasePath(dataDir);
   const files = [`${database}-wal`, `${database}-shm`, database, ...(withSecrets ? [secretsPath(dataDir)] : [])];
   const present = files.filter((file) => existsSync(file));
   if (present.length === 0) return undefined;
-  const aside = join(dataDir, `replaced-${now.replaceAll(/[:.]/g, '-')}`);
+  const aside = join(dataDir, `replaced-${formatTime(now).replaceAll(/[:.]/g, '-')}`);
   mkdirSync(aside, { mode: 0o700 });
   for (const file of present) renameSync(file, join(aside, basename(file)));
   syncFolder(aside);

@@ -31,7 +31,7 @@ export function dropPepper(
   db: Database,
   dataDir: string,
   id: string,
-  { given, force }: { readonly given: GivenSecrets; readonly force: boolean },
+  { given, force, now }: { readonly given: GivenSecrets; readonly force: boolean; readonly now: number },
 ): number {
   if (given.peppers.length > 0)
     throw new Error('PEPPER is given by the environment: take the pepper out of that list.');
@@ -43,7 +43,7 @@ export function dropPepper(
   flushToDisk(db); // Or a loss of power could bring keys back to it.
   // While the write lock is held nobody makes a key under it unseen.
   return db.transaction(() => {
-    const count = readSecretNeeds(db).peppers.find((need) => need.id === id)?.count ?? 0;
+    const count = readSecretNeeds(db, now).peppers.find((need) => need.id === id)?.count ?? 0;
     if (count > 0 && !force) {
       throw new Error(
         `Pepper ${id} is needed, keys that hang on it: ${count}. Each leaves it when it is next used. --force gives them up.`,

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Database } from './database.ts';
 import { build } from './sql.ts';
 
@@ -8,30 +9,47 @@ export interface SecretNeed {
 }
 
 export interface SecretNeeds {
-  /** Keys of all kinds, master keys included, by the pepper that their hash is made with. */
+  /** Keys of all kinds, master keys and invitations included, by the pepper that their hash is made with. */
   readonly peppers: readonly SecretNeed[];
   /** Provider keys by the encryption key that they are sealed with. */
   readonly encryptionKeys: readonly SecretNeed[];
 }
 
-/** What the present keys of all organizations need of the server's secrets; of deleted ones nothing is needed any more. */
-export function readSecretNeeds(db: Pick<Database, 'all'>): SecretNeeds {
-  const hashed = (table: 'keys' | 'master_keys'): SecretNeed[] =>
-    db.all(
-      build
-        .selectFrom(table)
-        .select((row) => ['pepper_id as id', row.fn.countAll<number>().as('count')])
-        .where('deleted_at', 'is', null)
-        .groupBy('pepper_id'),
-    );
-  const encryptionKeys = db.all(
-    build
-      .selectFrom('provider_keys')
-      .select((row) => ['encryption_key_id as id', row.fn.countAll<number>().as('count')])
-      .where('deleted_at', 'is', null)
-      .groupBy('encryption_key_id'),
-  );
-  return { peppers: added([...hashed('keys'), ...hashed('master_keys')]), encryptionKeys };
+const countById = (column: 'pepper_id' | 'encryption_key_id') =>
+  [sql<string>`${sql.ref(column)}`.as('id'), sql<number>`count(*)`.as('count')] as const;
+
+/**
+ * What the keys and open invitations of all organizations need of the server's secrets, at `now` (epoch ms). Of deleted ones
+ * nothing is needed any more, and playground keys have no secret.
+ */
+export function readSecretNeeds(db: Pick<Database, 'all'>, now: number): SecretNeeds {
+  const keys = build
+    .selectFrom('keys')
+    .select(countById('pepper_id'))
+    .where('deleted_at', 'is', null)
+    .where('kind', '<>', 'playground')
+    .groupBy('pepper_id');
+  const masterKeys = build
+    .selectFrom('master_keys')
+    .select(countById('pepper_id'))
+    .where('deleted_at', 'is', null)
+    .groupBy('pepper_id');
+  const invitations = build
+    .selectFrom('invitations')
+    .select(countById('pepper_id'))
+    .where('accepted_at', 'is', null)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', now)
+    .groupBy('pepper_id');
+  const providerKeys = build
+    .selectFrom('provider_keys')
+    .select(countById('encryption_key_id'))
+    .where('deleted_at', 'is', null)
+    .groupBy('encryption_key_id');
+  return {
+    peppers: added([keys, masterKeys, invitations].flatMap((query) => db.all(query))),
+    encryptionKeys: db.all(providerKeys),
+  };
 }
 
 function added(needs: readonly SecretNeed[]): SecretNeed[] {
