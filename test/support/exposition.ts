@@ -62,7 +62,7 @@ export function familiesOf(text: string): Family[] {
 }
 
 /** What the gateway tells of itself now. */
-export async function metricsOf({ management }: TestGateway): Promise<Family[]> {
+export async function metricsOf({ management }: Pick<TestGateway, 'management'>): Promise<Family[]> {
   const { status, text } = await send(management, { path: '/metrics' });
   if (status !== 200) throw new Error(`no metrics: ${status} ${text}`);
   return familiesOf(text);
