@@ -96,7 +96,9 @@ export async function* streamChat(
   answer: DispatchedAnswer,
   request: ChatRequest,
 ): AsyncGenerator<ChatChunk, void, undefined> {
+  const startedAt = performance.now();
   const routed = await routeStream(deps, answer, request);
+  deps.telemetry.firstToken(routed.target.mapping, performance.now() - startedAt);
   const { modelId } = routed.target.mapping;
   const wantsUsageChunk = request.stream_options?.include_usage === true;
   const beforeEnd = wantsUsageChunk ? { usage: null } : {};
