@@ -188,6 +188,14 @@ const resources: readonly Resource[] = [
   },
 ];
 
+/** Of what analyses name: what can be called, or also what cannot be for lack of a credential. */
+const WITHOUT_CREDENTIAL = {
+  withoutCredential: {
+    description: 'Also what the rules permit and cannot be called, for lack of a credential.',
+    type: 'boolean',
+  },
+} as const;
+
 const ANALYSIS = [401, 403, 404, 503, 504];
 
 const singles: readonly Operation[] = [
@@ -219,9 +227,9 @@ const singles: readonly Operation[] = [
     tag: 'Policy',
     summary: 'Everything that a key reaches, exactly',
     key: 'master',
-    query: { include_without_credential: { description: 'Also what nobody has a credential for.', type: 'boolean' } },
+    query: WITHOUT_CREDENTIAL,
     answer: json('AccessReport', 'Models and providers, from where, and the rules that decide it.'),
-    errors: ANALYSIS,
+    errors: [400, ...ANALYSIS],
   },
   {
     method: 'post',
@@ -241,6 +249,7 @@ const singles: readonly Operation[] = [
     tag: 'Policy',
     summary: 'What draft rules would change, and for whom',
     key: 'master',
+    query: WITHOUT_CREDENTIAL,
     request: 'DraftRules',
     answer: json('AccessDiff', 'Every cell that flips.'),
     errors: [400, ...ANALYSIS],
