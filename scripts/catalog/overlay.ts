@@ -39,6 +39,8 @@ export interface Fact {
   readonly source: string;
   /** When it was entered, `YYYY-MM-DD`. */
   readonly date: string;
+  /** Public text said so on that day: the document itself, or one that cites it. Else it was entered from memory. */
+  readonly checked: boolean;
   /** Whether it is about a mapping, by its id `provider/model`. */
   about(mappingId: string): boolean;
   readonly at: readonly string[];
@@ -84,6 +86,7 @@ function parseFact(entry: Entry): Fact {
   return {
     source: entry.text('source'),
     date: dateOf(entry, 'date'),
+    checked: entry.optionalFlag('checked') ?? false,
     at,
     about: (mappingId) => patterns.some((pattern) => pattern.test(mappingId)),
     says: parseStatement(entry.entry('says')),

