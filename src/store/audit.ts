@@ -100,7 +100,7 @@ export function listAuditEntries(
     return bytes > MAX_PAGE_BYTES;
   });
   const { items, nextCursor } = toPage(rows, fitting === -1 ? page.limit : Math.min(page.limit, Math.max(fitting, 1)));
-  return { items: items.map(({ seq }) => getEntry(db, seq)), nextCursor };
+  return { items: items.map(({ seq }) => getEntry(db, organizationId, seq)), nextCursor };
 }
 
 /** The ids of a page and of one entry more, with the size of each. */
@@ -129,8 +129,10 @@ function selectPlaces(
   );
 }
 
-function getEntry(db: Database, seq: number): AuditEntryRecord {
-  const row = db.get(build.selectFrom('audit').selectAll().where('seq', '=', seq));
+function getEntry(db: Database, organizationId: string, seq: number): AuditEntryRecord {
+  const row = db.get(
+    build.selectFrom('audit').selectAll().where('organization_id', '=', organizationId).where('seq', '=', seq),
+  );
   if (row === undefined) throw new Error(`There is no audit entry ${seq}.`);
   return toEntry(row);
 }

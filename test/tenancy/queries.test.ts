@@ -30,7 +30,6 @@ const CHAIN = 'the audit chain is one over the whole installation';
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   'audit-chain.ts verifyAuditChain': CHAIN,
   'audit.ts appendAuditEntry': CHAIN,
-  'audit.ts getEntry': 'an entry whose number was found in the organization',
   'initialize-tenant.ts isEmpty': 'whether this is the first start',
   'invitations.ts findInvitationByHash': FINDS,
   'key-credential.ts prepareFindKeyByHash': FINDS,
