@@ -1,3 +1,4 @@
+import os from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { ApiError } from '../domain/errors.ts';
 
@@ -34,7 +35,13 @@ export function answerQuestions<Question, Answer>(
       return { refusal: { status, code, message, param, text: cause instanceof Error ? cause.stack : undefined } };
     }
   }
+  yieldToOthers();
   parentPort?.on('message', (question: Question) => {
     void tryAnswer(question).then((answered) => parentPort?.postMessage(answered));
   });
+}
+
+/** Where calls and answers want the same core, calls come first. Only Linux has a priority for each thread; elsewhere it is the process's. */
+function yieldToOthers(): void {
+  if (process.platform === 'linux') os.setPriority(os.constants.priority.PRIORITY_BELOW_NORMAL);
 }

@@ -1,0 +1,101 @@
+// Rotating the server's own secrets, as an operator does it: stop, rotate, start.
+import { rmSync } from 'node:fs';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { loadSecrets } from '../../src/store/secrets.ts';
+import { bearer, JSON_TYPE } from '../support/chat.ts';
+import { newDataDir } from '../support/gateway.ts';
+import { send } from '../support/request.ts';
+import { completion, json, startUpstream, type TestUpstream } from '../support/upstream.ts';
+import { portcullis, type ServingProcess, serve } from './running.ts';
+
+let dataDir: string;
+let upstream: TestUpstream;
+
+beforeEach(async () => {
+  dataDir = newDataDir();
+  upstream = await startUpstream();
+  upstream.begin(json(completion('Hi')));
+});
+
+afterEach(async () => {
+  await upstream.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+async function stop({ child, ended }: ServingProcess): Promise<void> {
+  child.kill('SIGTERM');
+  await ended;
+}
+
+const chat = async (origin: string, token: string | undefined, model: string): Promise<number> => {
+  const { status } = await send(origin, {
+    method: 'POST',
+    path: '/v1/chat/completions',
+    headers: [bearer(token ?? ''), JSON_TYPE, ['x-no-cache', 'true']],
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+  });
+  return status;
+};
+
+/** What a gateway key and a master key are answered. */
+const works = async ({ origin, management }: ServingProcess, key: string | undefined, master: string) => [
+  await chat(origin, key, 'sandbox-free'),
+  (await send(management, { path: '/v1/master/keys', headers: [bearer(master)] })).status,
+];
+
+it('a pepper: keys go on working, leave the old one as they are used, and it can be dropped', async () => {
+  const env = { DATA_DIR: dataDir };
+  const first = await serve(env);
+  const master = /master key {3}(\S+)/.exec(first.said())?.[1] ?? '';
+  const refused = await portcullis(['secrets', 'rotate-pepper'], env);
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    `portcullis: Another process already serves the data directory ${dataDir}. Stop it first, and start it again afterwards.\n`,
+  ]);
+  await stop(first);
+
+  const [old] = loadSecrets(dataDir, { create: false }).peppers;
+  expect((await portcullis(['secrets', 'rotate-pepper'], env)).code).toBe(0);
+  const second = await serve(env);
+  expect(await works(second, first.key, master)).toEqual([200, 200]);
+  await stop(second);
+
+  // Refused if one of them had not left it.
+  const dropped = await portcullis(['secrets', 'drop-pepper', old.id], env);
+  expect([dropped.code, dropped.stderr, dropped.stdout]).toEqual([0, '', `Dropped pepper ${old.id}.\n`]);
+  const third = await serve(env);
+  expect(await works(third, first.key, master)).toEqual([200, 200]);
+}, 60_000);
+
+it('a pepper of the environment: a new one before the old', async () => {
+  const [old, fresh] = ['ab'.repeat(32), 'cd'.repeat(32)];
+  const first = await serve({ DATA_DIR: dataDir, PEPPER: old });
+  await stop(first);
+  const second = await serve({ DATA_DIR: dataDir, PEPPER: `${fresh},${old}` });
+  expect(await chat(second.origin, first.key, 'sandbox-free')).toBe(200);
+  await stop(second);
+  const third = await serve({ DATA_DIR: dataDir, PEPPER: fresh });
+  expect(await chat(third.origin, first.key, 'sandbox-free')).toBe(200);
+});
+
+it('an encryption key: provider keys go on working, sealed anew', async () => {
+  const env = { DATA_DIR: dataDir, OPENAI_BASE_URL: `${upstream.origin}/v1` };
+  const first = await serve(env);
+  const add = ['provider-keys', 'add', 'openai', '--label', 'Own', '--token-env', 'TOKEN'];
+  expect((await portcullis(add, { ...env, TOKEN: 'sk-customer' })).stderr).toBe('');
+  expect(await chat(first.origin, first.key, 'gpt-5-mini')).toBe(200);
+  await stop(first);
+  const [before] = loadSecrets(dataDir, { create: false }).encryptionKeys;
+
+  const rotated = await portcullis(['secrets', 'rotate-encryption-key'], env);
+  expect([rotated.code, rotated.stderr, rotated.stdout]).toEqual([
+    0,
+    '',
+    expect.stringMatching(/^The encryption key is [0-9a-f]{8}\. Provider keys sealed anew: 1\.\n$/),
+  ]);
+  const after = loadSecrets(dataDir, { create: false }).encryptionKeys.map(({ id }) => id);
+  expect(after).toEqual([expect.not.stringContaining(before.id)]);
+  const second = await serve(env);
+  expect(await chat(second.origin, first.key, 'gpt-5-mini')).toBe(200);
+  expect(upstream.received.map(({ headers }) => headers.authorization)).toEqual(Array(2).fill('Bearer sk-customer'));
+});
