@@ -41,7 +41,7 @@ export interface AnalysisFigures {
 }
 
 /** Calls the gateway, one call after the other, until the work is done. */
-async function callWhile({ target, apiKey }: Gateway, work: Promise<unknown>): Promise<Calls> {
+export async function callWhile({ target, apiKey }: Gateway, work: Promise<unknown>): Promise<Calls> {
   let isDone = false;
   const done = work.finally(() => {
     isDone = true;

@@ -1,5 +1,5 @@
 // npm run bench: the gateway beside a bare proxy, a Koa proxy and the upstream itself, then its memory under many streams, the
-// decision alone, and the analyses.
+// decision alone, the analyses, and usage reports.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -22,11 +22,13 @@ import {
   requestTable,
   streamMemoryTable,
   streamTable,
+  usageTable,
 } from './report.ts';
 import { CAN_READ_MEMORY } from './resident-memory.ts';
 import { startProxies, startUpstream } from './servers.ts';
 import { summarizeLoad } from './summary.ts';
 import type { Target } from './target.ts';
+import { measureUsage } from './usage.ts';
 
 async function benchLoad(options: BenchOptions, folder: string, progress: Progress) {
   const tool = findLoadTool();
@@ -79,6 +81,14 @@ async function benchAnalyses(folder: string, progress: Progress) {
   return figures;
 }
 
+async function benchUsage(folder: string, progress: Progress) {
+  const figures = await measureUsage(path.join(folder, 'usage'), progress);
+  progress.end();
+  console.log(`\n${usageTable(figures)}`);
+  await stopChildren();
+  return figures;
+}
+
 async function bench(options: BenchOptions, folder: string): Promise<void> {
   const progress = createProgress(process.stderr);
   const machine = describeMachine();
@@ -88,7 +98,9 @@ async function bench(options: BenchOptions, folder: string): Promise<void> {
     const streams = options.parts.has('streams') ? await benchStreams(folder, progress) : undefined;
     const decisions = options.parts.has('decision') ? await benchDecisions(folder, progress) : undefined;
     const analyses = options.parts.has('analysis') ? await benchAnalyses(folder, progress) : undefined;
-    const report = { machine, finishedAt: new Date(), seconds: options.seconds, load, streams, decisions, analyses };
+    const usage = options.parts.has('usage') ? await benchUsage(folder, progress) : undefined;
+    const { seconds } = options;
+    const report = { machine, finishedAt: new Date(), seconds, load, streams, decisions, analyses, usage };
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
   } finally {
     progress.end();

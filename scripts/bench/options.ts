@@ -6,18 +6,18 @@ export interface BenchOptions {
   readonly seconds: number;
   /** Where to write every figure as JSON, or undefined. */
   readonly json: string | undefined;
-  /** What to measure: the servers under load, the memory of many streams, the decision alone, the analyses, or all of it. */
+  /** What to measure: the servers under load, the memory of many streams, the decision alone, analyses, usage reports, or all of it. */
   readonly parts: ReadonlySet<Part>;
 }
 
-export type Part = 'load' | 'streams' | 'decision' | 'analysis';
+export type Part = 'load' | 'streams' | 'decision' | 'analysis' | 'usage';
 
-const PARTS: readonly Part[] = ['load', 'streams', 'decision', 'analysis'];
+const PARTS: readonly Part[] = ['load', 'streams', 'decision', 'analysis', 'usage'];
 
-const USAGE = `npm run bench -- [--rounds N] [--seconds N] [--only load|streams|decision|analysis] [--json FILE]
+const USAGE = `npm run bench -- [--rounds N] [--seconds N] [--only load|streams|decision|analysis|usage] [--json FILE]
   --rounds   1 to 100, default 5 (or BENCH_ROUNDS)
   --seconds  1 to 60 for each measurement, default 3 (or BENCH_SECONDS)
-  --only     the servers under load, the memory of many streams, the decision alone, or the analyses; default all
+  --only     the servers under load, the memory of many streams, the decision alone, the analyses, or usage reports; default all
   --json     also write every figure to FILE
 The decision is measured with a million keys in a database of some gigabytes in the temporary folder (TMPDIR).`;
 

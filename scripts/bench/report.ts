@@ -6,6 +6,7 @@ import { STREAM_CONNECTIONS } from './measure-exchanges.ts';
 import { CONNECTIONS, type LoadTool } from './measure-throughput.ts';
 import type { Spread, TargetSummary } from './summary.ts';
 import { cell, table } from './table.ts';
+import type { UsageFigures } from './usage.ts';
 import { PACED, STREAM_CHUNKS } from './workload.ts';
 
 export const machineLine = ({ cpu, cores, memoryGb, platform, node }: Machine): string =>
@@ -87,6 +88,28 @@ export function analysisTable({ keys, models, mappings, idle, analyses }: Analys
   ]);
   const none = ['none, for comparison', '', '', '', String(idle.count), cell(idle.p50Ms, 2), cell(idle.p99Ms, 2)];
   return `${keys} keys, ${models} models, ${mappings} mappings\n${table([head, ...rows, none])}`;
+}
+
+const USAGE_AIM = 2;
+
+/** Usage reports, and calls of the gateway next to them. */
+export function usageTable({ stored, quiet, reports }: UsageFigures): string {
+  const head = ['report', 'seconds', 'calls meanwhile', 'p50 ms', 'p99 ms', 'of quiet', 'aim', ''];
+  const rows = reports.map(({ query, seconds, calls }): string[] => {
+    const ratio = calls.p99Ms / quiet.p99Ms;
+    return [
+      query,
+      cell(seconds, 2),
+      String(calls.count),
+      cell(calls.p50Ms, 2),
+      cell(calls.p99Ms, 2),
+      cell(ratio, 2),
+      `<= ${USAGE_AIM}`,
+      verdict(ratio, '<=', USAGE_AIM),
+    ];
+  });
+  const none = ['none, for comparison', '', String(quiet.count), cell(quiet.p50Ms, 2), cell(quiet.p99Ms, 2)];
+  return `usage reports over ${stored.toLocaleString('en-US')} calls\n${table([head, ...rows, none])}`;
 }
 
 export function requestTable(summaries: readonly TargetSummary[]): string {
