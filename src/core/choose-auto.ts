@@ -3,8 +3,10 @@ import { modelNotFound } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
 import type { ChatRequest } from '../generated/types.ts';
+import { chatDemand } from './demand.ts';
 import { actionOf } from './permitted-ids.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
+import { boundOf } from './worst-case.ts';
 
 /** The request's `model` that leaves the choice to the gateway. */
 export const AUTO = 'auto';
@@ -40,8 +42,16 @@ export function createChooseAuto({ findReachable, clock }: ChooseAutoDeps): Choo
       .sort(comparePrice);
     if (fitting.length === 0) throw modelNotFound('No model that this project has a credential for fits the request.');
     const permitted = fitting.filter(usable);
-    return permitted.length > 0 ? permitted.slice(0, CHOSEN) : fitting.slice(0, REFUSED);
+    if (permitted.length === 0) return fitting.slice(0, REFUSED);
+    const bounded = caller.principal.capped ? withBound(permitted, request) : permitted;
+    return (bounded.length > 0 ? bounded : permitted).slice(0, CHOSEN);
   };
+}
+
+/** Of these, what may serve a key with a limit. */
+function withBound(mappings: readonly Mapping[], request: ChatRequest): Mapping[] {
+  const demand = chatDemand(request);
+  return mappings.filter((mapping) => boundOf(mapping, demand) !== undefined);
 }
 
 const isPast = (date: string | undefined, now: number): boolean => date !== undefined && Date.parse(date) <= now;
