@@ -28,13 +28,13 @@ describe('portcullis policy export', () => {
 
     const written = jsonOf(await portcullis.run('policy', 'export', '-o', 'out', '--json'));
 
-    expect(written).toEqual({ path: 'out', bundleDigest: readBundle().digest, subjects: 3, cases: 0 });
+    expect(written).toEqual({ path: 'out', bundleDigest: readBundle().digest, subjects: 4, cases: 0 });
     const world = parsed('out', 'world.json');
     if (!validateWorldDocument(world)) throw new Error('world.json is not what it must be');
     const [organization] = world.organizations;
     const [rule] = organization?.rules ?? [];
     const [member] = organization?.members ?? [];
-    const [key] = organization?.keys ?? [];
+    const [key, playground] = organization?.keys ?? [];
     expect(rule).toMatchObject({
       ruleType: 'deny_models',
       ruleValue: { models: ['sandbox-slow'] },
@@ -47,6 +47,7 @@ describe('portcullis policy export', () => {
         },
         [member?.id ?? '']: { enforce: {} },
         [key?.id ?? '']: { enforce: {} },
+        [playground?.id ?? '']: { enforce: {} },
       },
     });
     expect((await portcullis.run('policy', 'diff', 'out/world.json')).code).toBe(0);
@@ -71,7 +72,7 @@ describe('portcullis policy export', () => {
       'again',
       '--json',
     );
-    expect(jsonOf(again)).toMatchObject({ subjects: 3, cases: 1 });
+    expect(jsonOf(again)).toMatchObject({ subjects: 4, cases: 1 });
     expect(parsed('again', 'world.json')).toEqual(parsed('out', 'world.json'));
   });
 
