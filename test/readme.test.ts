@@ -142,7 +142,7 @@ describe('the command line', () => {
     });
     const named = (tables('Command')[0] ?? []).map(([command = '']) => /`([a-z -]*[a-z])/.exec(command)?.[1]);
     expect(named).toEqual(there);
-  });
+  }, 120_000); // A process for each group of commands.
 });
 
 describe('the HTTP API', () => {
