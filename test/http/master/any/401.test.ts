@@ -40,6 +40,7 @@ const ROUTES: [string, string][] = [
   ]),
   ['PATCH', '/v1/master/master-keys/x'],
   ['GET', '/v1/master/audit'],
+  ['GET', '/v1/master/usage'],
 ];
 
 describe.each(ROUTES)('%s %s', (method, path) => {
