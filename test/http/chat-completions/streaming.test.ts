@@ -68,6 +68,9 @@ describe('a stream', () => {
       'x-client-request-id': 'own-1',
       'x-decision-id': '<dec>',
       'x-policy-revision': expect.stringMatching(/^[0-9a-f]{12}\.0$/),
+      'x-ratelimit-limit-requests': '600',
+      'x-ratelimit-remaining-requests': expect.stringMatching(/^\d+$/),
+      'x-ratelimit-reset-requests': expect.stringMatching(/^(1m0s|\d+s)$/),
     });
   });
 

@@ -97,6 +97,9 @@ describe('an image request', () => {
       'x-request-id': '<req>',
       'x-decision-id': '<dec>',
       'x-policy-revision': expect.stringMatching(/^[0-9a-f]{12}\.0$/),
+      'x-ratelimit-limit-requests': '600',
+      'x-ratelimit-remaining-requests': expect.stringMatching(/^\d+$/),
+      'x-ratelimit-reset-requests': expect.stringMatching(/^(1m0s|\d+s)$/),
     });
   });
 
