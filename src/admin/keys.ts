@@ -84,7 +84,7 @@ export interface KeyListRequest extends PageRequest {
 export function listKeys(db: Database, actor: Actor, request: KeyListRequest, now: number): KeyList {
   const { projectId, kind = 'regular', ...page } = request;
   const createdBy = seesAllKeys(actor) || actor.kind === 'cli' ? undefined : actor.memberId;
-  const { items, nextCursor } = store.listKeys(db, actor.organizationId, { projectId, createdBy, kinds: [kind] }, page);
+  const { items, nextCursor } = store.listKeys(db, actor.organizationId, { projectId, createdBy, kind }, page);
   const present = new Map<string, boolean>();
   for (const { createdBy: owner } of items) {
     if (!present.has(owner)) present.set(owner, findMember(db, actor.organizationId, owner) !== undefined);

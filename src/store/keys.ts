@@ -124,20 +124,19 @@ export function findPlaygroundKey(
 }
 
 export interface KeyFilter {
+  readonly kind: KeyKind;
   readonly projectId?: string | undefined;
   readonly createdBy?: string | undefined;
-  /** Default: regular and playground keys. */
-  readonly kinds?: readonly KeyKind[] | undefined;
 }
 
-/** Keys that are not deleted, newest first. */
+/** Keys of one kind that are not deleted, newest first. */
 export function listKeys(db: Database, organizationId: string, filter: KeyFilter, page: PageRequest): Page<KeyRecord> {
   let query = build
     .selectFrom('keys')
     .selectAll()
     .where('organization_id', '=', organizationId)
     .where('deleted_at', 'is', null)
-    .where('kind', 'in', filter.kinds ?? ['regular', 'playground'])
+    .where('kind', '=', filter.kind)
     .orderBy('id', 'desc')
     .limit(page.limit + 1);
   if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);

@@ -17,7 +17,7 @@ beforeEach(() => {
 
 const keyOf = (member: string, project: string) => playgroundKey(db, ID.organization, member, project, startMs);
 const playgroundKeys = () =>
-  storedKeys(db, ID.organization, { kinds: ['playground'] }, { limit: 200 }).items.map(({ createdBy, projectId }) => [
+  storedKeys(db, ID.organization, { kind: 'playground' }, { limit: 200 }).items.map(({ createdBy, projectId }) => [
     createdBy,
     projectId,
   ]);

@@ -7,6 +7,7 @@ import {
   findPlaygroundKey,
   getKey,
   insertKey,
+  type KeyFilter,
   listExpiredKeys,
   listKeys,
   updateKey,
@@ -164,31 +165,29 @@ describe('keys', () => {
       ids.unshift(key.id);
     }
     await store.write((db, now) => updateKey(db, tenant.organizationId, ids[1] ?? '', { deletedAt: now }, now));
-    const list = (filter: Parameters<typeof listKeys>[2], limit: number, cursor?: string) =>
-      store.read((db) => listKeys(db, tenant.organizationId, filter, { limit, cursor }));
+    const list = (filter: Partial<KeyFilter>, limit: number, cursor?: string) =>
+      store.read((db) => listKeys(db, tenant.organizationId, { kind: 'regular', ...filter }, { limit, cursor }));
     const first = await list({ projectId: tenant.projectId, createdBy: tenant.memberId }, 2);
     const second = await list({}, 2, first.nextCursor ?? '');
     expect([...first.items, ...second.items].map(({ id }) => id)).toEqual([ids[0], ids[2], ids[3], ids[4]]);
     expect(second.nextCursor).toBeNull();
     expect((await list({ projectId: newId('proj') }, 2)).items).toEqual([]);
     expect((await list({ createdBy: newId('mem') }, 2)).items).toEqual([]);
-    expect((await list({ kinds: ['platform_secret'] }, 2)).items).toEqual([]);
+    expect((await list({ kind: 'platform_secret' }, 2)).items).toEqual([]);
   });
 
   test.each(['nonsense', '', "' OR 1=1"])('a cursor that no list gave (%j) is 400', async (cursor) => {
     const { store, tenant } = await storeWithTenant();
     await expect(
-      store.read((db) => listKeys(db, tenant.organizationId, {}, { limit: 2, cursor })),
+      store.read((db) => listKeys(db, tenant.organizationId, { kind: 'regular' }, { limit: 2, cursor })),
     ).rejects.toMatchObject({ status: 400, param: '/cursor' });
   });
 
   test('a member has one playground key in a project', async () => {
     const { store, tenant } = await storeWithTenant();
-    const key = newKey(tenant, { kind: 'playground' });
-    await store.write((db, now) => insertKey(db, key, now));
-    const find = () =>
-      store.read((db) => findPlaygroundKey(db, tenant.organizationId, tenant.memberId, tenant.projectId));
-    expect((await find())?.id).toBe(key.id);
+    const { organizationId, memberId, projectId } = tenant;
+    const key = await store.read((db) => findPlaygroundKey(db, organizationId, memberId, projectId));
+    expect(key).toMatchObject({ kind: 'playground', createdBy: memberId, projectId });
     const again = store.write((db, now) => insertKey(db, newKey(tenant, { kind: 'playground' }), now));
     await expect(again).rejects.toThrow('UNIQUE');
   });
