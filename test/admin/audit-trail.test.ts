@@ -211,7 +211,7 @@ const FOUNDERS: Readonly<Record<string, Write>> = {
 };
 
 /** Parts of those above; the job of `expire-keys.ts` has a test of its own. */
-const PARTS = ['addTenant', 'recordAudit', 'recordChange', 'revokeInvitationsOf'];
+const PARTS = ['addTenant', 'recordChange', 'revokeInvitationsOf'];
 
 /** It gives a member the playground key that he should have had from the beginning: nobody's change. */
 const UNRECORDED = ['playgroundKey'];

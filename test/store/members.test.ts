@@ -124,7 +124,7 @@ describe('master keys', () => {
     await remove();
     await expect(remove()).rejects.toEqual(missing);
     expect(await store.read((db) => findMasterKeyByHash(db, `master-${tenant.secretHash}`))).toBeUndefined();
-    const listed = await store.read((db) => listMasterKeys(db, organizationId, { limit: 10 }));
+    const listed = await store.read((db) => listMasterKeys(db, organizationId, undefined, { limit: 10 }));
     expect(listed.items.map(({ id }) => id)).toEqual([second.id]);
   });
 });
