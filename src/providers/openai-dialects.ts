@@ -104,9 +104,11 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
   ],
   [
     'moonshotai',
-    // With thinking on, a turn that called tools without `reasoning_content` is a 400.
+    // With thinking on, a turn that called tools without `reasoning_content` is a 400; sampling is fixed.
     {
       maxTokens: 'max_completion_tokens',
+      leftOut: ['temperature', 'top_p', 'presence_penalty', 'frequency_penalty'],
+      refused: ['n'],
       messages: {
         systemForDeveloper: true,
         leftOut: MARKS,

@@ -82,7 +82,7 @@ describe('the most tokens to generate', () => {
 
 describe('request fields', () => {
   it.each([...PROVIDERS, 'acme'])('go to %s though nobody here knows them', (id) => {
-    expect(sent(id, { x_new: { a: 1 }, temperature: 0.5 })).toEqual(body({ x_new: { a: 1 }, temperature: 0.5 }));
+    expect(sent(id, { x_new: { a: 1 }, stop: 'x' })).toEqual(body({ x_new: { a: 1 }, stop: 'x' }));
   });
 
   it.each(PROVIDERS)('ask %s for the usage of a stream, unless it refuses to be asked', (id) => {
@@ -101,6 +101,7 @@ describe('request fields', () => {
     ['mistral', { user: 'u', safety_identifier: 's', store: true, service_tier: 'auto', verbosity: 'low' }],
     ['xai', { presence_penalty: 0.5, frequency_penalty: 0 }],
     ['cerebras', { presence_penalty: 0.5, frequency_penalty: 0 }],
+    ['moonshotai', { temperature: 0.5, top_p: 0.9, presence_penalty: 0.5, frequency_penalty: 0 }],
   ])('that %s refuses and the answer can do without are left out', (id, fields) => {
     expect(sent(id, fields)).toEqual(body({}));
     expect(sent('openai', fields)).toEqual(body(fields));
@@ -112,6 +113,7 @@ describe('request fields', () => {
     ['mistral', { logit_bias: { '50256': -100 } }],
     ['groq', { logprobs: true }],
     ['groq', { n: 2 }],
+    ['moonshotai', { n: 2 }],
     ['cerebras', { logit_bias: { '50256': -100 } }],
   ])('that %s refuses and the answer depends on send the request elsewhere: %j', (id, fields) => {
     const [name] = Object.keys(fields);
