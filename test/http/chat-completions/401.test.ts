@@ -5,8 +5,9 @@ import { generateSecret } from '../../../src/domain/secret.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { bearer, chat, completionOf, errorOf, hello, JSON_TYPE, post } from '../../support/chat.ts';
 import { addKey, disable, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { addOwnModels, FLAT } from '../../support/own-models.ts';
 import { callRow, callRows, decisionRows, keySums } from '../../support/rows.ts';
-import { startUpstream, type TestUpstream, upstreamEnv } from '../../support/upstream.ts';
+import { completion, json, startUpstream, type TestUpstream, upstreamEnv } from '../../support/upstream.ts';
 
 const clock = new ManualClock('2026-11-21T12:00:00Z');
 const MINUTE = 60_000;
@@ -15,8 +16,14 @@ let gateway: TestGateway;
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  const env = { ...upstreamEnv('acme', upstream.origin, 'priced,unpriced', 'priced=2/8') };
+  const env = {
+    ...upstreamEnv('acme', upstream.origin, 'priced,unpriced', 'priced=2/8'),
+    ALLOW_PRIVATE_UPSTREAMS: new URL(upstream.origin).host,
+  };
   gateway = await startGateway(env, { clock });
+  const metered = { maxOutput: 1000, pricing: { prompt: '0.000001', completion: '0.00001' } };
+  const { allowPrivateUpstreams } = gateway.config;
+  addOwnModels(gateway.db, gateway.firstRun, upstream.origin, allowPrivateUpstreams, { flat: FLAT, metered });
 });
 
 afterAll(async () => {
@@ -113,19 +120,21 @@ describe('a key', () => {
   });
 });
 
+const flat = (content: string) => hello({ model: 'own/flat', messages: [{ role: 'user', content }] });
+const CENT = 10_000_000_000n;
+
 describe('a key with an all-time limit', () => {
-  it('is refused once its settled spend has reached it, and not before', async () => {
-    // Each call costs 18 millionths of a dollar: the third finds the limit reached.
-    const key = addKey(gateway, { usageLimit: '0.000036' });
+  it('is refused once its spend has reached it, and not before', async () => {
+    const key = addKey(gateway, { usageLimit: '0.02' });
 
     const answers = [];
-    for (let i = 0; i < 3; i += 1) answers.push(await chat(gateway, hello(), key));
+    for (const content of ['one', 'two', 'three']) answers.push(await chat(gateway, flat(content), key));
 
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 401]);
     expect(answers[2]?.json).toEqual(
-      unauthorized('usage_limit_reached', 'This API key has reached its all-time usage limit of 0.000036 USD.'),
+      unauthorized('usage_limit_reached', 'This API key has reached its all-time usage limit of 0.02 USD.'),
     );
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 36_000_000n, reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 2n * CENT, reserved_pico: 0n });
   });
 
   it('of nothing is refused at once', async () => {
@@ -143,56 +152,131 @@ describe('a key with an all-time limit', () => {
 
     expect((await chat(gateway, hello(), key)).status).toBe(200);
   });
+
+  it('is refused a call that may cost more than is left, and told both; it is sent nowhere and leaves a row', async () => {
+    const key = addKey(gateway, { usageLimit: '0.025' });
+    await chat(gateway, flat('one'), key);
+    await chat(gateway, flat('two'), key);
+    upstream.begin(json(completion('never')));
+
+    const answer = await chat(gateway, flat('three'), key);
+
+    expect([answer.status, answer.json]).toEqual([
+      401,
+      unauthorized(
+        'usage_limit_reached',
+        'This call may cost 0.01 USD, and the all-time usage limit of this API key leaves 0.005 USD.',
+      ),
+    ]);
+    expect(upstream.received).toEqual([]);
+    expect(callRow(gateway, answer)).toMatchObject({
+      state: 'released',
+      status_code: 401,
+      error_code: 'usage_limit_reached',
+      reservation_pico: 0n,
+      cost_pico: 0n,
+      decision_id: answer.headers['x-decision-id'],
+    });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 2n * CENT, reserved_pico: 0n });
+  });
+
+  it('is refused by the worst case, that is, by the longest answer asked for', async () => {
+    const key = addKey(gateway, { usageLimit: '0.001' });
+    const metered = (max_tokens: number) => hello({ model: 'own/metered', max_tokens });
+
+    const [refused, served] = [await chat(gateway, metered(92), key), await chat(gateway, metered(91), key)];
+
+    // 86 bytes at a millionth of a dollar and 92 tokens at a hundred thousandth: 0.001006 USD.
+    expect([refused.status, served.status]).toEqual([401, 200]);
+    expect(errorOf(refused).message).toBe(
+      'This call may cost 0.001006 USD, and the all-time usage limit of this API key leaves 0.001 USD.',
+    );
+    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 60_000_000n, reserved_pico: 0n });
+  });
 });
 
 describe('a key with a recurring limit', () => {
   const recurring = {
-    periodUsageLimit: '0.00001',
+    periodUsageLimit: '0.015',
     periodUsageDurationValue: 1,
     periodUsageDurationUnit: 'hour',
   } as const;
 
   it('is refused until its window ends, at which instant it passes', async () => {
     clock.set('2026-11-22T08:30:00Z');
-    const key = addKey(gateway, recurring);
-    expect((await chat(gateway, hello(), key)).status).toBe(200);
+    const key = addKey(gateway, { ...recurring, periodUsageLimit: '0.01' });
+    expect((await chat(gateway, flat('one'), key)).status).toBe(200);
 
     clock.set('2026-11-22T09:29:59.999Z');
-    const refused = await chat(gateway, hello(), key);
+    const refused = await chat(gateway, flat('two'), key);
     clock.set('2026-11-22T09:30:00Z');
-    const passed = await chat(gateway, hello(), key);
+    const passed = await chat(gateway, flat('three'), key);
 
     expect([refused.status, refused.json]).toEqual([
       401,
       unauthorized(
         'usage_limit_reached',
-        'This API key has reached its recurring usage limit of 0.00001 USD. It resets at 2026-11-22T09:30:00.000Z.',
+        'This API key has reached its recurring usage limit of 0.01 USD. It resets at 2026-11-22T09:30:00.000Z.',
       ),
     ]);
     expect(passed.status).toBe(200);
     expect(keySums(gateway, key.id)).toEqual({
-      usage_pico: 36_000_000n,
+      usage_pico: 2n * CENT,
       reserved_pico: 0n,
-      period_usage_pico: 18_000_000n,
+      period_usage_pico: CENT,
       period_reserved_pico: 0n,
       period_started_at: Date.parse('2026-11-22T09:30:00Z'),
     });
     expect(callRow(gateway, passed).period_started_at).toBe(Date.parse('2026-11-22T09:30:00Z'));
   });
-});
 
-describe('a key with any limit', () => {
-  it('may not call what has no known price: the limit could not be kept', async () => {
-    const key = addKey(gateway, { usageLimit: '5' });
+  it('is refused a call that may cost more than the window leaves, and told when that ends', async () => {
+    clock.set('2026-11-22T08:30:00Z');
+    const key = addKey(gateway, recurring);
+    await chat(gateway, flat('one'), key);
 
-    const answer = await chat(gateway, hello({ model: 'unpriced' }), key);
+    const answer = await chat(gateway, flat('two'), key);
 
     expect([answer.status, answer.json]).toEqual([
       401,
       unauthorized(
         'usage_limit_reached',
-        'This API key has a usage limit, and no price is known for any permitted provider of the model: the limit could not be kept.',
+        'This call may cost 0.01 USD, and the recurring usage limit of this API key leaves 0.005 USD. ' +
+          'It resets at 2026-11-22T09:30:00.000Z.',
       ),
+    ]);
+  });
+});
+
+describe('a key with any limit', () => {
+  it.each([
+    [
+      'what has no known price',
+      'unpriced',
+      {},
+      'no price is known for any permitted provider of the model: the limit could not be kept.',
+    ],
+    [
+      'what has no known longest answer, unless the caller names one',
+      'priced',
+      {},
+      'it is not known how long an answer of the model can get: the limit could not be kept. Name `max_completion_tokens`.',
+    ],
+    [
+      'what searches the web at an unknown price',
+      'own/metered',
+      { web_search_options: {} },
+      'no price of a web search is known for any permitted provider of the model: the limit could not be kept.',
+    ],
+  ])('may not call %s: the limit could not be kept', async (_, model, more, reason) => {
+    upstream.begin(json(completion('Hello')));
+    const key = addKey(gateway, { usageLimit: '5' });
+
+    const answer = await chat(gateway, hello({ model, ...more }), key);
+
+    expect([answer.status, answer.json]).toEqual([
+      401,
+      unauthorized('usage_limit_reached', `This API key has a usage limit, and ${reason}`),
     ]);
     expect(upstream.received).toEqual([]);
     expect(callRow(gateway, answer)).toMatchObject({
@@ -203,8 +287,15 @@ describe('a key with any limit', () => {
       decision_id: answer.headers['x-decision-id'],
     });
     expect(decisionRows(gateway).map(({ id }) => id)).toContain(answer.headers['x-decision-id']);
-    expect(completionOf(await chat(gateway, hello({ model: 'priced' }), key)).usage.cost).toBe(0.00006);
-    expect((await chat(gateway, hello({ model: 'unpriced' }))).status).toBe(200);
+    expect((await chat(gateway, hello({ model, ...more }))).status).toBe(200);
+  });
+
+  it('may call what is bounded by the maximum that the caller names', async () => {
+    const key = addKey(gateway, { usageLimit: '5' });
+
+    const { usage } = completionOf(await chat(gateway, hello({ model: 'priced', max_tokens: 50 }), key));
+
+    expect([usage.cost, usage.info]).toEqual([0.00006, undefined]);
   });
 });
 

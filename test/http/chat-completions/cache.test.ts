@@ -134,14 +134,12 @@ describe('an equal request', () => {
   });
 
   it('books nothing on a key with a limit; one that has spent it is refused all the same', async () => {
-    const [rich, spent] = ['0.000016', '0.000015'].map((usageLimit) =>
-      addKey(gateway, { usageLimit }, null, clock.now()),
-    );
-    const [richToken, spentToken] = [{ token: rich?.token ?? '' }, { token: spent?.token ?? '' }];
-    expect(await hits(ask(large(), richToken), ask(large(), richToken))).toEqual([false, true]);
-    expect(keySums(gateway, rich?.id ?? '')).toMatchObject({ usage_pico: 15_000_000n });
-    expect(await hits(ask(large({ user: 'x' }), spentToken))).toEqual([false]);
-    expect((await chat(gateway, large(), spentToken)).status).toBe(401);
+    const { token, id } = addKey(gateway, { usageLimit: '0.0001' }, null, clock.now());
+    const asked = large({ max_tokens: 5 });
+    expect(await hits(ask(asked, { token }), ask(asked, { token }))).toEqual([false, true]);
+    expect(keySums(gateway, id)).toMatchObject({ usage_pico: 15_000_000n, reserved_pico: 0n });
+    gateway.db.connection.prepare('UPDATE keys SET usage_limit_pico = usage_pico WHERE id = ?').run(id);
+    expect((await chat(gateway, asked, { token })).status).toBe(401);
   });
 });
 
