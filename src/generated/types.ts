@@ -1379,6 +1379,7 @@ export interface UsageReport {
    */
   nextCursor: string | null;
 }
+
 export interface Usage {
   /**
    * RFC 3339, UTC, inclusive.

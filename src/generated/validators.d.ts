@@ -166,6 +166,7 @@ import type {
   SubjectRules,
   ToolCall,
   ToolChoice,
+  Usage,
   UsageQuery,
   UsageReport,
   UsageRow,
@@ -358,6 +359,7 @@ export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;
 export declare const validateToolCall: Validator<ToolCall>;
 export declare const validateToolChoice: Validator<ToolChoice>;
+export declare const validateUsage: Validator<Usage>;
 export declare const validateUsageQuery: Validator<UsageQuery>;
 export declare const validateUsageReport: Validator<UsageReport>;
 export declare const validateUsageRow: Validator<UsageRow>;

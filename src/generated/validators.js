@@ -10052,14 +10052,15 @@ return errors === 0;
 validate228.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 export const validateUsageReport = validate229;
-const schema101 = {"type":"object","additionalProperties":false,"required":["usage","nextCursor"],"properties":{"usage":{"type":"object","additionalProperties":false,"required":["from","to","granularity","groupBy","rows"],"properties":{"from":{"type":"string"},"to":{"type":"string"},"granularity":{"type":"string","enum":["hour","day","total"]},"groupBy":{"type":"array","items":{"type":"string","enum":["member","model","provider","project","key"]}},"rows":{"type":"array","items":{"$ref":"UsageRow"}}}},"nextCursor":{"type":["string","null"]}},"$id":"UsageReport"};
-const schema102 = {"type":"object","additionalProperties":false,"required":["start","memberId","model","provider","projectId","keyId","calls","errors","denied","cacheHits","estimatedCalls","promptTokens","completionTokens","reasoningTokens","cachedTokens","cacheWriteTokens","cost"],"properties":{"start":{"type":"string"},"memberId":{"type":["string","null"]},"model":{"type":["string","null"]},"provider":{"type":["string","null"]},"projectId":{"type":["string","null"]},"keyId":{"type":["string","null"]},"calls":{"type":"integer"},"errors":{"type":"integer"},"denied":{"type":"integer"},"cacheHits":{"type":"integer"},"estimatedCalls":{"type":"integer"},"promptTokens":{"type":"number"},"completionTokens":{"type":"number"},"reasoningTokens":{"type":"number"},"cachedTokens":{"type":"number"},"cacheWriteTokens":{"type":"number"},"cost":{"type":"string"}},"$id":"UsageRow"};
+const schema101 = {"type":"object","additionalProperties":false,"required":["usage","nextCursor"],"properties":{"usage":{"$ref":"Usage"},"nextCursor":{"type":["string","null"]}},"$id":"UsageReport"};
+const schema102 = {"type":"object","additionalProperties":false,"required":["from","to","granularity","groupBy","rows"],"properties":{"from":{"type":"string"},"to":{"type":"string"},"granularity":{"type":"string","enum":["hour","day","total"]},"groupBy":{"type":"array","items":{"type":"string","enum":["member","model","provider","project","key"]}},"rows":{"type":"array","items":{"$ref":"UsageRow"}}},"$id":"Usage"};
+const schema103 = {"type":"object","additionalProperties":false,"required":["start","memberId","model","provider","projectId","keyId","calls","errors","denied","cacheHits","estimatedCalls","promptTokens","completionTokens","reasoningTokens","cachedTokens","cacheWriteTokens","cost"],"properties":{"start":{"type":"string"},"memberId":{"type":["string","null"]},"model":{"type":["string","null"]},"provider":{"type":["string","null"]},"projectId":{"type":["string","null"]},"keyId":{"type":["string","null"]},"calls":{"type":"integer"},"errors":{"type":"integer"},"denied":{"type":"integer"},"cacheHits":{"type":"integer"},"estimatedCalls":{"type":"integer"},"promptTokens":{"type":"number"},"completionTokens":{"type":"number"},"reasoningTokens":{"type":"number"},"cachedTokens":{"type":"number"},"cacheWriteTokens":{"type":"number"},"cost":{"type":"string"}},"$id":"UsageRow"};
 
-function validate230(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate231(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="UsageRow" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate230.evaluated;
+const evaluated0 = validate231.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10070,14 +10071,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((((((((((data.start === undefined) && (missing0 = "start")) || ((data.memberId === undefined) && (missing0 = "memberId"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.keyId === undefined) && (missing0 = "keyId"))) || ((data.calls === undefined) && (missing0 = "calls"))) || ((data.errors === undefined) && (missing0 = "errors"))) || ((data.denied === undefined) && (missing0 = "denied"))) || ((data.cacheHits === undefined) && (missing0 = "cacheHits"))) || ((data.estimatedCalls === undefined) && (missing0 = "estimatedCalls"))) || ((data.promptTokens === undefined) && (missing0 = "promptTokens"))) || ((data.completionTokens === undefined) && (missing0 = "completionTokens"))) || ((data.reasoningTokens === undefined) && (missing0 = "reasoningTokens"))) || ((data.cachedTokens === undefined) && (missing0 = "cachedTokens"))) || ((data.cacheWriteTokens === undefined) && (missing0 = "cacheWriteTokens"))) || ((data.cost === undefined) && (missing0 = "cost"))){
-validate230.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate231.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema102.properties, key0))){
-validate230.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema103.properties, key0))){
+validate231.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -10086,7 +10087,7 @@ if(_errs1 === errors){
 if(data.start !== undefined){
 const _errs2 = errors;
 if(typeof data.start !== "string"){
-validate230.errors = [{instancePath:instancePath+"/start",schemaPath:"#/properties/start/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate231.errors = [{instancePath:instancePath+"/start",schemaPath:"#/properties/start/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -10099,7 +10100,7 @@ if(data.memberId !== undefined){
 let data1 = data.memberId;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate230.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: schema102.properties.memberId.type},message:"must be string,null"}];
+validate231.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: schema103.properties.memberId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -10112,7 +10113,7 @@ if(data.model !== undefined){
 let data2 = data.model;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate230.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema102.properties.model.type},message:"must be string,null"}];
+validate231.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema103.properties.model.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -10125,7 +10126,7 @@ if(data.provider !== undefined){
 let data3 = data.provider;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate230.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema102.properties.provider.type},message:"must be string,null"}];
+validate231.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema103.properties.provider.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -10138,7 +10139,7 @@ if(data.projectId !== undefined){
 let data4 = data.projectId;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate230.errors = [{instancePath:instancePath+"/projectId",schemaPath:"#/properties/projectId/type",keyword:"type",params:{type: schema102.properties.projectId.type},message:"must be string,null"}];
+validate231.errors = [{instancePath:instancePath+"/projectId",schemaPath:"#/properties/projectId/type",keyword:"type",params:{type: schema103.properties.projectId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -10151,7 +10152,7 @@ if(data.keyId !== undefined){
 let data5 = data.keyId;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate230.errors = [{instancePath:instancePath+"/keyId",schemaPath:"#/properties/keyId/type",keyword:"type",params:{type: schema102.properties.keyId.type},message:"must be string,null"}];
+validate231.errors = [{instancePath:instancePath+"/keyId",schemaPath:"#/properties/keyId/type",keyword:"type",params:{type: schema103.properties.keyId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -10164,7 +10165,7 @@ if(data.calls !== undefined){
 let data6 = data.calls;
 const _errs14 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate230.errors = [{instancePath:instancePath+"/calls",schemaPath:"#/properties/calls/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate231.errors = [{instancePath:instancePath+"/calls",schemaPath:"#/properties/calls/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -10177,7 +10178,7 @@ if(data.errors !== undefined){
 let data7 = data.errors;
 const _errs16 = errors;
 if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate230.errors = [{instancePath:instancePath+"/errors",schemaPath:"#/properties/errors/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate231.errors = [{instancePath:instancePath+"/errors",schemaPath:"#/properties/errors/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -10190,7 +10191,7 @@ if(data.denied !== undefined){
 let data8 = data.denied;
 const _errs18 = errors;
 if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate230.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate231.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -10203,7 +10204,7 @@ if(data.cacheHits !== undefined){
 let data9 = data.cacheHits;
 const _errs20 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate230.errors = [{instancePath:instancePath+"/cacheHits",schemaPath:"#/properties/cacheHits/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate231.errors = [{instancePath:instancePath+"/cacheHits",schemaPath:"#/properties/cacheHits/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -10216,7 +10217,7 @@ if(data.estimatedCalls !== undefined){
 let data10 = data.estimatedCalls;
 const _errs22 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate230.errors = [{instancePath:instancePath+"/estimatedCalls",schemaPath:"#/properties/estimatedCalls/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate231.errors = [{instancePath:instancePath+"/estimatedCalls",schemaPath:"#/properties/estimatedCalls/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs22 === errors;
@@ -10229,7 +10230,7 @@ if(data.promptTokens !== undefined){
 let data11 = data.promptTokens;
 const _errs24 = errors;
 if(!((typeof data11 == "number") && (isFinite(data11)))){
-validate230.errors = [{instancePath:instancePath+"/promptTokens",schemaPath:"#/properties/promptTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate231.errors = [{instancePath:instancePath+"/promptTokens",schemaPath:"#/properties/promptTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs24 === errors;
@@ -10242,7 +10243,7 @@ if(data.completionTokens !== undefined){
 let data12 = data.completionTokens;
 const _errs26 = errors;
 if(!((typeof data12 == "number") && (isFinite(data12)))){
-validate230.errors = [{instancePath:instancePath+"/completionTokens",schemaPath:"#/properties/completionTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate231.errors = [{instancePath:instancePath+"/completionTokens",schemaPath:"#/properties/completionTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs26 === errors;
@@ -10255,7 +10256,7 @@ if(data.reasoningTokens !== undefined){
 let data13 = data.reasoningTokens;
 const _errs28 = errors;
 if(!((typeof data13 == "number") && (isFinite(data13)))){
-validate230.errors = [{instancePath:instancePath+"/reasoningTokens",schemaPath:"#/properties/reasoningTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate231.errors = [{instancePath:instancePath+"/reasoningTokens",schemaPath:"#/properties/reasoningTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs28 === errors;
@@ -10268,7 +10269,7 @@ if(data.cachedTokens !== undefined){
 let data14 = data.cachedTokens;
 const _errs30 = errors;
 if(!((typeof data14 == "number") && (isFinite(data14)))){
-validate230.errors = [{instancePath:instancePath+"/cachedTokens",schemaPath:"#/properties/cachedTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate231.errors = [{instancePath:instancePath+"/cachedTokens",schemaPath:"#/properties/cachedTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs30 === errors;
@@ -10281,7 +10282,7 @@ if(data.cacheWriteTokens !== undefined){
 let data15 = data.cacheWriteTokens;
 const _errs32 = errors;
 if(!((typeof data15 == "number") && (isFinite(data15)))){
-validate230.errors = [{instancePath:instancePath+"/cacheWriteTokens",schemaPath:"#/properties/cacheWriteTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate231.errors = [{instancePath:instancePath+"/cacheWriteTokens",schemaPath:"#/properties/cacheWriteTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -10293,7 +10294,7 @@ if(valid0){
 if(data.cost !== undefined){
 const _errs34 = errors;
 if(typeof data.cost !== "string"){
-validate230.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate231.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs34 === errors;
@@ -10312,6 +10313,157 @@ var valid0 = true;
 }
 }
 }
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate231.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate231.errors = vErrors;
+return errors === 0;
+}
+validate231.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate230(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="Usage" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate230.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((data.from === undefined) && (missing0 = "from")) || ((data.to === undefined) && (missing0 = "to"))) || ((data.granularity === undefined) && (missing0 = "granularity"))) || ((data.groupBy === undefined) && (missing0 = "groupBy"))) || ((data.rows === undefined) && (missing0 = "rows"))){
+validate230.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "from") || (key0 === "to")) || (key0 === "granularity")) || (key0 === "groupBy")) || (key0 === "rows"))){
+validate230.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.from !== undefined){
+const _errs2 = errors;
+if(typeof data.from !== "string"){
+validate230.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.to !== undefined){
+const _errs4 = errors;
+if(typeof data.to !== "string"){
+validate230.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.granularity !== undefined){
+let data2 = data.granularity;
+const _errs6 = errors;
+if(typeof data2 !== "string"){
+validate230.errors = [{instancePath:instancePath+"/granularity",schemaPath:"#/properties/granularity/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data2 === "hour") || (data2 === "day")) || (data2 === "total"))){
+validate230.errors = [{instancePath:instancePath+"/granularity",schemaPath:"#/properties/granularity/enum",keyword:"enum",params:{allowedValues: schema102.properties.granularity.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.groupBy !== undefined){
+let data3 = data.groupBy;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+let data4 = data3[i0];
+const _errs10 = errors;
+if(typeof data4 !== "string"){
+validate230.errors = [{instancePath:instancePath+"/groupBy/" + i0,schemaPath:"#/properties/groupBy/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((((data4 === "member") || (data4 === "model")) || (data4 === "provider")) || (data4 === "project")) || (data4 === "key"))){
+validate230.errors = [{instancePath:instancePath+"/groupBy/" + i0,schemaPath:"#/properties/groupBy/items/enum",keyword:"enum",params:{allowedValues: schema102.properties.groupBy.items.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid1 = _errs10 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate230.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.rows !== undefined){
+let data5 = data.rows;
+const _errs12 = errors;
+if(errors === _errs12){
+if(Array.isArray(data5)){
+var valid2 = true;
+const len1 = data5.length;
+for(let i1=0; i1<len1; i1++){
+const _errs14 = errors;
+if(!(validate231(data5[i1], {instancePath:instancePath+"/rows/" + i1,parentData:data5,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate231.errors : vErrors.concat(validate231.errors);
+errors = vErrors.length;
+}
+var valid2 = _errs14 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate230.errors = [{instancePath:instancePath+"/rows",schemaPath:"#/properties/rows/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs12 === errors;
+}
+else {
+var valid0 = true;
 }
 }
 }
@@ -10360,141 +10512,10 @@ break;
 }
 if(_errs1 === errors){
 if(data.usage !== undefined){
-let data0 = data.usage;
 const _errs2 = errors;
-if(errors === _errs2){
-if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
-let missing1;
-if((((((data0.from === undefined) && (missing1 = "from")) || ((data0.to === undefined) && (missing1 = "to"))) || ((data0.granularity === undefined) && (missing1 = "granularity"))) || ((data0.groupBy === undefined) && (missing1 = "groupBy"))) || ((data0.rows === undefined) && (missing1 = "rows"))){
-validate229.errors = [{instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
-return false;
-}
-else {
-const _errs4 = errors;
-for(const key1 in data0){
-if(!(((((key1 === "from") || (key1 === "to")) || (key1 === "granularity")) || (key1 === "groupBy")) || (key1 === "rows"))){
-validate229.errors = [{instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs4 === errors){
-if(data0.from !== undefined){
-const _errs5 = errors;
-if(typeof data0.from !== "string"){
-validate229.errors = [{instancePath:instancePath+"/usage/from",schemaPath:"#/properties/usage/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid1 = _errs5 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data0.to !== undefined){
-const _errs7 = errors;
-if(typeof data0.to !== "string"){
-validate229.errors = [{instancePath:instancePath+"/usage/to",schemaPath:"#/properties/usage/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid1 = _errs7 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data0.granularity !== undefined){
-let data3 = data0.granularity;
-const _errs9 = errors;
-if(typeof data3 !== "string"){
-validate229.errors = [{instancePath:instancePath+"/usage/granularity",schemaPath:"#/properties/usage/properties/granularity/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!(((data3 === "hour") || (data3 === "day")) || (data3 === "total"))){
-validate229.errors = [{instancePath:instancePath+"/usage/granularity",schemaPath:"#/properties/usage/properties/granularity/enum",keyword:"enum",params:{allowedValues: schema101.properties.usage.properties.granularity.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid1 = _errs9 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data0.groupBy !== undefined){
-let data4 = data0.groupBy;
-const _errs11 = errors;
-if(errors === _errs11){
-if(Array.isArray(data4)){
-var valid2 = true;
-const len0 = data4.length;
-for(let i0=0; i0<len0; i0++){
-let data5 = data4[i0];
-const _errs13 = errors;
-if(typeof data5 !== "string"){
-validate229.errors = [{instancePath:instancePath+"/usage/groupBy/" + i0,schemaPath:"#/properties/usage/properties/groupBy/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!(((((data5 === "member") || (data5 === "model")) || (data5 === "provider")) || (data5 === "project")) || (data5 === "key"))){
-validate229.errors = [{instancePath:instancePath+"/usage/groupBy/" + i0,schemaPath:"#/properties/usage/properties/groupBy/items/enum",keyword:"enum",params:{allowedValues: schema101.properties.usage.properties.groupBy.items.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid2 = _errs13 === errors;
-if(!valid2){
-break;
-}
-}
-}
-else {
-validate229.errors = [{instancePath:instancePath+"/usage/groupBy",schemaPath:"#/properties/usage/properties/groupBy/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid1 = _errs11 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data0.rows !== undefined){
-let data6 = data0.rows;
-const _errs15 = errors;
-if(errors === _errs15){
-if(Array.isArray(data6)){
-var valid3 = true;
-const len1 = data6.length;
-for(let i1=0; i1<len1; i1++){
-const _errs17 = errors;
-if(!(validate230(data6[i1], {instancePath:instancePath+"/usage/rows/" + i1,parentData:data6,parentDataProperty:i1,rootData,dynamicAnchors}))){
+if(!(validate230(data.usage, {instancePath:instancePath+"/usage",parentData:data,parentDataProperty:"usage",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
 errors = vErrors.length;
-}
-var valid3 = _errs17 === errors;
-if(!valid3){
-break;
-}
-}
-}
-else {
-validate229.errors = [{instancePath:instancePath+"/usage/rows",schemaPath:"#/properties/usage/properties/rows/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid1 = _errs15 === errors;
-}
-else {
-var valid1 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate229.errors = [{instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
 }
 var valid0 = _errs2 === errors;
 }
@@ -10503,13 +10524,13 @@ var valid0 = true;
 }
 if(valid0){
 if(data.nextCursor !== undefined){
-let data8 = data.nextCursor;
-const _errs18 = errors;
-if((typeof data8 !== "string") && (data8 !== null)){
+let data1 = data.nextCursor;
+const _errs3 = errors;
+if((typeof data1 !== "string") && (data1 !== null)){
 validate229.errors = [{instancePath:instancePath+"/nextCursor",schemaPath:"#/properties/nextCursor/type",keyword:"type",params:{type: schema101.properties.nextCursor.type},message:"must be string,null"}];
 return false;
 }
-var valid0 = _errs18 === errors;
+var valid0 = _errs3 === errors;
 }
 else {
 var valid0 = true;
@@ -10528,19 +10549,21 @@ return errors === 0;
 }
 validate229.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateUsageRow = validate230;
+export const validateUsage = validate230;
 
-export const validateChatChunk = validate232;
-const schema103 = {"type":"object","required":["id","object","created","model","choices"],"properties":{"id":{"type":"string"},"object":{"type":"string","const":"chat.completion.chunk"},"created":{"type":"integer"},"model":{"type":"string"},"choices":{"type":"array","items":{"$ref":"ChunkChoice"}},"usage":{"anyOf":[{"$ref":"ChatUsage"},{"type":"null"}]},"metadata":{"$ref":"CallMetadata"},"system_fingerprint":{"type":["string","null"]},"service_tier":{"type":["string","null"]},"obfuscation":{"type":"string"}},"$id":"ChatChunk"};
-const schema104 = {"type":"object","required":["index","delta","finish_reason"],"properties":{"index":{"type":"integer","minimum":0},"delta":{"$ref":"ChunkDelta"},"finish_reason":{"anyOf":[{"$ref":"FinishReason"},{"type":"null"}]},"logprobs":{"type":["object","null"],"additionalProperties":true}},"$id":"ChunkChoice"};
-const schema105 = {"type":"object","properties":{"role":{"type":"string","const":"assistant"},"content":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":"array","items":{"$ref":"ReasoningDetail"}},"tool_calls":{"type":"array","items":{"$ref":"ChunkToolCall"}},"images":{"type":"array","items":{"$ref":"CompletionImage"}},"refusal":{"type":["string","null"]},"annotations":{"type":"array","items":{"type":"object","additionalProperties":true}},"audio":{"type":["object","null"],"additionalProperties":true}},"$id":"ChunkDelta"};
-const schema106 = {"type":"object","required":["type"],"properties":{"type":{"type":"string"},"text":{"type":["string","null"]},"signature":{"type":["string","null"]},"data":{"type":["string","null"]},"format":{"type":["string","null"]},"index":{"type":"integer"}},"$id":"ReasoningDetail"};
+export const validateUsageRow = validate231;
 
-function validate235(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+export const validateChatChunk = validate234;
+const schema104 = {"type":"object","required":["id","object","created","model","choices"],"properties":{"id":{"type":"string"},"object":{"type":"string","const":"chat.completion.chunk"},"created":{"type":"integer"},"model":{"type":"string"},"choices":{"type":"array","items":{"$ref":"ChunkChoice"}},"usage":{"anyOf":[{"$ref":"ChatUsage"},{"type":"null"}]},"metadata":{"$ref":"CallMetadata"},"system_fingerprint":{"type":["string","null"]},"service_tier":{"type":["string","null"]},"obfuscation":{"type":"string"}},"$id":"ChatChunk"};
+const schema105 = {"type":"object","required":["index","delta","finish_reason"],"properties":{"index":{"type":"integer","minimum":0},"delta":{"$ref":"ChunkDelta"},"finish_reason":{"anyOf":[{"$ref":"FinishReason"},{"type":"null"}]},"logprobs":{"type":["object","null"],"additionalProperties":true}},"$id":"ChunkChoice"};
+const schema106 = {"type":"object","properties":{"role":{"type":"string","const":"assistant"},"content":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":"array","items":{"$ref":"ReasoningDetail"}},"tool_calls":{"type":"array","items":{"$ref":"ChunkToolCall"}},"images":{"type":"array","items":{"$ref":"CompletionImage"}},"refusal":{"type":["string","null"]},"annotations":{"type":"array","items":{"type":"object","additionalProperties":true}},"audio":{"type":["object","null"],"additionalProperties":true}},"$id":"ChunkDelta"};
+const schema107 = {"type":"object","required":["type"],"properties":{"type":{"type":"string"},"text":{"type":["string","null"]},"signature":{"type":["string","null"]},"data":{"type":["string","null"]},"format":{"type":["string","null"]},"index":{"type":"integer"}},"$id":"ReasoningDetail"};
+
+function validate237(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReasoningDetail" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate235.evaluated;
+const evaluated0 = validate237.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10551,14 +10574,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.type === undefined) && (missing0 = "type")){
-validate235.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate237.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.type !== undefined){
 const _errs1 = errors;
 if(typeof data.type !== "string"){
-validate235.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate237.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -10571,7 +10594,7 @@ if(data.text !== undefined){
 let data1 = data.text;
 const _errs3 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate235.errors = [{instancePath:instancePath+"/text",schemaPath:"#/properties/text/type",keyword:"type",params:{type: schema106.properties.text.type},message:"must be string,null"}];
+validate237.errors = [{instancePath:instancePath+"/text",schemaPath:"#/properties/text/type",keyword:"type",params:{type: schema107.properties.text.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -10584,7 +10607,7 @@ if(data.signature !== undefined){
 let data2 = data.signature;
 const _errs5 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate235.errors = [{instancePath:instancePath+"/signature",schemaPath:"#/properties/signature/type",keyword:"type",params:{type: schema106.properties.signature.type},message:"must be string,null"}];
+validate237.errors = [{instancePath:instancePath+"/signature",schemaPath:"#/properties/signature/type",keyword:"type",params:{type: schema107.properties.signature.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -10597,7 +10620,7 @@ if(data.data !== undefined){
 let data3 = data.data;
 const _errs7 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate235.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: schema106.properties.data.type},message:"must be string,null"}];
+validate237.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: schema107.properties.data.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -10610,7 +10633,7 @@ if(data.format !== undefined){
 let data4 = data.format;
 const _errs9 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate235.errors = [{instancePath:instancePath+"/format",schemaPath:"#/properties/format/type",keyword:"type",params:{type: schema106.properties.format.type},message:"must be string,null"}];
+validate237.errors = [{instancePath:instancePath+"/format",schemaPath:"#/properties/format/type",keyword:"type",params:{type: schema107.properties.format.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -10623,7 +10646,7 @@ if(data.index !== undefined){
 let data5 = data.index;
 const _errs11 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate235.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate237.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -10639,22 +10662,22 @@ var valid0 = true;
 }
 }
 else {
-validate235.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate237.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate235.errors = vErrors;
+validate237.errors = vErrors;
 return errors === 0;
 }
-validate235.evaluated = {"props":{"type":true,"text":true,"signature":true,"data":true,"format":true,"index":true},"dynamicProps":false,"dynamicItems":false};
+validate237.evaluated = {"props":{"type":true,"text":true,"signature":true,"data":true,"format":true,"index":true},"dynamicProps":false,"dynamicItems":false};
 
-const schema107 = {"type":"object","required":["index"],"properties":{"index":{"type":"integer","minimum":0},"id":{"type":"string"},"type":{"type":"string","const":"function"},"function":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"string"}}},"extra_content":{"type":"object","additionalProperties":true}},"$id":"ChunkToolCall"};
+const schema108 = {"type":"object","required":["index"],"properties":{"index":{"type":"integer","minimum":0},"id":{"type":"string"},"type":{"type":"string","const":"function"},"function":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"string"}}},"extra_content":{"type":"object","additionalProperties":true}},"$id":"ChunkToolCall"};
 
-function validate237(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate239(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChunkToolCall" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate237.evaluated;
+const evaluated0 = validate239.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10665,7 +10688,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.index === undefined) && (missing0 = "index")){
-validate237.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate239.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -10673,13 +10696,13 @@ if(data.index !== undefined){
 let data0 = data.index;
 const _errs1 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate237.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate239.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs1){
 if((typeof data0 == "number") && (isFinite(data0))){
 if(data0 < 0 || isNaN(data0)){
-validate237.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate239.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -10693,7 +10716,7 @@ if(valid0){
 if(data.id !== undefined){
 const _errs3 = errors;
 if(typeof data.id !== "string"){
-validate237.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate239.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -10706,11 +10729,11 @@ if(data.type !== undefined){
 let data2 = data.type;
 const _errs5 = errors;
 if(typeof data2 !== "string"){
-validate237.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate239.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("function" !== data2){
-validate237.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/const",keyword:"const",params:{allowedValue: "function"},message:"must be equal to constant"}];
+validate239.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/const",keyword:"const",params:{allowedValue: "function"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -10727,7 +10750,7 @@ if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 if(data3.name !== undefined){
 const _errs9 = errors;
 if(typeof data3.name !== "string"){
-validate237.errors = [{instancePath:instancePath+"/function/name",schemaPath:"#/properties/function/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate239.errors = [{instancePath:instancePath+"/function/name",schemaPath:"#/properties/function/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs9 === errors;
@@ -10739,7 +10762,7 @@ if(valid1){
 if(data3.arguments !== undefined){
 const _errs11 = errors;
 if(typeof data3.arguments !== "string"){
-validate237.errors = [{instancePath:instancePath+"/function/arguments",schemaPath:"#/properties/function/properties/arguments/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate239.errors = [{instancePath:instancePath+"/function/arguments",schemaPath:"#/properties/function/properties/arguments/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs11 === errors;
@@ -10750,7 +10773,7 @@ var valid1 = true;
 }
 }
 else {
-validate237.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate239.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -10767,7 +10790,7 @@ if(errors === _errs13){
 if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 }
 else {
-validate237.errors = [{instancePath:instancePath+"/extra_content",schemaPath:"#/properties/extra_content/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate239.errors = [{instancePath:instancePath+"/extra_content",schemaPath:"#/properties/extra_content/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -10783,22 +10806,22 @@ var valid0 = true;
 }
 }
 else {
-validate237.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate239.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate237.errors = vErrors;
+validate239.errors = vErrors;
 return errors === 0;
 }
-validate237.evaluated = {"props":{"index":true,"id":true,"type":true,"function":true,"extra_content":true},"dynamicProps":false,"dynamicItems":false};
+validate239.evaluated = {"props":{"index":true,"id":true,"type":true,"function":true,"extra_content":true},"dynamicProps":false,"dynamicItems":false};
 
-const schema108 = {"type":"object","required":["type","image_url"],"properties":{"type":{"type":"string","const":"image_url"},"image_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"}}}},"$id":"CompletionImage"};
+const schema109 = {"type":"object","required":["type","image_url"],"properties":{"type":{"type":"string","const":"image_url"},"image_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"}}}},"$id":"CompletionImage"};
 
-function validate239(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate241(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CompletionImage" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate239.evaluated;
+const evaluated0 = validate241.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10809,7 +10832,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.type === undefined) && (missing0 = "type")) || ((data.image_url === undefined) && (missing0 = "image_url"))){
-validate239.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate241.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -10817,11 +10840,11 @@ if(data.type !== undefined){
 let data0 = data.type;
 const _errs1 = errors;
 if(typeof data0 !== "string"){
-validate239.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate241.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("image_url" !== data0){
-validate239.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/const",keyword:"const",params:{allowedValue: "image_url"},message:"must be equal to constant"}];
+validate241.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/const",keyword:"const",params:{allowedValue: "image_url"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -10837,20 +10860,20 @@ if(errors === _errs3){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 let missing1;
 if((data1.url === undefined) && (missing1 = "url")){
-validate239.errors = [{instancePath:instancePath+"/image_url",schemaPath:"#/properties/image_url/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate241.errors = [{instancePath:instancePath+"/image_url",schemaPath:"#/properties/image_url/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 if(data1.url !== undefined){
 if(typeof data1.url !== "string"){
-validate239.errors = [{instancePath:instancePath+"/image_url/url",schemaPath:"#/properties/image_url/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate241.errors = [{instancePath:instancePath+"/image_url/url",schemaPath:"#/properties/image_url/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
 }
 }
 else {
-validate239.errors = [{instancePath:instancePath+"/image_url",schemaPath:"#/properties/image_url/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate241.errors = [{instancePath:instancePath+"/image_url",schemaPath:"#/properties/image_url/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -10863,21 +10886,21 @@ var valid0 = true;
 }
 }
 else {
-validate239.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate241.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate239.errors = vErrors;
+validate241.errors = vErrors;
 return errors === 0;
 }
-validate239.evaluated = {"props":{"type":true,"image_url":true},"dynamicProps":false,"dynamicItems":false};
+validate241.evaluated = {"props":{"type":true,"image_url":true},"dynamicProps":false,"dynamicItems":false};
 
 
-function validate234(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate236(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChunkDelta" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate234.evaluated;
+const evaluated0 = validate236.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10890,11 +10913,11 @@ if(data.role !== undefined){
 let data0 = data.role;
 const _errs1 = errors;
 if(typeof data0 !== "string"){
-validate234.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate236.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("assistant" !== data0){
-validate234.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/const",keyword:"const",params:{allowedValue: "assistant"},message:"must be equal to constant"}];
+validate236.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/const",keyword:"const",params:{allowedValue: "assistant"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -10907,7 +10930,7 @@ if(data.content !== undefined){
 let data1 = data.content;
 const _errs3 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate234.errors = [{instancePath:instancePath+"/content",schemaPath:"#/properties/content/type",keyword:"type",params:{type: schema105.properties.content.type},message:"must be string,null"}];
+validate236.errors = [{instancePath:instancePath+"/content",schemaPath:"#/properties/content/type",keyword:"type",params:{type: schema106.properties.content.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -10920,7 +10943,7 @@ if(data.reasoning !== undefined){
 let data2 = data.reasoning;
 const _errs5 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate234.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: schema105.properties.reasoning.type},message:"must be string,null"}];
+validate236.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: schema106.properties.reasoning.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -10938,8 +10961,8 @@ var valid1 = true;
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs9 = errors;
-if(!(validate235(data3[i0], {instancePath:instancePath+"/reasoning_details/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate235.errors : vErrors.concat(validate235.errors);
+if(!(validate237(data3[i0], {instancePath:instancePath+"/reasoning_details/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate237.errors : vErrors.concat(validate237.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs9 === errors;
@@ -10949,7 +10972,7 @@ break;
 }
 }
 else {
-validate234.errors = [{instancePath:instancePath+"/reasoning_details",schemaPath:"#/properties/reasoning_details/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate236.errors = [{instancePath:instancePath+"/reasoning_details",schemaPath:"#/properties/reasoning_details/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -10968,8 +10991,8 @@ var valid2 = true;
 const len1 = data5.length;
 for(let i1=0; i1<len1; i1++){
 const _errs12 = errors;
-if(!(validate237(data5[i1], {instancePath:instancePath+"/tool_calls/" + i1,parentData:data5,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate237.errors : vErrors.concat(validate237.errors);
+if(!(validate239(data5[i1], {instancePath:instancePath+"/tool_calls/" + i1,parentData:data5,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate239.errors : vErrors.concat(validate239.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs12 === errors;
@@ -10979,7 +11002,7 @@ break;
 }
 }
 else {
-validate234.errors = [{instancePath:instancePath+"/tool_calls",schemaPath:"#/properties/tool_calls/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate236.errors = [{instancePath:instancePath+"/tool_calls",schemaPath:"#/properties/tool_calls/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -10998,8 +11021,8 @@ var valid3 = true;
 const len2 = data7.length;
 for(let i2=0; i2<len2; i2++){
 const _errs15 = errors;
-if(!(validate239(data7[i2], {instancePath:instancePath+"/images/" + i2,parentData:data7,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate239.errors : vErrors.concat(validate239.errors);
+if(!(validate241(data7[i2], {instancePath:instancePath+"/images/" + i2,parentData:data7,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate241.errors : vErrors.concat(validate241.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs15 === errors;
@@ -11009,7 +11032,7 @@ break;
 }
 }
 else {
-validate234.errors = [{instancePath:instancePath+"/images",schemaPath:"#/properties/images/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate236.errors = [{instancePath:instancePath+"/images",schemaPath:"#/properties/images/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -11023,7 +11046,7 @@ if(data.refusal !== undefined){
 let data9 = data.refusal;
 const _errs16 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate234.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: schema105.properties.refusal.type},message:"must be string,null"}];
+validate236.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: schema106.properties.refusal.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -11046,7 +11069,7 @@ if(errors === _errs20){
 if(data11 && typeof data11 == "object" && !Array.isArray(data11)){
 }
 else {
-validate234.errors = [{instancePath:instancePath+"/annotations/" + i3,schemaPath:"#/properties/annotations/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate236.errors = [{instancePath:instancePath+"/annotations/" + i3,schemaPath:"#/properties/annotations/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -11057,7 +11080,7 @@ break;
 }
 }
 else {
-validate234.errors = [{instancePath:instancePath+"/annotations",schemaPath:"#/properties/annotations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate236.errors = [{instancePath:instancePath+"/annotations",schemaPath:"#/properties/annotations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -11071,7 +11094,7 @@ if(data.audio !== undefined){
 let data12 = data.audio;
 const _errs23 = errors;
 if((!(data12 && typeof data12 == "object" && !Array.isArray(data12))) && (data12 !== null)){
-validate234.errors = [{instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: schema105.properties.audio.type},message:"must be object,null"}];
+validate236.errors = [{instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: schema106.properties.audio.type},message:"must be object,null"}];
 return false;
 }
 var valid0 = _errs23 === errors;
@@ -11089,22 +11112,22 @@ var valid0 = true;
 }
 }
 else {
-validate234.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate236.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate234.errors = vErrors;
+validate236.errors = vErrors;
 return errors === 0;
 }
-validate234.evaluated = {"props":{"role":true,"content":true,"reasoning":true,"reasoning_details":true,"tool_calls":true,"images":true,"refusal":true,"annotations":true,"audio":true},"dynamicProps":false,"dynamicItems":false};
+validate236.evaluated = {"props":{"role":true,"content":true,"reasoning":true,"reasoning_details":true,"tool_calls":true,"images":true,"refusal":true,"annotations":true,"audio":true},"dynamicProps":false,"dynamicItems":false};
 
-const schema109 = {"type":"string","enum":["stop","length","tool_calls","content_filter"],"$id":"FinishReason"};
+const schema110 = {"type":"string","enum":["stop","length","tool_calls","content_filter"],"$id":"FinishReason"};
 
-function validate242(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate244(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FinishReason" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate242.evaluated;
+const evaluated0 = validate244.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -11112,24 +11135,24 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(typeof data !== "string"){
-validate242.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate244.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data === "stop") || (data === "length")) || (data === "tool_calls")) || (data === "content_filter"))){
-validate242.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema109.enum},message:"must be equal to one of the allowed values"}];
+validate244.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema110.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-validate242.errors = vErrors;
+validate244.errors = vErrors;
 return errors === 0;
 }
-validate242.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate244.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 
-function validate233(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate235(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChunkChoice" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate233.evaluated;
+const evaluated0 = validate235.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -11140,7 +11163,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.index === undefined) && (missing0 = "index")) || ((data.delta === undefined) && (missing0 = "delta"))) || ((data.finish_reason === undefined) && (missing0 = "finish_reason"))){
-validate233.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate235.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -11148,13 +11171,13 @@ if(data.index !== undefined){
 let data0 = data.index;
 const _errs1 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate233.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate235.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs1){
 if((typeof data0 == "number") && (isFinite(data0))){
 if(data0 < 0 || isNaN(data0)){
-validate233.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate235.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11167,8 +11190,8 @@ var valid0 = true;
 if(valid0){
 if(data.delta !== undefined){
 const _errs3 = errors;
-if(!(validate234(data.delta, {instancePath:instancePath+"/delta",parentData:data,parentDataProperty:"delta",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.delta, {instancePath:instancePath+"/delta",parentData:data,parentDataProperty:"delta",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs3 === errors;
@@ -11183,8 +11206,8 @@ const _errs4 = errors;
 const _errs5 = errors;
 let valid1 = false;
 const _errs6 = errors;
-if(!(validate242(data2, {instancePath:instancePath+"/finish_reason",parentData:data,parentDataProperty:"finish_reason",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate242.errors : vErrors.concat(validate242.errors);
+if(!(validate244(data2, {instancePath:instancePath+"/finish_reason",parentData:data,parentDataProperty:"finish_reason",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate244.errors : vErrors.concat(validate244.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs6 === errors;
@@ -11211,7 +11234,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate233.errors = vErrors;
+validate235.errors = vErrors;
 return false;
 }
 else {
@@ -11235,7 +11258,7 @@ if(data.logprobs !== undefined){
 let data3 = data.logprobs;
 const _errs9 = errors;
 if((!(data3 && typeof data3 == "object" && !Array.isArray(data3))) && (data3 !== null)){
-validate233.errors = [{instancePath:instancePath+"/logprobs",schemaPath:"#/properties/logprobs/type",keyword:"type",params:{type: schema104.properties.logprobs.type},message:"must be object,null"}];
+validate235.errors = [{instancePath:instancePath+"/logprobs",schemaPath:"#/properties/logprobs/type",keyword:"type",params:{type: schema105.properties.logprobs.type},message:"must be object,null"}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -11249,23 +11272,23 @@ var valid0 = true;
 }
 }
 else {
-validate233.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate235.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate233.errors = vErrors;
+validate235.errors = vErrors;
 return errors === 0;
 }
-validate233.evaluated = {"props":{"index":true,"delta":true,"finish_reason":true,"logprobs":true},"dynamicProps":false,"dynamicItems":false};
+validate235.evaluated = {"props":{"index":true,"delta":true,"finish_reason":true,"logprobs":true},"dynamicProps":false,"dynamicItems":false};
 
-const schema110 = {"type":"object","required":["prompt_tokens","completion_tokens","total_tokens"],"properties":{"prompt_tokens":{"type":"integer","minimum":0},"completion_tokens":{"type":"integer","minimum":0},"total_tokens":{"type":"integer","minimum":0},"reasoning_tokens":{"type":"integer","minimum":0},"prompt_tokens_details":{"type":"object","properties":{"cached_tokens":{"type":"integer","minimum":0},"cache_write_tokens":{"type":"integer","minimum":0},"cache_creation_tokens":{"type":"integer","minimum":0},"cache_creation":{"type":"object","properties":{"ephemeral_5m_input_tokens":{"type":"integer","minimum":0},"ephemeral_1h_input_tokens":{"type":"integer","minimum":0}}},"audio_tokens":{"type":"integer","minimum":0},"video_tokens":{"type":"integer","minimum":0}}},"completion_tokens_details":{"type":"object","properties":{"reasoning_tokens":{"type":"integer","minimum":0},"image_tokens":{"type":"integer","minimum":0},"audio_tokens":{"type":"integer","minimum":0}}},"cost":{"type":"number","minimum":0},"cost_details":{"$ref":"CostDetails"},"info":{"type":"string"}},"$id":"ChatUsage"};
-const schema111 = {"type":"object","additionalProperties":false,"properties":{"upstream_inference_cost":{"type":"number"},"upstream_inference_prompt_cost":{"type":"number"},"upstream_inference_completions_cost":{"type":"number"},"total_cost":{"type":"number"},"input_cost":{"type":"number"},"output_cost":{"type":"number"},"cached_input_cost":{"type":"number"},"cache_write_input_cost":{"type":"number"},"request_cost":{"type":"number"},"web_search_cost":{"type":"number"},"image_input_cost":{"type":"number"},"image_output_cost":{"type":"number"},"audio_input_cost":{"type":"number"},"data_storage_cost":{"type":"number"}},"$id":"CostDetails"};
+const schema111 = {"type":"object","required":["prompt_tokens","completion_tokens","total_tokens"],"properties":{"prompt_tokens":{"type":"integer","minimum":0},"completion_tokens":{"type":"integer","minimum":0},"total_tokens":{"type":"integer","minimum":0},"reasoning_tokens":{"type":"integer","minimum":0},"prompt_tokens_details":{"type":"object","properties":{"cached_tokens":{"type":"integer","minimum":0},"cache_write_tokens":{"type":"integer","minimum":0},"cache_creation_tokens":{"type":"integer","minimum":0},"cache_creation":{"type":"object","properties":{"ephemeral_5m_input_tokens":{"type":"integer","minimum":0},"ephemeral_1h_input_tokens":{"type":"integer","minimum":0}}},"audio_tokens":{"type":"integer","minimum":0},"video_tokens":{"type":"integer","minimum":0}}},"completion_tokens_details":{"type":"object","properties":{"reasoning_tokens":{"type":"integer","minimum":0},"image_tokens":{"type":"integer","minimum":0},"audio_tokens":{"type":"integer","minimum":0}}},"cost":{"type":"number","minimum":0},"cost_details":{"$ref":"CostDetails"},"info":{"type":"string"}},"$id":"ChatUsage"};
+const schema112 = {"type":"object","additionalProperties":false,"properties":{"upstream_inference_cost":{"type":"number"},"upstream_inference_prompt_cost":{"type":"number"},"upstream_inference_completions_cost":{"type":"number"},"total_cost":{"type":"number"},"input_cost":{"type":"number"},"output_cost":{"type":"number"},"cached_input_cost":{"type":"number"},"cache_write_input_cost":{"type":"number"},"request_cost":{"type":"number"},"web_search_cost":{"type":"number"},"image_input_cost":{"type":"number"},"image_output_cost":{"type":"number"},"audio_input_cost":{"type":"number"},"data_storage_cost":{"type":"number"}},"$id":"CostDetails"};
 
-function validate246(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate248(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CostDetails" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate246.evaluated;
+const evaluated0 = validate248.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -11276,8 +11299,8 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema111.properties, key0))){
-validate246.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema112.properties, key0))){
+validate248.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -11287,7 +11310,7 @@ if(data.upstream_inference_cost !== undefined){
 let data0 = data.upstream_inference_cost;
 const _errs2 = errors;
 if(!((typeof data0 == "number") && (isFinite(data0)))){
-validate246.errors = [{instancePath:instancePath+"/upstream_inference_cost",schemaPath:"#/properties/upstream_inference_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/upstream_inference_cost",schemaPath:"#/properties/upstream_inference_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -11300,7 +11323,7 @@ if(data.upstream_inference_prompt_cost !== undefined){
 let data1 = data.upstream_inference_prompt_cost;
 const _errs4 = errors;
 if(!((typeof data1 == "number") && (isFinite(data1)))){
-validate246.errors = [{instancePath:instancePath+"/upstream_inference_prompt_cost",schemaPath:"#/properties/upstream_inference_prompt_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/upstream_inference_prompt_cost",schemaPath:"#/properties/upstream_inference_prompt_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -11313,7 +11336,7 @@ if(data.upstream_inference_completions_cost !== undefined){
 let data2 = data.upstream_inference_completions_cost;
 const _errs6 = errors;
 if(!((typeof data2 == "number") && (isFinite(data2)))){
-validate246.errors = [{instancePath:instancePath+"/upstream_inference_completions_cost",schemaPath:"#/properties/upstream_inference_completions_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/upstream_inference_completions_cost",schemaPath:"#/properties/upstream_inference_completions_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -11326,7 +11349,7 @@ if(data.total_cost !== undefined){
 let data3 = data.total_cost;
 const _errs8 = errors;
 if(!((typeof data3 == "number") && (isFinite(data3)))){
-validate246.errors = [{instancePath:instancePath+"/total_cost",schemaPath:"#/properties/total_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/total_cost",schemaPath:"#/properties/total_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -11339,7 +11362,7 @@ if(data.input_cost !== undefined){
 let data4 = data.input_cost;
 const _errs10 = errors;
 if(!((typeof data4 == "number") && (isFinite(data4)))){
-validate246.errors = [{instancePath:instancePath+"/input_cost",schemaPath:"#/properties/input_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/input_cost",schemaPath:"#/properties/input_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -11352,7 +11375,7 @@ if(data.output_cost !== undefined){
 let data5 = data.output_cost;
 const _errs12 = errors;
 if(!((typeof data5 == "number") && (isFinite(data5)))){
-validate246.errors = [{instancePath:instancePath+"/output_cost",schemaPath:"#/properties/output_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/output_cost",schemaPath:"#/properties/output_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -11365,7 +11388,7 @@ if(data.cached_input_cost !== undefined){
 let data6 = data.cached_input_cost;
 const _errs14 = errors;
 if(!((typeof data6 == "number") && (isFinite(data6)))){
-validate246.errors = [{instancePath:instancePath+"/cached_input_cost",schemaPath:"#/properties/cached_input_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/cached_input_cost",schemaPath:"#/properties/cached_input_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -11378,7 +11401,7 @@ if(data.cache_write_input_cost !== undefined){
 let data7 = data.cache_write_input_cost;
 const _errs16 = errors;
 if(!((typeof data7 == "number") && (isFinite(data7)))){
-validate246.errors = [{instancePath:instancePath+"/cache_write_input_cost",schemaPath:"#/properties/cache_write_input_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/cache_write_input_cost",schemaPath:"#/properties/cache_write_input_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -11391,7 +11414,7 @@ if(data.request_cost !== undefined){
 let data8 = data.request_cost;
 const _errs18 = errors;
 if(!((typeof data8 == "number") && (isFinite(data8)))){
-validate246.errors = [{instancePath:instancePath+"/request_cost",schemaPath:"#/properties/request_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/request_cost",schemaPath:"#/properties/request_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -11404,7 +11427,7 @@ if(data.web_search_cost !== undefined){
 let data9 = data.web_search_cost;
 const _errs20 = errors;
 if(!((typeof data9 == "number") && (isFinite(data9)))){
-validate246.errors = [{instancePath:instancePath+"/web_search_cost",schemaPath:"#/properties/web_search_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/web_search_cost",schemaPath:"#/properties/web_search_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -11417,7 +11440,7 @@ if(data.image_input_cost !== undefined){
 let data10 = data.image_input_cost;
 const _errs22 = errors;
 if(!((typeof data10 == "number") && (isFinite(data10)))){
-validate246.errors = [{instancePath:instancePath+"/image_input_cost",schemaPath:"#/properties/image_input_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/image_input_cost",schemaPath:"#/properties/image_input_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs22 === errors;
@@ -11430,7 +11453,7 @@ if(data.image_output_cost !== undefined){
 let data11 = data.image_output_cost;
 const _errs24 = errors;
 if(!((typeof data11 == "number") && (isFinite(data11)))){
-validate246.errors = [{instancePath:instancePath+"/image_output_cost",schemaPath:"#/properties/image_output_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/image_output_cost",schemaPath:"#/properties/image_output_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs24 === errors;
@@ -11443,7 +11466,7 @@ if(data.audio_input_cost !== undefined){
 let data12 = data.audio_input_cost;
 const _errs26 = errors;
 if(!((typeof data12 == "number") && (isFinite(data12)))){
-validate246.errors = [{instancePath:instancePath+"/audio_input_cost",schemaPath:"#/properties/audio_input_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/audio_input_cost",schemaPath:"#/properties/audio_input_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs26 === errors;
@@ -11456,7 +11479,7 @@ if(data.data_storage_cost !== undefined){
 let data13 = data.data_storage_cost;
 const _errs28 = errors;
 if(!((typeof data13 == "number") && (isFinite(data13)))){
-validate246.errors = [{instancePath:instancePath+"/data_storage_cost",schemaPath:"#/properties/data_storage_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate248.errors = [{instancePath:instancePath+"/data_storage_cost",schemaPath:"#/properties/data_storage_cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs28 === errors;
@@ -11480,21 +11503,21 @@ var valid0 = true;
 }
 }
 else {
-validate246.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate248.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate246.errors = vErrors;
+validate248.errors = vErrors;
 return errors === 0;
 }
-validate246.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate248.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate245(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate247(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChatUsage" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate245.evaluated;
+const evaluated0 = validate247.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -11505,7 +11528,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.prompt_tokens === undefined) && (missing0 = "prompt_tokens")) || ((data.completion_tokens === undefined) && (missing0 = "completion_tokens"))) || ((data.total_tokens === undefined) && (missing0 = "total_tokens"))){
-validate245.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate247.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -11513,13 +11536,13 @@ if(data.prompt_tokens !== undefined){
 let data0 = data.prompt_tokens;
 const _errs1 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens",schemaPath:"#/properties/prompt_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens",schemaPath:"#/properties/prompt_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs1){
 if((typeof data0 == "number") && (isFinite(data0))){
 if(data0 < 0 || isNaN(data0)){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens",schemaPath:"#/properties/prompt_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens",schemaPath:"#/properties/prompt_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11534,13 +11557,13 @@ if(data.completion_tokens !== undefined){
 let data1 = data.completion_tokens;
 const _errs3 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate245.errors = [{instancePath:instancePath+"/completion_tokens",schemaPath:"#/properties/completion_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/completion_tokens",schemaPath:"#/properties/completion_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs3){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 0 || isNaN(data1)){
-validate245.errors = [{instancePath:instancePath+"/completion_tokens",schemaPath:"#/properties/completion_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/completion_tokens",schemaPath:"#/properties/completion_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11555,13 +11578,13 @@ if(data.total_tokens !== undefined){
 let data2 = data.total_tokens;
 const _errs5 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate245.errors = [{instancePath:instancePath+"/total_tokens",schemaPath:"#/properties/total_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/total_tokens",schemaPath:"#/properties/total_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs5){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate245.errors = [{instancePath:instancePath+"/total_tokens",schemaPath:"#/properties/total_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/total_tokens",schemaPath:"#/properties/total_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11576,13 +11599,13 @@ if(data.reasoning_tokens !== undefined){
 let data3 = data.reasoning_tokens;
 const _errs7 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate245.errors = [{instancePath:instancePath+"/reasoning_tokens",schemaPath:"#/properties/reasoning_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/reasoning_tokens",schemaPath:"#/properties/reasoning_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs7){
 if((typeof data3 == "number") && (isFinite(data3))){
 if(data3 < 0 || isNaN(data3)){
-validate245.errors = [{instancePath:instancePath+"/reasoning_tokens",schemaPath:"#/properties/reasoning_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/reasoning_tokens",schemaPath:"#/properties/reasoning_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11602,13 +11625,13 @@ if(data4.cached_tokens !== undefined){
 let data5 = data4.cached_tokens;
 const _errs11 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cached_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cached_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cached_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cached_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs11){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cached_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cached_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cached_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cached_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11623,13 +11646,13 @@ if(data4.cache_write_tokens !== undefined){
 let data6 = data4.cache_write_tokens;
 const _errs13 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_write_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_write_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_write_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_write_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs13){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_write_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_write_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_write_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_write_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11644,13 +11667,13 @@ if(data4.cache_creation_tokens !== undefined){
 let data7 = data4.cache_creation_tokens;
 const _errs15 = errors;
 if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs15){
 if((typeof data7 == "number") && (isFinite(data7))){
 if(data7 < 0 || isNaN(data7)){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11670,13 +11693,13 @@ if(data8.ephemeral_5m_input_tokens !== undefined){
 let data9 = data8.ephemeral_5m_input_tokens;
 const _errs19 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation/ephemeral_5m_input_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_5m_input_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation/ephemeral_5m_input_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_5m_input_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs19){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation/ephemeral_5m_input_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_5m_input_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation/ephemeral_5m_input_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_5m_input_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11691,13 +11714,13 @@ if(data8.ephemeral_1h_input_tokens !== undefined){
 let data10 = data8.ephemeral_1h_input_tokens;
 const _errs21 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation/ephemeral_1h_input_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_1h_input_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation/ephemeral_1h_input_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_1h_input_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs21){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation/ephemeral_1h_input_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_1h_input_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation/ephemeral_1h_input_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation/properties/ephemeral_1h_input_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11710,7 +11733,7 @@ var valid2 = true;
 }
 }
 else {
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/cache_creation",schemaPath:"#/properties/prompt_tokens_details/properties/cache_creation/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -11724,13 +11747,13 @@ if(data4.audio_tokens !== undefined){
 let data11 = data4.audio_tokens;
 const _errs23 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/audio_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/audio_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/audio_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/audio_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs23){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/audio_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/audio_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/audio_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/audio_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11745,13 +11768,13 @@ if(data4.video_tokens !== undefined){
 let data12 = data4.video_tokens;
 const _errs25 = errors;
 if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/video_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/video_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/video_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/video_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs25){
 if((typeof data12 == "number") && (isFinite(data12))){
 if(data12 < 0 || isNaN(data12)){
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details/video_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/video_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details/video_tokens",schemaPath:"#/properties/prompt_tokens_details/properties/video_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11768,7 +11791,7 @@ var valid1 = true;
 }
 }
 else {
-validate245.errors = [{instancePath:instancePath+"/prompt_tokens_details",schemaPath:"#/properties/prompt_tokens_details/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate247.errors = [{instancePath:instancePath+"/prompt_tokens_details",schemaPath:"#/properties/prompt_tokens_details/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -11787,13 +11810,13 @@ if(data13.reasoning_tokens !== undefined){
 let data14 = data13.reasoning_tokens;
 const _errs29 = errors;
 if(!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))){
-validate245.errors = [{instancePath:instancePath+"/completion_tokens_details/reasoning_tokens",schemaPath:"#/properties/completion_tokens_details/properties/reasoning_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/completion_tokens_details/reasoning_tokens",schemaPath:"#/properties/completion_tokens_details/properties/reasoning_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data14 == "number") && (isFinite(data14))){
 if(data14 < 0 || isNaN(data14)){
-validate245.errors = [{instancePath:instancePath+"/completion_tokens_details/reasoning_tokens",schemaPath:"#/properties/completion_tokens_details/properties/reasoning_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/completion_tokens_details/reasoning_tokens",schemaPath:"#/properties/completion_tokens_details/properties/reasoning_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11808,13 +11831,13 @@ if(data13.image_tokens !== undefined){
 let data15 = data13.image_tokens;
 const _errs31 = errors;
 if(!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))){
-validate245.errors = [{instancePath:instancePath+"/completion_tokens_details/image_tokens",schemaPath:"#/properties/completion_tokens_details/properties/image_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/completion_tokens_details/image_tokens",schemaPath:"#/properties/completion_tokens_details/properties/image_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs31){
 if((typeof data15 == "number") && (isFinite(data15))){
 if(data15 < 0 || isNaN(data15)){
-validate245.errors = [{instancePath:instancePath+"/completion_tokens_details/image_tokens",schemaPath:"#/properties/completion_tokens_details/properties/image_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/completion_tokens_details/image_tokens",schemaPath:"#/properties/completion_tokens_details/properties/image_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11829,13 +11852,13 @@ if(data13.audio_tokens !== undefined){
 let data16 = data13.audio_tokens;
 const _errs33 = errors;
 if(!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))){
-validate245.errors = [{instancePath:instancePath+"/completion_tokens_details/audio_tokens",schemaPath:"#/properties/completion_tokens_details/properties/audio_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate247.errors = [{instancePath:instancePath+"/completion_tokens_details/audio_tokens",schemaPath:"#/properties/completion_tokens_details/properties/audio_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs33){
 if((typeof data16 == "number") && (isFinite(data16))){
 if(data16 < 0 || isNaN(data16)){
-validate245.errors = [{instancePath:instancePath+"/completion_tokens_details/audio_tokens",schemaPath:"#/properties/completion_tokens_details/properties/audio_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/completion_tokens_details/audio_tokens",schemaPath:"#/properties/completion_tokens_details/properties/audio_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11849,7 +11872,7 @@ var valid3 = true;
 }
 }
 else {
-validate245.errors = [{instancePath:instancePath+"/completion_tokens_details",schemaPath:"#/properties/completion_tokens_details/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate247.errors = [{instancePath:instancePath+"/completion_tokens_details",schemaPath:"#/properties/completion_tokens_details/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -11865,12 +11888,12 @@ const _errs35 = errors;
 if(errors === _errs35){
 if((typeof data17 == "number") && (isFinite(data17))){
 if(data17 < 0 || isNaN(data17)){
-validate245.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate247.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 else {
-validate245.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate247.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 }
@@ -11882,8 +11905,8 @@ var valid0 = true;
 if(valid0){
 if(data.cost_details !== undefined){
 const _errs37 = errors;
-if(!(validate246(data.cost_details, {instancePath:instancePath+"/cost_details",parentData:data,parentDataProperty:"cost_details",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate246.errors : vErrors.concat(validate246.errors);
+if(!(validate248(data.cost_details, {instancePath:instancePath+"/cost_details",parentData:data,parentDataProperty:"cost_details",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate248.errors : vErrors.concat(validate248.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs37 === errors;
@@ -11895,7 +11918,7 @@ if(valid0){
 if(data.info !== undefined){
 const _errs38 = errors;
 if(typeof data.info !== "string"){
-validate245.errors = [{instancePath:instancePath+"/info",schemaPath:"#/properties/info/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate247.errors = [{instancePath:instancePath+"/info",schemaPath:"#/properties/info/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs38 === errors;
@@ -11914,23 +11937,23 @@ var valid0 = true;
 }
 }
 else {
-validate245.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate247.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate245.errors = vErrors;
+validate247.errors = vErrors;
 return errors === 0;
 }
-validate245.evaluated = {"props":{"prompt_tokens":true,"completion_tokens":true,"total_tokens":true,"reasoning_tokens":true,"prompt_tokens_details":true,"completion_tokens_details":true,"cost":true,"cost_details":true,"info":true},"dynamicProps":false,"dynamicItems":false};
+validate247.evaluated = {"props":{"prompt_tokens":true,"completion_tokens":true,"total_tokens":true,"reasoning_tokens":true,"prompt_tokens_details":true,"completion_tokens_details":true,"cost":true,"cost_details":true,"info":true},"dynamicProps":false,"dynamicItems":false};
 
-const schema112 = {"type":"object","additionalProperties":false,"required":["request_id","requested_model","used_model","used_provider","used_region","underlying_used_model","log_id","organization_id","project_id","discount","cached","routing"],"properties":{"request_id":{"type":"string"},"requested_model":{"type":"string"},"requested_provider":{"type":"string"},"used_model":{"type":"string"},"used_provider":{"type":"string"},"used_region":{"type":"string"},"underlying_used_model":{"type":"string"},"log_id":{"type":"string"},"organization_id":{"type":"string"},"project_id":{"type":"string"},"discount":{"type":"number"},"cached":{"type":"boolean"},"routing":{"type":"array","items":{"$ref":"RoutingAttempt"}}},"$id":"CallMetadata"};
-const schema113 = {"type":"object","additionalProperties":false,"required":["provider","model","region","error_type","succeeded","credentialSource","logId"],"properties":{"provider":{"type":"string"},"model":{"type":"string"},"region":{"type":"string"},"status_code":{"type":"integer"},"error_type":{"type":"string","enum":["none","connection","timeout","rate_limited","credential","upstream_error","bad_response","rejected"]},"succeeded":{"type":"boolean"},"apiKeyHash":{"type":"string"},"credentialSource":{"type":"string","enum":["byok","service"]},"providerKeyId":{"type":"string"},"providerKeyLabel":{"type":"string"},"logId":{"type":"string"}},"$id":"RoutingAttempt"};
+const schema113 = {"type":"object","additionalProperties":false,"required":["request_id","requested_model","used_model","used_provider","used_region","underlying_used_model","log_id","organization_id","project_id","discount","cached","routing"],"properties":{"request_id":{"type":"string"},"requested_model":{"type":"string"},"requested_provider":{"type":"string"},"used_model":{"type":"string"},"used_provider":{"type":"string"},"used_region":{"type":"string"},"underlying_used_model":{"type":"string"},"log_id":{"type":"string"},"organization_id":{"type":"string"},"project_id":{"type":"string"},"discount":{"type":"number"},"cached":{"type":"boolean"},"routing":{"type":"array","items":{"$ref":"RoutingAttempt"}}},"$id":"CallMetadata"};
+const schema114 = {"type":"object","additionalProperties":false,"required":["provider","model","region","error_type","succeeded","credentialSource","logId"],"properties":{"provider":{"type":"string"},"model":{"type":"string"},"region":{"type":"string"},"status_code":{"type":"integer"},"error_type":{"type":"string","enum":["none","connection","timeout","rate_limited","credential","upstream_error","bad_response","rejected"]},"succeeded":{"type":"boolean"},"apiKeyHash":{"type":"string"},"credentialSource":{"type":"string","enum":["byok","service"]},"providerKeyId":{"type":"string"},"providerKeyLabel":{"type":"string"},"logId":{"type":"string"}},"$id":"RoutingAttempt"};
 
-function validate250(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate252(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="RoutingAttempt" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate250.evaluated;
+const evaluated0 = validate252.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -11941,14 +11964,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.provider === undefined) && (missing0 = "provider")) || ((data.model === undefined) && (missing0 = "model"))) || ((data.region === undefined) && (missing0 = "region"))) || ((data.error_type === undefined) && (missing0 = "error_type"))) || ((data.succeeded === undefined) && (missing0 = "succeeded"))) || ((data.credentialSource === undefined) && (missing0 = "credentialSource"))) || ((data.logId === undefined) && (missing0 = "logId"))){
-validate250.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate252.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema113.properties, key0))){
-validate250.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema114.properties, key0))){
+validate252.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -11957,7 +11980,7 @@ if(_errs1 === errors){
 if(data.provider !== undefined){
 const _errs2 = errors;
 if(typeof data.provider !== "string"){
-validate250.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate252.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -11969,7 +11992,7 @@ if(valid0){
 if(data.model !== undefined){
 const _errs4 = errors;
 if(typeof data.model !== "string"){
-validate250.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate252.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -11981,7 +12004,7 @@ if(valid0){
 if(data.region !== undefined){
 const _errs6 = errors;
 if(typeof data.region !== "string"){
-validate250.errors = [{instancePath:instancePath+"/region",schemaPath:"#/properties/region/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate252.errors = [{instancePath:instancePath+"/region",schemaPath:"#/properties/region/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -11994,7 +12017,7 @@ if(data.status_code !== undefined){
 let data3 = data.status_code;
 const _errs8 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate250.errors = [{instancePath:instancePath+"/status_code",schemaPath:"#/properties/status_code/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate252.errors = [{instancePath:instancePath+"/status_code",schemaPath:"#/properties/status_code/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -12007,11 +12030,11 @@ if(data.error_type !== undefined){
 let data4 = data.error_type;
 const _errs10 = errors;
 if(typeof data4 !== "string"){
-validate250.errors = [{instancePath:instancePath+"/error_type",schemaPath:"#/properties/error_type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate252.errors = [{instancePath:instancePath+"/error_type",schemaPath:"#/properties/error_type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((((((data4 === "none") || (data4 === "connection")) || (data4 === "timeout")) || (data4 === "rate_limited")) || (data4 === "credential")) || (data4 === "upstream_error")) || (data4 === "bad_response")) || (data4 === "rejected"))){
-validate250.errors = [{instancePath:instancePath+"/error_type",schemaPath:"#/properties/error_type/enum",keyword:"enum",params:{allowedValues: schema113.properties.error_type.enum},message:"must be equal to one of the allowed values"}];
+validate252.errors = [{instancePath:instancePath+"/error_type",schemaPath:"#/properties/error_type/enum",keyword:"enum",params:{allowedValues: schema114.properties.error_type.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -12023,7 +12046,7 @@ if(valid0){
 if(data.succeeded !== undefined){
 const _errs12 = errors;
 if(typeof data.succeeded !== "boolean"){
-validate250.errors = [{instancePath:instancePath+"/succeeded",schemaPath:"#/properties/succeeded/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate252.errors = [{instancePath:instancePath+"/succeeded",schemaPath:"#/properties/succeeded/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -12035,7 +12058,7 @@ if(valid0){
 if(data.apiKeyHash !== undefined){
 const _errs14 = errors;
 if(typeof data.apiKeyHash !== "string"){
-validate250.errors = [{instancePath:instancePath+"/apiKeyHash",schemaPath:"#/properties/apiKeyHash/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate252.errors = [{instancePath:instancePath+"/apiKeyHash",schemaPath:"#/properties/apiKeyHash/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -12048,11 +12071,11 @@ if(data.credentialSource !== undefined){
 let data7 = data.credentialSource;
 const _errs16 = errors;
 if(typeof data7 !== "string"){
-validate250.errors = [{instancePath:instancePath+"/credentialSource",schemaPath:"#/properties/credentialSource/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate252.errors = [{instancePath:instancePath+"/credentialSource",schemaPath:"#/properties/credentialSource/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data7 === "byok") || (data7 === "service"))){
-validate250.errors = [{instancePath:instancePath+"/credentialSource",schemaPath:"#/properties/credentialSource/enum",keyword:"enum",params:{allowedValues: schema113.properties.credentialSource.enum},message:"must be equal to one of the allowed values"}];
+validate252.errors = [{instancePath:instancePath+"/credentialSource",schemaPath:"#/properties/credentialSource/enum",keyword:"enum",params:{allowedValues: schema114.properties.credentialSource.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -12064,7 +12087,7 @@ if(valid0){
 if(data.providerKeyId !== undefined){
 const _errs18 = errors;
 if(typeof data.providerKeyId !== "string"){
-validate250.errors = [{instancePath:instancePath+"/providerKeyId",schemaPath:"#/properties/providerKeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate252.errors = [{instancePath:instancePath+"/providerKeyId",schemaPath:"#/properties/providerKeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -12076,7 +12099,7 @@ if(valid0){
 if(data.providerKeyLabel !== undefined){
 const _errs20 = errors;
 if(typeof data.providerKeyLabel !== "string"){
-validate250.errors = [{instancePath:instancePath+"/providerKeyLabel",schemaPath:"#/properties/providerKeyLabel/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate252.errors = [{instancePath:instancePath+"/providerKeyLabel",schemaPath:"#/properties/providerKeyLabel/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -12088,7 +12111,7 @@ if(valid0){
 if(data.logId !== undefined){
 const _errs22 = errors;
 if(typeof data.logId !== "string"){
-validate250.errors = [{instancePath:instancePath+"/logId",schemaPath:"#/properties/logId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate252.errors = [{instancePath:instancePath+"/logId",schemaPath:"#/properties/logId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs22 === errors;
@@ -12110,21 +12133,21 @@ var valid0 = true;
 }
 }
 else {
-validate250.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate252.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate250.errors = vErrors;
+validate252.errors = vErrors;
 return errors === 0;
 }
-validate250.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate252.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate249(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate251(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CallMetadata" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate249.evaluated;
+const evaluated0 = validate251.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -12135,14 +12158,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((((data.request_id === undefined) && (missing0 = "request_id")) || ((data.requested_model === undefined) && (missing0 = "requested_model"))) || ((data.used_model === undefined) && (missing0 = "used_model"))) || ((data.used_provider === undefined) && (missing0 = "used_provider"))) || ((data.used_region === undefined) && (missing0 = "used_region"))) || ((data.underlying_used_model === undefined) && (missing0 = "underlying_used_model"))) || ((data.log_id === undefined) && (missing0 = "log_id"))) || ((data.organization_id === undefined) && (missing0 = "organization_id"))) || ((data.project_id === undefined) && (missing0 = "project_id"))) || ((data.discount === undefined) && (missing0 = "discount"))) || ((data.cached === undefined) && (missing0 = "cached"))) || ((data.routing === undefined) && (missing0 = "routing"))){
-validate249.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate251.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema112.properties, key0))){
-validate249.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema113.properties, key0))){
+validate251.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -12151,7 +12174,7 @@ if(_errs1 === errors){
 if(data.request_id !== undefined){
 const _errs2 = errors;
 if(typeof data.request_id !== "string"){
-validate249.errors = [{instancePath:instancePath+"/request_id",schemaPath:"#/properties/request_id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate251.errors = [{instancePath:instancePath+"/request_id",schemaPath:"#/properties/request_id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -12163,7 +12186,7 @@ if(valid0){
 if(data.requested_model !== undefined){
 const _errs4 = errors;
 if(typeof data.requested_model !== "string"){
-validate249.errors = [{instancePath:instancePath+"/requested_model",schemaPath:"#/properties/requested_model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate251.errors = [{instancePath:instancePath+"/requested_model",schemaPath:"#/properties/requested_model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -12175,7 +12198,7 @@ if(valid0){
 if(data.requested_provider !== undefined){
 const _errs6 = errors;
 if(typeof data.requested_provider !== "string"){
-validate249.errors = [{instancePath:instancePath+"/requested_provider",schemaPath:"#/properties/requested_provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate251.errors = [{instancePath:instancePath+"/requested_provider",schemaPath:"#/properties/requested_provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -12187,7 +12210,7 @@ if(valid0){
 if(data.used_model !== undefined){
 const _errs8 = errors;
 if(typeof data.used_model !== "string"){
-validate249.errors = [{instancePath:instancePath+"/used_model",schemaPath:"#/properties/used_model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate251.errors = [{instancePath:instancePath+"/used_model",schemaPath:"#/properties/used_model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -12199,7 +12222,7 @@ if(valid0){
 if(data.used_provider !== undefined){
 const _errs10 = errors;
 if(typeof data.used_provider !== "string"){
-validate249.errors = [{instancePath:instancePath+"/used_provider",schemaPath:"#/properties/used_provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate251.errors = [{instancePath:instancePath+"/used_provider",schemaPath:"#/properties/used_provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -12211,7 +12234,7 @@ if(valid0){
 if(data.used_region !== undefined){
 const _errs12 = errors;
 if(typeof data.used_region !== "string"){
-validate249.errors = [{instancePath:instancePath+"/used_region",schemaPath:"#/properties/used_region/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate251.errors = [{instancePath:instancePath+"/used_region",schemaPath:"#/properties/used_region/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -12223,7 +12246,7 @@ if(valid0){
 if(data.underlying_used_model !== undefined){
 const _errs14 = errors;
 if(typeof data.underlying_used_model !== "string"){
-validate249.errors = [{instancePath:instancePath+"/underlying_used_model",schemaPath:"#/properties/underlying_used_model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate251.errors = [{instancePath:instancePath+"/underlying_used_model",schemaPath:"#/properties/underlying_used_model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -12235,7 +12258,7 @@ if(valid0){
 if(data.log_id !== undefined){
 const _errs16 = errors;
 if(typeof data.log_id !== "string"){
-validate249.errors = [{instancePath:instancePath+"/log_id",schemaPath:"#/properties/log_id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate251.errors = [{instancePath:instancePath+"/log_id",schemaPath:"#/properties/log_id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -12247,7 +12270,7 @@ if(valid0){
 if(data.organization_id !== undefined){
 const _errs18 = errors;
 if(typeof data.organization_id !== "string"){
-validate249.errors = [{instancePath:instancePath+"/organization_id",schemaPath:"#/properties/organization_id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate251.errors = [{instancePath:instancePath+"/organization_id",schemaPath:"#/properties/organization_id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -12259,7 +12282,7 @@ if(valid0){
 if(data.project_id !== undefined){
 const _errs20 = errors;
 if(typeof data.project_id !== "string"){
-validate249.errors = [{instancePath:instancePath+"/project_id",schemaPath:"#/properties/project_id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate251.errors = [{instancePath:instancePath+"/project_id",schemaPath:"#/properties/project_id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -12272,7 +12295,7 @@ if(data.discount !== undefined){
 let data10 = data.discount;
 const _errs22 = errors;
 if(!((typeof data10 == "number") && (isFinite(data10)))){
-validate249.errors = [{instancePath:instancePath+"/discount",schemaPath:"#/properties/discount/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate251.errors = [{instancePath:instancePath+"/discount",schemaPath:"#/properties/discount/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs22 === errors;
@@ -12284,7 +12307,7 @@ if(valid0){
 if(data.cached !== undefined){
 const _errs24 = errors;
 if(typeof data.cached !== "boolean"){
-validate249.errors = [{instancePath:instancePath+"/cached",schemaPath:"#/properties/cached/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate251.errors = [{instancePath:instancePath+"/cached",schemaPath:"#/properties/cached/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs24 === errors;
@@ -12302,8 +12325,8 @@ var valid1 = true;
 const len0 = data12.length;
 for(let i0=0; i0<len0; i0++){
 const _errs28 = errors;
-if(!(validate250(data12[i0], {instancePath:instancePath+"/routing/" + i0,parentData:data12,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate250.errors : vErrors.concat(validate250.errors);
+if(!(validate252(data12[i0], {instancePath:instancePath+"/routing/" + i0,parentData:data12,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate252.errors : vErrors.concat(validate252.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs28 === errors;
@@ -12313,7 +12336,7 @@ break;
 }
 }
 else {
-validate249.errors = [{instancePath:instancePath+"/routing",schemaPath:"#/properties/routing/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate251.errors = [{instancePath:instancePath+"/routing",schemaPath:"#/properties/routing/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -12338,21 +12361,21 @@ var valid0 = true;
 }
 }
 else {
-validate249.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate251.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate249.errors = vErrors;
+validate251.errors = vErrors;
 return errors === 0;
 }
-validate249.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate251.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate232(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate234(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChatChunk" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate232.evaluated;
+const evaluated0 = validate234.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -12363,14 +12386,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((data.id === undefined) && (missing0 = "id")) || ((data.object === undefined) && (missing0 = "object"))) || ((data.created === undefined) && (missing0 = "created"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.choices === undefined) && (missing0 = "choices"))){
-validate232.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate234.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.id !== undefined){
 const _errs1 = errors;
 if(typeof data.id !== "string"){
-validate232.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate234.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -12383,11 +12406,11 @@ if(data.object !== undefined){
 let data1 = data.object;
 const _errs3 = errors;
 if(typeof data1 !== "string"){
-validate232.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate234.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("chat.completion.chunk" !== data1){
-validate232.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/const",keyword:"const",params:{allowedValue: "chat.completion.chunk"},message:"must be equal to constant"}];
+validate234.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/const",keyword:"const",params:{allowedValue: "chat.completion.chunk"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -12400,7 +12423,7 @@ if(data.created !== undefined){
 let data2 = data.created;
 const _errs5 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate232.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate234.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -12412,7 +12435,7 @@ if(valid0){
 if(data.model !== undefined){
 const _errs7 = errors;
 if(typeof data.model !== "string"){
-validate232.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate234.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -12430,8 +12453,8 @@ var valid1 = true;
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs11 = errors;
-if(!(validate233(data4[i0], {instancePath:instancePath+"/choices/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate233.errors : vErrors.concat(validate233.errors);
+if(!(validate235(data4[i0], {instancePath:instancePath+"/choices/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate235.errors : vErrors.concat(validate235.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs11 === errors;
@@ -12441,7 +12464,7 @@ break;
 }
 }
 else {
-validate232.errors = [{instancePath:instancePath+"/choices",schemaPath:"#/properties/choices/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate234.errors = [{instancePath:instancePath+"/choices",schemaPath:"#/properties/choices/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -12457,8 +12480,8 @@ const _errs12 = errors;
 const _errs13 = errors;
 let valid2 = false;
 const _errs14 = errors;
-if(!(validate245(data6, {instancePath:instancePath+"/usage",parentData:data,parentDataProperty:"usage",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate245.errors : vErrors.concat(validate245.errors);
+if(!(validate247(data6, {instancePath:instancePath+"/usage",parentData:data,parentDataProperty:"usage",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate247.errors : vErrors.concat(validate247.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs14 === errors;
@@ -12497,7 +12520,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate232.errors = vErrors;
+validate234.errors = vErrors;
 return false;
 }
 else {
@@ -12519,8 +12542,8 @@ var valid0 = true;
 if(valid0){
 if(data.metadata !== undefined){
 const _errs17 = errors;
-if(!(validate249(data.metadata, {instancePath:instancePath+"/metadata",parentData:data,parentDataProperty:"metadata",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate249.errors : vErrors.concat(validate249.errors);
+if(!(validate251(data.metadata, {instancePath:instancePath+"/metadata",parentData:data,parentDataProperty:"metadata",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate251.errors : vErrors.concat(validate251.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs17 === errors;
@@ -12533,7 +12556,7 @@ if(data.system_fingerprint !== undefined){
 let data8 = data.system_fingerprint;
 const _errs18 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-validate232.errors = [{instancePath:instancePath+"/system_fingerprint",schemaPath:"#/properties/system_fingerprint/type",keyword:"type",params:{type: schema103.properties.system_fingerprint.type},message:"must be string,null"}];
+validate234.errors = [{instancePath:instancePath+"/system_fingerprint",schemaPath:"#/properties/system_fingerprint/type",keyword:"type",params:{type: schema104.properties.system_fingerprint.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -12546,7 +12569,7 @@ if(data.service_tier !== undefined){
 let data9 = data.service_tier;
 const _errs20 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate232.errors = [{instancePath:instancePath+"/service_tier",schemaPath:"#/properties/service_tier/type",keyword:"type",params:{type: schema103.properties.service_tier.type},message:"must be string,null"}];
+validate234.errors = [{instancePath:instancePath+"/service_tier",schemaPath:"#/properties/service_tier/type",keyword:"type",params:{type: schema104.properties.service_tier.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -12558,7 +12581,7 @@ if(valid0){
 if(data.obfuscation !== undefined){
 const _errs22 = errors;
 if(typeof data.obfuscation !== "string"){
-validate232.errors = [{instancePath:instancePath+"/obfuscation",schemaPath:"#/properties/obfuscation/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate234.errors = [{instancePath:instancePath+"/obfuscation",schemaPath:"#/properties/obfuscation/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs22 === errors;
@@ -12578,32 +12601,32 @@ var valid0 = true;
 }
 }
 else {
-validate232.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate234.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate232.errors = vErrors;
+validate234.errors = vErrors;
 return errors === 0;
 }
-validate232.evaluated = {"props":{"id":true,"object":true,"created":true,"model":true,"choices":true,"usage":true,"metadata":true,"system_fingerprint":true,"service_tier":true,"obfuscation":true},"dynamicProps":false,"dynamicItems":false};
+validate234.evaluated = {"props":{"id":true,"object":true,"created":true,"model":true,"choices":true,"usage":true,"metadata":true,"system_fingerprint":true,"service_tier":true,"obfuscation":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateChunkChoice = validate233;
+export const validateChunkChoice = validate235;
 
-export const validateChunkDelta = validate234;
+export const validateChunkDelta = validate236;
 
-export const validateChunkToolCall = validate237;
+export const validateChunkToolCall = validate239;
 
-export const validateChatCompletion = validate253;
-const schema114 = {"type":"object","required":["id","object","created","model","choices","usage","metadata"],"properties":{"id":{"type":"string"},"object":{"type":"string","const":"chat.completion"},"created":{"type":"integer"},"model":{"type":"string"},"choices":{"type":"array","items":{"$ref":"ChatChoice"}},"usage":{"$ref":"ChatUsage"},"metadata":{"$ref":"CallMetadata"},"system_fingerprint":{"type":["string","null"]},"service_tier":{"type":["string","null"]}},"$id":"ChatCompletion"};
-const schema115 = {"type":"object","required":["index","finish_reason","message"],"properties":{"index":{"type":"integer","minimum":0},"finish_reason":{"$ref":"FinishReason"},"message":{"$ref":"CompletionMessage"},"logprobs":{"type":["object","null"],"additionalProperties":true}},"$id":"ChatChoice"};
-const schema116 = {"type":"object","required":["role","content"],"properties":{"role":{"type":"string","const":"assistant"},"content":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":"array","items":{"$ref":"ReasoningDetail"}},"tool_calls":{"type":"array","items":{"$ref":"ToolCall"}},"images":{"type":"array","items":{"$ref":"CompletionImage"}},"refusal":{"type":["string","null"]},"annotations":{"type":"array","items":{"type":"object","additionalProperties":true}},"audio":{"type":["object","null"],"additionalProperties":true}},"$id":"CompletionMessage"};
-const schema117 = {"type":"object","required":["id","type","function"],"properties":{"id":{"type":"string"},"type":{"type":"string","const":"function"},"function":{"type":"object","required":["name","arguments"],"properties":{"name":{"type":"string"},"arguments":{"type":"string"}}},"extra_content":{"type":"object","additionalProperties":true}},"$id":"ToolCall"};
+export const validateChatCompletion = validate255;
+const schema115 = {"type":"object","required":["id","object","created","model","choices","usage","metadata"],"properties":{"id":{"type":"string"},"object":{"type":"string","const":"chat.completion"},"created":{"type":"integer"},"model":{"type":"string"},"choices":{"type":"array","items":{"$ref":"ChatChoice"}},"usage":{"$ref":"ChatUsage"},"metadata":{"$ref":"CallMetadata"},"system_fingerprint":{"type":["string","null"]},"service_tier":{"type":["string","null"]}},"$id":"ChatCompletion"};
+const schema116 = {"type":"object","required":["index","finish_reason","message"],"properties":{"index":{"type":"integer","minimum":0},"finish_reason":{"$ref":"FinishReason"},"message":{"$ref":"CompletionMessage"},"logprobs":{"type":["object","null"],"additionalProperties":true}},"$id":"ChatChoice"};
+const schema117 = {"type":"object","required":["role","content"],"properties":{"role":{"type":"string","const":"assistant"},"content":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":"array","items":{"$ref":"ReasoningDetail"}},"tool_calls":{"type":"array","items":{"$ref":"ToolCall"}},"images":{"type":"array","items":{"$ref":"CompletionImage"}},"refusal":{"type":["string","null"]},"annotations":{"type":"array","items":{"type":"object","additionalProperties":true}},"audio":{"type":["object","null"],"additionalProperties":true}},"$id":"CompletionMessage"};
+const schema118 = {"type":"object","required":["id","type","function"],"properties":{"id":{"type":"string"},"type":{"type":"string","const":"function"},"function":{"type":"object","required":["name","arguments"],"properties":{"name":{"type":"string"},"arguments":{"type":"string"}}},"extra_content":{"type":"object","additionalProperties":true}},"$id":"ToolCall"};
 
-function validate258(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate260(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ToolCall" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate258.evaluated;
+const evaluated0 = validate260.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -12614,14 +12637,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.id === undefined) && (missing0 = "id")) || ((data.type === undefined) && (missing0 = "type"))) || ((data.function === undefined) && (missing0 = "function"))){
-validate258.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate260.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.id !== undefined){
 const _errs1 = errors;
 if(typeof data.id !== "string"){
-validate258.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate260.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -12634,11 +12657,11 @@ if(data.type !== undefined){
 let data1 = data.type;
 const _errs3 = errors;
 if(typeof data1 !== "string"){
-validate258.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate260.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("function" !== data1){
-validate258.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/const",keyword:"const",params:{allowedValue: "function"},message:"must be equal to constant"}];
+validate260.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/const",keyword:"const",params:{allowedValue: "function"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -12654,14 +12677,14 @@ if(errors === _errs5){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((data2.name === undefined) && (missing1 = "name")) || ((data2.arguments === undefined) && (missing1 = "arguments"))){
-validate258.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate260.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 if(data2.name !== undefined){
 const _errs7 = errors;
 if(typeof data2.name !== "string"){
-validate258.errors = [{instancePath:instancePath+"/function/name",schemaPath:"#/properties/function/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate260.errors = [{instancePath:instancePath+"/function/name",schemaPath:"#/properties/function/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs7 === errors;
@@ -12673,7 +12696,7 @@ if(valid1){
 if(data2.arguments !== undefined){
 const _errs9 = errors;
 if(typeof data2.arguments !== "string"){
-validate258.errors = [{instancePath:instancePath+"/function/arguments",schemaPath:"#/properties/function/properties/arguments/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate260.errors = [{instancePath:instancePath+"/function/arguments",schemaPath:"#/properties/function/properties/arguments/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs9 === errors;
@@ -12685,7 +12708,7 @@ var valid1 = true;
 }
 }
 else {
-validate258.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate260.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -12702,7 +12725,7 @@ if(errors === _errs11){
 if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
 }
 else {
-validate258.errors = [{instancePath:instancePath+"/extra_content",schemaPath:"#/properties/extra_content/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate260.errors = [{instancePath:instancePath+"/extra_content",schemaPath:"#/properties/extra_content/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -12717,21 +12740,21 @@ var valid0 = true;
 }
 }
 else {
-validate258.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate260.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate258.errors = vErrors;
+validate260.errors = vErrors;
 return errors === 0;
 }
-validate258.evaluated = {"props":{"id":true,"type":true,"function":true,"extra_content":true},"dynamicProps":false,"dynamicItems":false};
+validate260.evaluated = {"props":{"id":true,"type":true,"function":true,"extra_content":true},"dynamicProps":false,"dynamicItems":false};
 
 
-function validate256(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate258(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CompletionMessage" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate256.evaluated;
+const evaluated0 = validate258.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -12742,7 +12765,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.role === undefined) && (missing0 = "role")) || ((data.content === undefined) && (missing0 = "content"))){
-validate256.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate258.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -12750,11 +12773,11 @@ if(data.role !== undefined){
 let data0 = data.role;
 const _errs1 = errors;
 if(typeof data0 !== "string"){
-validate256.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate258.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("assistant" !== data0){
-validate256.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/const",keyword:"const",params:{allowedValue: "assistant"},message:"must be equal to constant"}];
+validate258.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/const",keyword:"const",params:{allowedValue: "assistant"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -12767,7 +12790,7 @@ if(data.content !== undefined){
 let data1 = data.content;
 const _errs3 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate256.errors = [{instancePath:instancePath+"/content",schemaPath:"#/properties/content/type",keyword:"type",params:{type: schema116.properties.content.type},message:"must be string,null"}];
+validate258.errors = [{instancePath:instancePath+"/content",schemaPath:"#/properties/content/type",keyword:"type",params:{type: schema117.properties.content.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -12780,7 +12803,7 @@ if(data.reasoning !== undefined){
 let data2 = data.reasoning;
 const _errs5 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate256.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: schema116.properties.reasoning.type},message:"must be string,null"}];
+validate258.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: schema117.properties.reasoning.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -12798,8 +12821,8 @@ var valid1 = true;
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs9 = errors;
-if(!(validate235(data3[i0], {instancePath:instancePath+"/reasoning_details/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate235.errors : vErrors.concat(validate235.errors);
+if(!(validate237(data3[i0], {instancePath:instancePath+"/reasoning_details/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate237.errors : vErrors.concat(validate237.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs9 === errors;
@@ -12809,7 +12832,7 @@ break;
 }
 }
 else {
-validate256.errors = [{instancePath:instancePath+"/reasoning_details",schemaPath:"#/properties/reasoning_details/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate258.errors = [{instancePath:instancePath+"/reasoning_details",schemaPath:"#/properties/reasoning_details/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -12828,8 +12851,8 @@ var valid2 = true;
 const len1 = data5.length;
 for(let i1=0; i1<len1; i1++){
 const _errs12 = errors;
-if(!(validate258(data5[i1], {instancePath:instancePath+"/tool_calls/" + i1,parentData:data5,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate258.errors : vErrors.concat(validate258.errors);
+if(!(validate260(data5[i1], {instancePath:instancePath+"/tool_calls/" + i1,parentData:data5,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate260.errors : vErrors.concat(validate260.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs12 === errors;
@@ -12839,7 +12862,7 @@ break;
 }
 }
 else {
-validate256.errors = [{instancePath:instancePath+"/tool_calls",schemaPath:"#/properties/tool_calls/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate258.errors = [{instancePath:instancePath+"/tool_calls",schemaPath:"#/properties/tool_calls/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -12858,8 +12881,8 @@ var valid3 = true;
 const len2 = data7.length;
 for(let i2=0; i2<len2; i2++){
 const _errs15 = errors;
-if(!(validate239(data7[i2], {instancePath:instancePath+"/images/" + i2,parentData:data7,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate239.errors : vErrors.concat(validate239.errors);
+if(!(validate241(data7[i2], {instancePath:instancePath+"/images/" + i2,parentData:data7,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate241.errors : vErrors.concat(validate241.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs15 === errors;
@@ -12869,7 +12892,7 @@ break;
 }
 }
 else {
-validate256.errors = [{instancePath:instancePath+"/images",schemaPath:"#/properties/images/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate258.errors = [{instancePath:instancePath+"/images",schemaPath:"#/properties/images/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -12883,7 +12906,7 @@ if(data.refusal !== undefined){
 let data9 = data.refusal;
 const _errs16 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate256.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: schema116.properties.refusal.type},message:"must be string,null"}];
+validate258.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: schema117.properties.refusal.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -12906,7 +12929,7 @@ if(errors === _errs20){
 if(data11 && typeof data11 == "object" && !Array.isArray(data11)){
 }
 else {
-validate256.errors = [{instancePath:instancePath+"/annotations/" + i3,schemaPath:"#/properties/annotations/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate258.errors = [{instancePath:instancePath+"/annotations/" + i3,schemaPath:"#/properties/annotations/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -12917,7 +12940,7 @@ break;
 }
 }
 else {
-validate256.errors = [{instancePath:instancePath+"/annotations",schemaPath:"#/properties/annotations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate258.errors = [{instancePath:instancePath+"/annotations",schemaPath:"#/properties/annotations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -12931,7 +12954,7 @@ if(data.audio !== undefined){
 let data12 = data.audio;
 const _errs23 = errors;
 if((!(data12 && typeof data12 == "object" && !Array.isArray(data12))) && (data12 !== null)){
-validate256.errors = [{instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: schema116.properties.audio.type},message:"must be object,null"}];
+validate258.errors = [{instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: schema117.properties.audio.type},message:"must be object,null"}];
 return false;
 }
 var valid0 = _errs23 === errors;
@@ -12950,21 +12973,21 @@ var valid0 = true;
 }
 }
 else {
-validate256.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate258.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate256.errors = vErrors;
+validate258.errors = vErrors;
 return errors === 0;
 }
-validate256.evaluated = {"props":{"role":true,"content":true,"reasoning":true,"reasoning_details":true,"tool_calls":true,"images":true,"refusal":true,"annotations":true,"audio":true},"dynamicProps":false,"dynamicItems":false};
+validate258.evaluated = {"props":{"role":true,"content":true,"reasoning":true,"reasoning_details":true,"tool_calls":true,"images":true,"refusal":true,"annotations":true,"audio":true},"dynamicProps":false,"dynamicItems":false};
 
 
-function validate254(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate256(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChatChoice" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate254.evaluated;
+const evaluated0 = validate256.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -12975,7 +12998,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.index === undefined) && (missing0 = "index")) || ((data.finish_reason === undefined) && (missing0 = "finish_reason"))) || ((data.message === undefined) && (missing0 = "message"))){
-validate254.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate256.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -12983,13 +13006,13 @@ if(data.index !== undefined){
 let data0 = data.index;
 const _errs1 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate254.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate256.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs1){
 if((typeof data0 == "number") && (isFinite(data0))){
 if(data0 < 0 || isNaN(data0)){
-validate254.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate256.errors = [{instancePath:instancePath+"/index",schemaPath:"#/properties/index/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -13002,8 +13025,8 @@ var valid0 = true;
 if(valid0){
 if(data.finish_reason !== undefined){
 const _errs3 = errors;
-if(!(validate242(data.finish_reason, {instancePath:instancePath+"/finish_reason",parentData:data,parentDataProperty:"finish_reason",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate242.errors : vErrors.concat(validate242.errors);
+if(!(validate244(data.finish_reason, {instancePath:instancePath+"/finish_reason",parentData:data,parentDataProperty:"finish_reason",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate244.errors : vErrors.concat(validate244.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs3 === errors;
@@ -13014,8 +13037,8 @@ var valid0 = true;
 if(valid0){
 if(data.message !== undefined){
 const _errs4 = errors;
-if(!(validate256(data.message, {instancePath:instancePath+"/message",parentData:data,parentDataProperty:"message",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate256.errors : vErrors.concat(validate256.errors);
+if(!(validate258(data.message, {instancePath:instancePath+"/message",parentData:data,parentDataProperty:"message",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate258.errors : vErrors.concat(validate258.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs4 === errors;
@@ -13028,7 +13051,7 @@ if(data.logprobs !== undefined){
 let data3 = data.logprobs;
 const _errs5 = errors;
 if((!(data3 && typeof data3 == "object" && !Array.isArray(data3))) && (data3 !== null)){
-validate254.errors = [{instancePath:instancePath+"/logprobs",schemaPath:"#/properties/logprobs/type",keyword:"type",params:{type: schema115.properties.logprobs.type},message:"must be object,null"}];
+validate256.errors = [{instancePath:instancePath+"/logprobs",schemaPath:"#/properties/logprobs/type",keyword:"type",params:{type: schema116.properties.logprobs.type},message:"must be object,null"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -13042,21 +13065,21 @@ var valid0 = true;
 }
 }
 else {
-validate254.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate256.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate254.errors = vErrors;
+validate256.errors = vErrors;
 return errors === 0;
 }
-validate254.evaluated = {"props":{"index":true,"finish_reason":true,"message":true,"logprobs":true},"dynamicProps":false,"dynamicItems":false};
+validate256.evaluated = {"props":{"index":true,"finish_reason":true,"message":true,"logprobs":true},"dynamicProps":false,"dynamicItems":false};
 
 
-function validate253(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate255(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChatCompletion" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate253.evaluated;
+const evaluated0 = validate255.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -13067,14 +13090,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.id === undefined) && (missing0 = "id")) || ((data.object === undefined) && (missing0 = "object"))) || ((data.created === undefined) && (missing0 = "created"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.choices === undefined) && (missing0 = "choices"))) || ((data.usage === undefined) && (missing0 = "usage"))) || ((data.metadata === undefined) && (missing0 = "metadata"))){
-validate253.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate255.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.id !== undefined){
 const _errs1 = errors;
 if(typeof data.id !== "string"){
-validate253.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate255.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -13087,11 +13110,11 @@ if(data.object !== undefined){
 let data1 = data.object;
 const _errs3 = errors;
 if(typeof data1 !== "string"){
-validate253.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate255.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("chat.completion" !== data1){
-validate253.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/const",keyword:"const",params:{allowedValue: "chat.completion"},message:"must be equal to constant"}];
+validate255.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/const",keyword:"const",params:{allowedValue: "chat.completion"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -13104,7 +13127,7 @@ if(data.created !== undefined){
 let data2 = data.created;
 const _errs5 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate253.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate255.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -13116,7 +13139,7 @@ if(valid0){
 if(data.model !== undefined){
 const _errs7 = errors;
 if(typeof data.model !== "string"){
-validate253.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate255.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -13134,8 +13157,8 @@ var valid1 = true;
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs11 = errors;
-if(!(validate254(data4[i0], {instancePath:instancePath+"/choices/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate254.errors : vErrors.concat(validate254.errors);
+if(!(validate256(data4[i0], {instancePath:instancePath+"/choices/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate256.errors : vErrors.concat(validate256.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs11 === errors;
@@ -13145,7 +13168,7 @@ break;
 }
 }
 else {
-validate253.errors = [{instancePath:instancePath+"/choices",schemaPath:"#/properties/choices/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate255.errors = [{instancePath:instancePath+"/choices",schemaPath:"#/properties/choices/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -13157,8 +13180,8 @@ var valid0 = true;
 if(valid0){
 if(data.usage !== undefined){
 const _errs12 = errors;
-if(!(validate245(data.usage, {instancePath:instancePath+"/usage",parentData:data,parentDataProperty:"usage",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate245.errors : vErrors.concat(validate245.errors);
+if(!(validate247(data.usage, {instancePath:instancePath+"/usage",parentData:data,parentDataProperty:"usage",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate247.errors : vErrors.concat(validate247.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs12 === errors;
@@ -13169,8 +13192,8 @@ var valid0 = true;
 if(valid0){
 if(data.metadata !== undefined){
 const _errs13 = errors;
-if(!(validate249(data.metadata, {instancePath:instancePath+"/metadata",parentData:data,parentDataProperty:"metadata",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate249.errors : vErrors.concat(validate249.errors);
+if(!(validate251(data.metadata, {instancePath:instancePath+"/metadata",parentData:data,parentDataProperty:"metadata",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate251.errors : vErrors.concat(validate251.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs13 === errors;
@@ -13183,7 +13206,7 @@ if(data.system_fingerprint !== undefined){
 let data8 = data.system_fingerprint;
 const _errs14 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-validate253.errors = [{instancePath:instancePath+"/system_fingerprint",schemaPath:"#/properties/system_fingerprint/type",keyword:"type",params:{type: schema114.properties.system_fingerprint.type},message:"must be string,null"}];
+validate255.errors = [{instancePath:instancePath+"/system_fingerprint",schemaPath:"#/properties/system_fingerprint/type",keyword:"type",params:{type: schema115.properties.system_fingerprint.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -13196,7 +13219,7 @@ if(data.service_tier !== undefined){
 let data9 = data.service_tier;
 const _errs16 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate253.errors = [{instancePath:instancePath+"/service_tier",schemaPath:"#/properties/service_tier/type",keyword:"type",params:{type: schema114.properties.service_tier.type},message:"must be string,null"}];
+validate255.errors = [{instancePath:instancePath+"/service_tier",schemaPath:"#/properties/service_tier/type",keyword:"type",params:{type: schema115.properties.service_tier.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -13215,45 +13238,45 @@ var valid0 = true;
 }
 }
 else {
-validate253.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate255.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate253.errors = vErrors;
+validate255.errors = vErrors;
 return errors === 0;
 }
-validate253.evaluated = {"props":{"id":true,"object":true,"created":true,"model":true,"choices":true,"usage":true,"metadata":true,"system_fingerprint":true,"service_tier":true},"dynamicProps":false,"dynamicItems":false};
+validate255.evaluated = {"props":{"id":true,"object":true,"created":true,"model":true,"choices":true,"usage":true,"metadata":true,"system_fingerprint":true,"service_tier":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateChatChoice = validate254;
+export const validateChatChoice = validate256;
 
-export const validateFinishReason = validate242;
+export const validateFinishReason = validate244;
 
-export const validateCompletionMessage = validate256;
+export const validateCompletionMessage = validate258;
 
-export const validateReasoningDetail = validate235;
+export const validateReasoningDetail = validate237;
 
-export const validateToolCall = validate258;
+export const validateToolCall = validate260;
 
-export const validateCompletionImage = validate239;
+export const validateCompletionImage = validate241;
 
-export const validateChatUsage = validate245;
+export const validateChatUsage = validate247;
 
-export const validateCostDetails = validate246;
+export const validateCostDetails = validate248;
 
-export const validateCallMetadata = validate249;
+export const validateCallMetadata = validate251;
 
-export const validateRoutingAttempt = validate250;
+export const validateRoutingAttempt = validate252;
 
-export const validateChatRequest = validate265;
-const schema118 = {"type":"object","required":["model","messages"],"properties":{"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"messages":{"type":"array","minItems":1,"items":{"$ref":"ChatMessage"}},"audio":{"type":["object","null"],"properties":{"format":{"type":"string"},"voice":{"type":["string","object"],"additionalProperties":true}}},"frequency_penalty":{"type":["number","null"],"minimum":-2,"maximum":2},"function_call":{"type":["string","object","null"],"properties":{"name":{"type":"string"}}},"functions":{"type":["array","null"],"items":{"$ref":"FunctionDefinition"}},"logit_bias":{"type":["object","null"],"additionalProperties":{"type":"number"}},"logprobs":{"type":["boolean","null"]},"max_completion_tokens":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"max_tokens":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"metadata":{"type":["object","null"],"additionalProperties":{"type":"string"}},"modalities":{"type":["array","null"],"items":{"type":"string"}},"n":{"type":["integer","null"],"minimum":1,"maximum":8},"parallel_tool_calls":{"type":["boolean","null"]},"prediction":{"type":["object","null"],"required":["type","content"],"properties":{"type":{"type":"string"},"content":{"type":["string","array"],"items":{"$ref":"ContentPart"}}}},"presence_penalty":{"type":["number","null"],"minimum":-2,"maximum":2},"moderation":{"type":["object","null"],"additionalProperties":true},"prompt_cache_options":{"type":["object","null"],"additionalProperties":true},"prompt_cache_key":{"type":["string","null"]},"prompt_cache_retention":{"type":["string","null"]},"reasoning_effort":{"type":["string","null"]},"response_format":{"$ref":"ResponseFormat"},"safety_identifier":{"type":["string","null"]},"seed":{"type":["integer","null"]},"service_tier":{"type":["string","null"]},"stop":{"type":["string","array","null"],"items":{"type":"string"}},"store":{"type":["boolean","null"]},"stream":{"type":["boolean","null"]},"stream_options":{"type":["object","null"],"properties":{"include_usage":{"type":["boolean","null"]},"include_obfuscation":{"type":["boolean","null"]}}},"temperature":{"type":["number","null"],"minimum":0,"maximum":2},"tool_choice":{"$ref":"ToolChoice"},"tools":{"type":["array","null"],"items":{"$ref":"ChatTool"}},"top_logprobs":{"type":["integer","null"],"minimum":0,"maximum":20},"top_p":{"type":["number","null"],"minimum":0,"maximum":1},"user":{"type":["string","null"]},"verbosity":{"type":["string","null"]},"web_search_options":{"type":["object","null"],"properties":{"search_context_size":{"type":["string","null"]},"user_location":{"type":["object","null"],"additionalProperties":true}}}},"$id":"ChatRequest"};
-const schema119 = {"type":"object","required":["role"],"properties":{"role":{"type":"string","enum":["developer","system","user","assistant","tool","function"]},"content":{"type":["string","array","null"],"items":{"$ref":"ContentPart"}},"name":{"type":["string","null"]},"tool_calls":{"type":["array","null"],"items":{"$ref":"MessageToolCall"}},"tool_call_id":{"type":["string","null"]},"function_call":{"type":["object","null"],"required":["name","arguments"],"properties":{"name":{"type":"string"},"arguments":{"type":"string"}}},"refusal":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":["array","null"],"items":{"$ref":"ReasoningDetail"}},"audio":{"type":["object","null"],"properties":{"id":{"type":"string"}}}},"allOf":[{"if":{"required":["role"],"properties":{"role":{"const":"assistant"}}},"else":{"required":["content"]}},{"if":{"required":["role"],"properties":{"role":{"const":"tool"}}},"then":{"required":["tool_call_id"],"properties":{"tool_call_id":{"type":"string"}}}}],"$id":"ChatMessage"};
-const schema120 = {"type":"object","required":["type"],"properties":{"type":{"type":"string"},"text":{"type":"string"},"image_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"},"detail":{"type":["string","null"]}}},"input_audio":{"type":"object","required":["data"],"properties":{"data":{"type":"string"},"format":{"type":"string"}}},"video_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"}}},"file":{"type":"object","properties":{"file_data":{"type":["string","null"]},"file_id":{"type":["string","null"]},"filename":{"type":["string","null"]}}},"refusal":{"type":"string"},"cache_control":{"type":["object","null"],"properties":{"type":{"type":"string"},"ttl":{"type":["string","null"]}}}},"allOf":[{"if":{"required":["type"],"properties":{"type":{"const":"text"}}},"then":{"required":["text"]}},{"if":{"required":["type"],"properties":{"type":{"const":"image_url"}}},"then":{"required":["image_url"]}},{"if":{"required":["type"],"properties":{"type":{"const":"input_audio"}}},"then":{"required":["input_audio"]}},{"if":{"required":["type"],"properties":{"type":{"const":"file"}}},"then":{"required":["file"]}}],"$id":"ContentPart"};
+export const validateChatRequest = validate267;
+const schema119 = {"type":"object","required":["model","messages"],"properties":{"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"messages":{"type":"array","minItems":1,"items":{"$ref":"ChatMessage"}},"audio":{"type":["object","null"],"properties":{"format":{"type":"string"},"voice":{"type":["string","object"],"additionalProperties":true}}},"frequency_penalty":{"type":["number","null"],"minimum":-2,"maximum":2},"function_call":{"type":["string","object","null"],"properties":{"name":{"type":"string"}}},"functions":{"type":["array","null"],"items":{"$ref":"FunctionDefinition"}},"logit_bias":{"type":["object","null"],"additionalProperties":{"type":"number"}},"logprobs":{"type":["boolean","null"]},"max_completion_tokens":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"max_tokens":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"metadata":{"type":["object","null"],"additionalProperties":{"type":"string"}},"modalities":{"type":["array","null"],"items":{"type":"string"}},"n":{"type":["integer","null"],"minimum":1,"maximum":8},"parallel_tool_calls":{"type":["boolean","null"]},"prediction":{"type":["object","null"],"required":["type","content"],"properties":{"type":{"type":"string"},"content":{"type":["string","array"],"items":{"$ref":"ContentPart"}}}},"presence_penalty":{"type":["number","null"],"minimum":-2,"maximum":2},"moderation":{"type":["object","null"],"additionalProperties":true},"prompt_cache_options":{"type":["object","null"],"additionalProperties":true},"prompt_cache_key":{"type":["string","null"]},"prompt_cache_retention":{"type":["string","null"]},"reasoning_effort":{"type":["string","null"]},"response_format":{"$ref":"ResponseFormat"},"safety_identifier":{"type":["string","null"]},"seed":{"type":["integer","null"]},"service_tier":{"type":["string","null"]},"stop":{"type":["string","array","null"],"items":{"type":"string"}},"store":{"type":["boolean","null"]},"stream":{"type":["boolean","null"]},"stream_options":{"type":["object","null"],"properties":{"include_usage":{"type":["boolean","null"]},"include_obfuscation":{"type":["boolean","null"]}}},"temperature":{"type":["number","null"],"minimum":0,"maximum":2},"tool_choice":{"$ref":"ToolChoice"},"tools":{"type":["array","null"],"items":{"$ref":"ChatTool"}},"top_logprobs":{"type":["integer","null"],"minimum":0,"maximum":20},"top_p":{"type":["number","null"],"minimum":0,"maximum":1},"user":{"type":["string","null"]},"verbosity":{"type":["string","null"]},"web_search_options":{"type":["object","null"],"properties":{"search_context_size":{"type":["string","null"]},"user_location":{"type":["object","null"],"additionalProperties":true}}}},"$id":"ChatRequest"};
+const schema120 = {"type":"object","required":["role"],"properties":{"role":{"type":"string","enum":["developer","system","user","assistant","tool","function"]},"content":{"type":["string","array","null"],"items":{"$ref":"ContentPart"}},"name":{"type":["string","null"]},"tool_calls":{"type":["array","null"],"items":{"$ref":"MessageToolCall"}},"tool_call_id":{"type":["string","null"]},"function_call":{"type":["object","null"],"required":["name","arguments"],"properties":{"name":{"type":"string"},"arguments":{"type":"string"}}},"refusal":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":["array","null"],"items":{"$ref":"ReasoningDetail"}},"audio":{"type":["object","null"],"properties":{"id":{"type":"string"}}}},"allOf":[{"if":{"required":["role"],"properties":{"role":{"const":"assistant"}}},"else":{"required":["content"]}},{"if":{"required":["role"],"properties":{"role":{"const":"tool"}}},"then":{"required":["tool_call_id"],"properties":{"tool_call_id":{"type":"string"}}}}],"$id":"ChatMessage"};
+const schema121 = {"type":"object","required":["type"],"properties":{"type":{"type":"string"},"text":{"type":"string"},"image_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"},"detail":{"type":["string","null"]}}},"input_audio":{"type":"object","required":["data"],"properties":{"data":{"type":"string"},"format":{"type":"string"}}},"video_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"}}},"file":{"type":"object","properties":{"file_data":{"type":["string","null"]},"file_id":{"type":["string","null"]},"filename":{"type":["string","null"]}}},"refusal":{"type":"string"},"cache_control":{"type":["object","null"],"properties":{"type":{"type":"string"},"ttl":{"type":["string","null"]}}}},"allOf":[{"if":{"required":["type"],"properties":{"type":{"const":"text"}}},"then":{"required":["text"]}},{"if":{"required":["type"],"properties":{"type":{"const":"image_url"}}},"then":{"required":["image_url"]}},{"if":{"required":["type"],"properties":{"type":{"const":"input_audio"}}},"then":{"required":["input_audio"]}},{"if":{"required":["type"],"properties":{"type":{"const":"file"}}},"then":{"required":["file"]}}],"$id":"ContentPart"};
 
-function validate267(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate269(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ContentPart" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate267.evaluated;
+const evaluated0 = validate269.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -13306,7 +13329,7 @@ const _errs5 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing1;
 if((data.text === undefined) && (missing1 = "text")){
-validate267.errors = [{instancePath,schemaPath:"#/allOf/0/then/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate269.errors = [{instancePath,schemaPath:"#/allOf/0/then/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 }
@@ -13322,7 +13345,7 @@ else {
 vErrors.push(err2);
 }
 errors++;
-validate267.errors = vErrors;
+validate269.errors = vErrors;
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -13373,7 +13396,7 @@ const _errs10 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing3;
 if((data.image_url === undefined) && (missing3 = "image_url")){
-validate267.errors = [{instancePath,schemaPath:"#/allOf/1/then/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
+validate269.errors = [{instancePath,schemaPath:"#/allOf/1/then/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
 return false;
 }
 }
@@ -13389,7 +13412,7 @@ else {
 vErrors.push(err5);
 }
 errors++;
-validate267.errors = vErrors;
+validate269.errors = vErrors;
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -13440,7 +13463,7 @@ const _errs15 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing5;
 if((data.input_audio === undefined) && (missing5 = "input_audio")){
-validate267.errors = [{instancePath,schemaPath:"#/allOf/2/then/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'"}];
+validate269.errors = [{instancePath,schemaPath:"#/allOf/2/then/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'"}];
 return false;
 }
 }
@@ -13456,7 +13479,7 @@ else {
 vErrors.push(err8);
 }
 errors++;
-validate267.errors = vErrors;
+validate269.errors = vErrors;
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -13507,7 +13530,7 @@ const _errs20 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing7;
 if((data.file === undefined) && (missing7 = "file")){
-validate267.errors = [{instancePath,schemaPath:"#/allOf/3/then/required",keyword:"required",params:{missingProperty: missing7},message:"must have required property '"+missing7+"'"}];
+validate269.errors = [{instancePath,schemaPath:"#/allOf/3/then/required",keyword:"required",params:{missingProperty: missing7},message:"must have required property '"+missing7+"'"}];
 return false;
 }
 }
@@ -13523,7 +13546,7 @@ else {
 vErrors.push(err11);
 }
 errors++;
-validate267.errors = vErrors;
+validate269.errors = vErrors;
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -13534,14 +13557,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing8;
 if((data.type === undefined) && (missing8 = "type")){
-validate267.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing8},message:"must have required property '"+missing8+"'"}];
+validate269.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing8},message:"must have required property '"+missing8+"'"}];
 return false;
 }
 else {
 if(data.type !== undefined){
 const _errs21 = errors;
 if(typeof data.type !== "string"){
-validate267.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate269.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid9 = _errs21 === errors;
@@ -13553,7 +13576,7 @@ if(valid9){
 if(data.text !== undefined){
 const _errs23 = errors;
 if(typeof data.text !== "string"){
-validate267.errors = [{instancePath:instancePath+"/text",schemaPath:"#/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate269.errors = [{instancePath:instancePath+"/text",schemaPath:"#/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid9 = _errs23 === errors;
@@ -13569,14 +13592,14 @@ if(errors === _errs25){
 if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 let missing9;
 if((data6.url === undefined) && (missing9 = "url")){
-validate267.errors = [{instancePath:instancePath+"/image_url",schemaPath:"#/properties/image_url/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'"}];
+validate269.errors = [{instancePath:instancePath+"/image_url",schemaPath:"#/properties/image_url/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'"}];
 return false;
 }
 else {
 if(data6.url !== undefined){
 const _errs27 = errors;
 if(typeof data6.url !== "string"){
-validate267.errors = [{instancePath:instancePath+"/image_url/url",schemaPath:"#/properties/image_url/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate269.errors = [{instancePath:instancePath+"/image_url/url",schemaPath:"#/properties/image_url/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid10 = _errs27 === errors;
@@ -13589,7 +13612,7 @@ if(data6.detail !== undefined){
 let data8 = data6.detail;
 const _errs29 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-validate267.errors = [{instancePath:instancePath+"/image_url/detail",schemaPath:"#/properties/image_url/properties/detail/type",keyword:"type",params:{type: schema120.properties.image_url.properties.detail.type},message:"must be string,null"}];
+validate269.errors = [{instancePath:instancePath+"/image_url/detail",schemaPath:"#/properties/image_url/properties/detail/type",keyword:"type",params:{type: schema121.properties.image_url.properties.detail.type},message:"must be string,null"}];
 return false;
 }
 var valid10 = _errs29 === errors;
@@ -13601,7 +13624,7 @@ var valid10 = true;
 }
 }
 else {
-validate267.errors = [{instancePath:instancePath+"/image_url",schemaPath:"#/properties/image_url/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate269.errors = [{instancePath:instancePath+"/image_url",schemaPath:"#/properties/image_url/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -13618,14 +13641,14 @@ if(errors === _errs31){
 if(data9 && typeof data9 == "object" && !Array.isArray(data9)){
 let missing10;
 if((data9.data === undefined) && (missing10 = "data")){
-validate267.errors = [{instancePath:instancePath+"/input_audio",schemaPath:"#/properties/input_audio/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'"}];
+validate269.errors = [{instancePath:instancePath+"/input_audio",schemaPath:"#/properties/input_audio/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'"}];
 return false;
 }
 else {
 if(data9.data !== undefined){
 const _errs33 = errors;
 if(typeof data9.data !== "string"){
-validate267.errors = [{instancePath:instancePath+"/input_audio/data",schemaPath:"#/properties/input_audio/properties/data/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate269.errors = [{instancePath:instancePath+"/input_audio/data",schemaPath:"#/properties/input_audio/properties/data/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid11 = _errs33 === errors;
@@ -13637,7 +13660,7 @@ if(valid11){
 if(data9.format !== undefined){
 const _errs35 = errors;
 if(typeof data9.format !== "string"){
-validate267.errors = [{instancePath:instancePath+"/input_audio/format",schemaPath:"#/properties/input_audio/properties/format/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate269.errors = [{instancePath:instancePath+"/input_audio/format",schemaPath:"#/properties/input_audio/properties/format/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid11 = _errs35 === errors;
@@ -13649,7 +13672,7 @@ var valid11 = true;
 }
 }
 else {
-validate267.errors = [{instancePath:instancePath+"/input_audio",schemaPath:"#/properties/input_audio/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate269.errors = [{instancePath:instancePath+"/input_audio",schemaPath:"#/properties/input_audio/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -13666,20 +13689,20 @@ if(errors === _errs37){
 if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
 let missing11;
 if((data12.url === undefined) && (missing11 = "url")){
-validate267.errors = [{instancePath:instancePath+"/video_url",schemaPath:"#/properties/video_url/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'"}];
+validate269.errors = [{instancePath:instancePath+"/video_url",schemaPath:"#/properties/video_url/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'"}];
 return false;
 }
 else {
 if(data12.url !== undefined){
 if(typeof data12.url !== "string"){
-validate267.errors = [{instancePath:instancePath+"/video_url/url",schemaPath:"#/properties/video_url/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate269.errors = [{instancePath:instancePath+"/video_url/url",schemaPath:"#/properties/video_url/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
 }
 }
 else {
-validate267.errors = [{instancePath:instancePath+"/video_url",schemaPath:"#/properties/video_url/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate269.errors = [{instancePath:instancePath+"/video_url",schemaPath:"#/properties/video_url/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -13698,7 +13721,7 @@ if(data14.file_data !== undefined){
 let data15 = data14.file_data;
 const _errs43 = errors;
 if((typeof data15 !== "string") && (data15 !== null)){
-validate267.errors = [{instancePath:instancePath+"/file/file_data",schemaPath:"#/properties/file/properties/file_data/type",keyword:"type",params:{type: schema120.properties.file.properties.file_data.type},message:"must be string,null"}];
+validate269.errors = [{instancePath:instancePath+"/file/file_data",schemaPath:"#/properties/file/properties/file_data/type",keyword:"type",params:{type: schema121.properties.file.properties.file_data.type},message:"must be string,null"}];
 return false;
 }
 var valid13 = _errs43 === errors;
@@ -13711,7 +13734,7 @@ if(data14.file_id !== undefined){
 let data16 = data14.file_id;
 const _errs45 = errors;
 if((typeof data16 !== "string") && (data16 !== null)){
-validate267.errors = [{instancePath:instancePath+"/file/file_id",schemaPath:"#/properties/file/properties/file_id/type",keyword:"type",params:{type: schema120.properties.file.properties.file_id.type},message:"must be string,null"}];
+validate269.errors = [{instancePath:instancePath+"/file/file_id",schemaPath:"#/properties/file/properties/file_id/type",keyword:"type",params:{type: schema121.properties.file.properties.file_id.type},message:"must be string,null"}];
 return false;
 }
 var valid13 = _errs45 === errors;
@@ -13724,7 +13747,7 @@ if(data14.filename !== undefined){
 let data17 = data14.filename;
 const _errs47 = errors;
 if((typeof data17 !== "string") && (data17 !== null)){
-validate267.errors = [{instancePath:instancePath+"/file/filename",schemaPath:"#/properties/file/properties/filename/type",keyword:"type",params:{type: schema120.properties.file.properties.filename.type},message:"must be string,null"}];
+validate269.errors = [{instancePath:instancePath+"/file/filename",schemaPath:"#/properties/file/properties/filename/type",keyword:"type",params:{type: schema121.properties.file.properties.filename.type},message:"must be string,null"}];
 return false;
 }
 var valid13 = _errs47 === errors;
@@ -13736,7 +13759,7 @@ var valid13 = true;
 }
 }
 else {
-validate267.errors = [{instancePath:instancePath+"/file",schemaPath:"#/properties/file/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate269.errors = [{instancePath:instancePath+"/file",schemaPath:"#/properties/file/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -13749,7 +13772,7 @@ if(valid9){
 if(data.refusal !== undefined){
 const _errs49 = errors;
 if(typeof data.refusal !== "string"){
-validate267.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate269.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid9 = _errs49 === errors;
@@ -13762,7 +13785,7 @@ if(data.cache_control !== undefined){
 let data19 = data.cache_control;
 const _errs51 = errors;
 if((!(data19 && typeof data19 == "object" && !Array.isArray(data19))) && (data19 !== null)){
-validate267.errors = [{instancePath:instancePath+"/cache_control",schemaPath:"#/properties/cache_control/type",keyword:"type",params:{type: schema120.properties.cache_control.type},message:"must be object,null"}];
+validate269.errors = [{instancePath:instancePath+"/cache_control",schemaPath:"#/properties/cache_control/type",keyword:"type",params:{type: schema121.properties.cache_control.type},message:"must be object,null"}];
 return false;
 }
 if(errors === _errs51){
@@ -13770,7 +13793,7 @@ if(data19 && typeof data19 == "object" && !Array.isArray(data19)){
 if(data19.type !== undefined){
 const _errs53 = errors;
 if(typeof data19.type !== "string"){
-validate267.errors = [{instancePath:instancePath+"/cache_control/type",schemaPath:"#/properties/cache_control/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate269.errors = [{instancePath:instancePath+"/cache_control/type",schemaPath:"#/properties/cache_control/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid14 = _errs53 === errors;
@@ -13783,7 +13806,7 @@ if(data19.ttl !== undefined){
 let data21 = data19.ttl;
 const _errs55 = errors;
 if((typeof data21 !== "string") && (data21 !== null)){
-validate267.errors = [{instancePath:instancePath+"/cache_control/ttl",schemaPath:"#/properties/cache_control/properties/ttl/type",keyword:"type",params:{type: schema120.properties.cache_control.properties.ttl.type},message:"must be string,null"}];
+validate269.errors = [{instancePath:instancePath+"/cache_control/ttl",schemaPath:"#/properties/cache_control/properties/ttl/type",keyword:"type",params:{type: schema121.properties.cache_control.properties.ttl.type},message:"must be string,null"}];
 return false;
 }
 var valid14 = _errs55 === errors;
@@ -13809,22 +13832,22 @@ var valid9 = true;
 }
 }
 else {
-validate267.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate269.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate267.errors = vErrors;
+validate269.errors = vErrors;
 return errors === 0;
 }
-validate267.evaluated = {"props":{"type":true,"text":true,"image_url":true,"input_audio":true,"video_url":true,"file":true,"refusal":true,"cache_control":true},"dynamicProps":false,"dynamicItems":false};
+validate269.evaluated = {"props":{"type":true,"text":true,"image_url":true,"input_audio":true,"video_url":true,"file":true,"refusal":true,"cache_control":true},"dynamicProps":false,"dynamicItems":false};
 
-const schema121 = {"type":"object","required":["id","type"],"properties":{"id":{"type":"string"},"type":{"type":"string","enum":["function","custom"]},"function":{"type":"object","required":["name","arguments"],"properties":{"name":{"type":"string"},"arguments":{"type":"string"}}},"custom":{"type":"object","required":["name","input"],"properties":{"name":{"type":"string"},"input":{"type":"string"}}},"extra_content":{"type":["object","null"],"additionalProperties":true}},"allOf":[{"if":{"required":["type"],"properties":{"type":{"const":"function"}}},"then":{"required":["function"]}},{"if":{"required":["type"],"properties":{"type":{"const":"custom"}}},"then":{"required":["custom"]}}],"$id":"MessageToolCall"};
+const schema122 = {"type":"object","required":["id","type"],"properties":{"id":{"type":"string"},"type":{"type":"string","enum":["function","custom"]},"function":{"type":"object","required":["name","arguments"],"properties":{"name":{"type":"string"},"arguments":{"type":"string"}}},"custom":{"type":"object","required":["name","input"],"properties":{"name":{"type":"string"},"input":{"type":"string"}}},"extra_content":{"type":["object","null"],"additionalProperties":true}},"allOf":[{"if":{"required":["type"],"properties":{"type":{"const":"function"}}},"then":{"required":["function"]}},{"if":{"required":["type"],"properties":{"type":{"const":"custom"}}},"then":{"required":["custom"]}}],"$id":"MessageToolCall"};
 
-function validate269(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate271(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="MessageToolCall" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate269.evaluated;
+const evaluated0 = validate271.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -13877,7 +13900,7 @@ const _errs5 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing1;
 if((data.function === undefined) && (missing1 = "function")){
-validate269.errors = [{instancePath,schemaPath:"#/allOf/0/then/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate271.errors = [{instancePath,schemaPath:"#/allOf/0/then/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 }
@@ -13893,7 +13916,7 @@ else {
 vErrors.push(err2);
 }
 errors++;
-validate269.errors = vErrors;
+validate271.errors = vErrors;
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -13944,7 +13967,7 @@ const _errs10 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing3;
 if((data.custom === undefined) && (missing3 = "custom")){
-validate269.errors = [{instancePath,schemaPath:"#/allOf/1/then/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
+validate271.errors = [{instancePath,schemaPath:"#/allOf/1/then/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
 return false;
 }
 }
@@ -13960,7 +13983,7 @@ else {
 vErrors.push(err5);
 }
 errors++;
-validate269.errors = vErrors;
+validate271.errors = vErrors;
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -13969,14 +13992,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing4;
 if(((data.id === undefined) && (missing4 = "id")) || ((data.type === undefined) && (missing4 = "type"))){
-validate269.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'"}];
+validate271.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'"}];
 return false;
 }
 else {
 if(data.id !== undefined){
 const _errs11 = errors;
 if(typeof data.id !== "string"){
-validate269.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate271.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid5 = _errs11 === errors;
@@ -13989,11 +14012,11 @@ if(data.type !== undefined){
 let data3 = data.type;
 const _errs13 = errors;
 if(typeof data3 !== "string"){
-validate269.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate271.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data3 === "function") || (data3 === "custom"))){
-validate269.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/enum",keyword:"enum",params:{allowedValues: schema121.properties.type.enum},message:"must be equal to one of the allowed values"}];
+validate271.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/enum",keyword:"enum",params:{allowedValues: schema122.properties.type.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid5 = _errs13 === errors;
@@ -14009,14 +14032,14 @@ if(errors === _errs15){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 let missing5;
 if(((data4.name === undefined) && (missing5 = "name")) || ((data4.arguments === undefined) && (missing5 = "arguments"))){
-validate269.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'"}];
+validate271.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'"}];
 return false;
 }
 else {
 if(data4.name !== undefined){
 const _errs17 = errors;
 if(typeof data4.name !== "string"){
-validate269.errors = [{instancePath:instancePath+"/function/name",schemaPath:"#/properties/function/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate271.errors = [{instancePath:instancePath+"/function/name",schemaPath:"#/properties/function/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid6 = _errs17 === errors;
@@ -14028,7 +14051,7 @@ if(valid6){
 if(data4.arguments !== undefined){
 const _errs19 = errors;
 if(typeof data4.arguments !== "string"){
-validate269.errors = [{instancePath:instancePath+"/function/arguments",schemaPath:"#/properties/function/properties/arguments/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate271.errors = [{instancePath:instancePath+"/function/arguments",schemaPath:"#/properties/function/properties/arguments/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid6 = _errs19 === errors;
@@ -14040,7 +14063,7 @@ var valid6 = true;
 }
 }
 else {
-validate269.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate271.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -14057,14 +14080,14 @@ if(errors === _errs21){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing6;
 if(((data7.name === undefined) && (missing6 = "name")) || ((data7.input === undefined) && (missing6 = "input"))){
-validate269.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'"}];
+validate271.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'"}];
 return false;
 }
 else {
 if(data7.name !== undefined){
 const _errs23 = errors;
 if(typeof data7.name !== "string"){
-validate269.errors = [{instancePath:instancePath+"/custom/name",schemaPath:"#/properties/custom/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate271.errors = [{instancePath:instancePath+"/custom/name",schemaPath:"#/properties/custom/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid7 = _errs23 === errors;
@@ -14076,7 +14099,7 @@ if(valid7){
 if(data7.input !== undefined){
 const _errs25 = errors;
 if(typeof data7.input !== "string"){
-validate269.errors = [{instancePath:instancePath+"/custom/input",schemaPath:"#/properties/custom/properties/input/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate271.errors = [{instancePath:instancePath+"/custom/input",schemaPath:"#/properties/custom/properties/input/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid7 = _errs25 === errors;
@@ -14088,7 +14111,7 @@ var valid7 = true;
 }
 }
 else {
-validate269.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate271.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -14102,7 +14125,7 @@ if(data.extra_content !== undefined){
 let data10 = data.extra_content;
 const _errs27 = errors;
 if((!(data10 && typeof data10 == "object" && !Array.isArray(data10))) && (data10 !== null)){
-validate269.errors = [{instancePath:instancePath+"/extra_content",schemaPath:"#/properties/extra_content/type",keyword:"type",params:{type: schema121.properties.extra_content.type},message:"must be object,null"}];
+validate271.errors = [{instancePath:instancePath+"/extra_content",schemaPath:"#/properties/extra_content/type",keyword:"type",params:{type: schema122.properties.extra_content.type},message:"must be object,null"}];
 return false;
 }
 var valid5 = _errs27 === errors;
@@ -14117,21 +14140,21 @@ var valid5 = true;
 }
 }
 else {
-validate269.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate271.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate269.errors = vErrors;
+validate271.errors = vErrors;
 return errors === 0;
 }
-validate269.evaluated = {"props":{"id":true,"type":true,"function":true,"custom":true,"extra_content":true},"dynamicProps":false,"dynamicItems":false};
+validate271.evaluated = {"props":{"id":true,"type":true,"function":true,"custom":true,"extra_content":true},"dynamicProps":false,"dynamicItems":false};
 
 
-function validate266(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate268(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChatMessage" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate266.evaluated;
+const evaluated0 = validate268.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -14184,7 +14207,7 @@ const _errs5 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing1;
 if((data.content === undefined) && (missing1 = "content")){
-validate266.errors = [{instancePath,schemaPath:"#/allOf/0/else/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate268.errors = [{instancePath,schemaPath:"#/allOf/0/else/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 }
@@ -14200,7 +14223,7 @@ else {
 vErrors.push(err2);
 }
 errors++;
-validate266.errors = vErrors;
+validate268.errors = vErrors;
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -14251,13 +14274,13 @@ const _errs10 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing3;
 if((data.tool_call_id === undefined) && (missing3 = "tool_call_id")){
-validate266.errors = [{instancePath,schemaPath:"#/allOf/1/then/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
+validate268.errors = [{instancePath,schemaPath:"#/allOf/1/then/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
 return false;
 }
 else {
 if(data.tool_call_id !== undefined){
 if(typeof data.tool_call_id !== "string"){
-validate266.errors = [{instancePath:instancePath+"/tool_call_id",schemaPath:"#/allOf/1/then/properties/tool_call_id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate268.errors = [{instancePath:instancePath+"/tool_call_id",schemaPath:"#/allOf/1/then/properties/tool_call_id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -14280,7 +14303,7 @@ else {
 vErrors.push(err5);
 }
 errors++;
-validate266.errors = vErrors;
+validate268.errors = vErrors;
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -14295,7 +14318,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing4;
 if((data.role === undefined) && (missing4 = "role")){
-validate266.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'"}];
+validate268.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'"}];
 return false;
 }
 else {
@@ -14316,11 +14339,11 @@ if(data.role !== undefined){
 let data3 = data.role;
 const _errs13 = errors;
 if(typeof data3 !== "string"){
-validate266.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate268.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((((data3 === "developer") || (data3 === "system")) || (data3 === "user")) || (data3 === "assistant")) || (data3 === "tool")) || (data3 === "function"))){
-validate266.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/enum",keyword:"enum",params:{allowedValues: schema119.properties.role.enum},message:"must be equal to one of the allowed values"}];
+validate268.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/enum",keyword:"enum",params:{allowedValues: schema120.properties.role.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid6 = _errs13 === errors;
@@ -14333,7 +14356,7 @@ if(data.content !== undefined){
 let data4 = data.content;
 const _errs15 = errors;
 if(((typeof data4 !== "string") && (!(Array.isArray(data4)))) && (data4 !== null)){
-validate266.errors = [{instancePath:instancePath+"/content",schemaPath:"#/properties/content/type",keyword:"type",params:{type: schema119.properties.content.type},message:"must be string,array,null"}];
+validate268.errors = [{instancePath:instancePath+"/content",schemaPath:"#/properties/content/type",keyword:"type",params:{type: schema120.properties.content.type},message:"must be string,array,null"}];
 return false;
 }
 if(errors === _errs15){
@@ -14342,8 +14365,8 @@ var valid7 = true;
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs17 = errors;
-if(!(validate267(data4[i0], {instancePath:instancePath+"/content/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate267.errors : vErrors.concat(validate267.errors);
+if(!(validate269(data4[i0], {instancePath:instancePath+"/content/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate269.errors : vErrors.concat(validate269.errors);
 errors = vErrors.length;
 }
 var valid7 = _errs17 === errors;
@@ -14363,7 +14386,7 @@ if(data.name !== undefined){
 let data6 = data.name;
 const _errs18 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate266.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema119.properties.name.type},message:"must be string,null"}];
+validate268.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema120.properties.name.type},message:"must be string,null"}];
 return false;
 }
 var valid6 = _errs18 === errors;
@@ -14376,7 +14399,7 @@ if(data.tool_calls !== undefined){
 let data7 = data.tool_calls;
 const _errs20 = errors;
 if((!(Array.isArray(data7))) && (data7 !== null)){
-validate266.errors = [{instancePath:instancePath+"/tool_calls",schemaPath:"#/properties/tool_calls/type",keyword:"type",params:{type: schema119.properties.tool_calls.type},message:"must be array,null"}];
+validate268.errors = [{instancePath:instancePath+"/tool_calls",schemaPath:"#/properties/tool_calls/type",keyword:"type",params:{type: schema120.properties.tool_calls.type},message:"must be array,null"}];
 return false;
 }
 if(errors === _errs20){
@@ -14385,8 +14408,8 @@ var valid8 = true;
 const len1 = data7.length;
 for(let i1=0; i1<len1; i1++){
 const _errs22 = errors;
-if(!(validate269(data7[i1], {instancePath:instancePath+"/tool_calls/" + i1,parentData:data7,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate269.errors : vErrors.concat(validate269.errors);
+if(!(validate271(data7[i1], {instancePath:instancePath+"/tool_calls/" + i1,parentData:data7,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate271.errors : vErrors.concat(validate271.errors);
 errors = vErrors.length;
 }
 var valid8 = _errs22 === errors;
@@ -14406,7 +14429,7 @@ if(data.tool_call_id !== undefined){
 let data9 = data.tool_call_id;
 const _errs23 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate266.errors = [{instancePath:instancePath+"/tool_call_id",schemaPath:"#/properties/tool_call_id/type",keyword:"type",params:{type: schema119.properties.tool_call_id.type},message:"must be string,null"}];
+validate268.errors = [{instancePath:instancePath+"/tool_call_id",schemaPath:"#/properties/tool_call_id/type",keyword:"type",params:{type: schema120.properties.tool_call_id.type},message:"must be string,null"}];
 return false;
 }
 var valid6 = _errs23 === errors;
@@ -14419,21 +14442,21 @@ if(data.function_call !== undefined){
 let data10 = data.function_call;
 const _errs25 = errors;
 if((!(data10 && typeof data10 == "object" && !Array.isArray(data10))) && (data10 !== null)){
-validate266.errors = [{instancePath:instancePath+"/function_call",schemaPath:"#/properties/function_call/type",keyword:"type",params:{type: schema119.properties.function_call.type},message:"must be object,null"}];
+validate268.errors = [{instancePath:instancePath+"/function_call",schemaPath:"#/properties/function_call/type",keyword:"type",params:{type: schema120.properties.function_call.type},message:"must be object,null"}];
 return false;
 }
 if(errors === _errs25){
 if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
 let missing5;
 if(((data10.name === undefined) && (missing5 = "name")) || ((data10.arguments === undefined) && (missing5 = "arguments"))){
-validate266.errors = [{instancePath:instancePath+"/function_call",schemaPath:"#/properties/function_call/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'"}];
+validate268.errors = [{instancePath:instancePath+"/function_call",schemaPath:"#/properties/function_call/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'"}];
 return false;
 }
 else {
 if(data10.name !== undefined){
 const _errs27 = errors;
 if(typeof data10.name !== "string"){
-validate266.errors = [{instancePath:instancePath+"/function_call/name",schemaPath:"#/properties/function_call/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate268.errors = [{instancePath:instancePath+"/function_call/name",schemaPath:"#/properties/function_call/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid9 = _errs27 === errors;
@@ -14445,7 +14468,7 @@ if(valid9){
 if(data10.arguments !== undefined){
 const _errs29 = errors;
 if(typeof data10.arguments !== "string"){
-validate266.errors = [{instancePath:instancePath+"/function_call/arguments",schemaPath:"#/properties/function_call/properties/arguments/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate268.errors = [{instancePath:instancePath+"/function_call/arguments",schemaPath:"#/properties/function_call/properties/arguments/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid9 = _errs29 === errors;
@@ -14467,7 +14490,7 @@ if(data.refusal !== undefined){
 let data13 = data.refusal;
 const _errs31 = errors;
 if((typeof data13 !== "string") && (data13 !== null)){
-validate266.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: schema119.properties.refusal.type},message:"must be string,null"}];
+validate268.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: schema120.properties.refusal.type},message:"must be string,null"}];
 return false;
 }
 var valid6 = _errs31 === errors;
@@ -14480,7 +14503,7 @@ if(data.reasoning !== undefined){
 let data14 = data.reasoning;
 const _errs33 = errors;
 if((typeof data14 !== "string") && (data14 !== null)){
-validate266.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: schema119.properties.reasoning.type},message:"must be string,null"}];
+validate268.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: schema120.properties.reasoning.type},message:"must be string,null"}];
 return false;
 }
 var valid6 = _errs33 === errors;
@@ -14493,7 +14516,7 @@ if(data.reasoning_details !== undefined){
 let data15 = data.reasoning_details;
 const _errs35 = errors;
 if((!(Array.isArray(data15))) && (data15 !== null)){
-validate266.errors = [{instancePath:instancePath+"/reasoning_details",schemaPath:"#/properties/reasoning_details/type",keyword:"type",params:{type: schema119.properties.reasoning_details.type},message:"must be array,null"}];
+validate268.errors = [{instancePath:instancePath+"/reasoning_details",schemaPath:"#/properties/reasoning_details/type",keyword:"type",params:{type: schema120.properties.reasoning_details.type},message:"must be array,null"}];
 return false;
 }
 if(errors === _errs35){
@@ -14502,8 +14525,8 @@ var valid10 = true;
 const len2 = data15.length;
 for(let i2=0; i2<len2; i2++){
 const _errs37 = errors;
-if(!(validate235(data15[i2], {instancePath:instancePath+"/reasoning_details/" + i2,parentData:data15,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate235.errors : vErrors.concat(validate235.errors);
+if(!(validate237(data15[i2], {instancePath:instancePath+"/reasoning_details/" + i2,parentData:data15,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate237.errors : vErrors.concat(validate237.errors);
 errors = vErrors.length;
 }
 var valid10 = _errs37 === errors;
@@ -14523,14 +14546,14 @@ if(data.audio !== undefined){
 let data17 = data.audio;
 const _errs38 = errors;
 if((!(data17 && typeof data17 == "object" && !Array.isArray(data17))) && (data17 !== null)){
-validate266.errors = [{instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: schema119.properties.audio.type},message:"must be object,null"}];
+validate268.errors = [{instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: schema120.properties.audio.type},message:"must be object,null"}];
 return false;
 }
 if(errors === _errs38){
 if(data17 && typeof data17 == "object" && !Array.isArray(data17)){
 if(data17.id !== undefined){
 if(typeof data17.id !== "string"){
-validate266.errors = [{instancePath:instancePath+"/audio/id",schemaPath:"#/properties/audio/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate268.errors = [{instancePath:instancePath+"/audio/id",schemaPath:"#/properties/audio/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -14553,23 +14576,23 @@ var valid6 = true;
 }
 }
 else {
-validate266.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate268.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate266.errors = vErrors;
+validate268.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate266.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate268.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-const schema122 = {"type":"object","required":["name"],"properties":{"name":{"type":"string"},"description":{"type":["string","null"]},"parameters":{"type":["object","null"],"additionalProperties":true},"strict":{"type":["boolean","null"]}},"$id":"FunctionDefinition"};
+const schema123 = {"type":"object","required":["name"],"properties":{"name":{"type":"string"},"description":{"type":["string","null"]},"parameters":{"type":["object","null"],"additionalProperties":true},"strict":{"type":["boolean","null"]}},"$id":"FunctionDefinition"};
 
-function validate273(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate275(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FunctionDefinition" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate273.evaluated;
+const evaluated0 = validate275.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -14580,14 +14603,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.name === undefined) && (missing0 = "name")){
-validate273.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate275.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.name !== undefined){
 const _errs1 = errors;
 if(typeof data.name !== "string"){
-validate273.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate275.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -14600,7 +14623,7 @@ if(data.description !== undefined){
 let data1 = data.description;
 const _errs3 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate273.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema122.properties.description.type},message:"must be string,null"}];
+validate275.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema123.properties.description.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -14613,7 +14636,7 @@ if(data.parameters !== undefined){
 let data2 = data.parameters;
 const _errs5 = errors;
 if((!(data2 && typeof data2 == "object" && !Array.isArray(data2))) && (data2 !== null)){
-validate273.errors = [{instancePath:instancePath+"/parameters",schemaPath:"#/properties/parameters/type",keyword:"type",params:{type: schema122.properties.parameters.type},message:"must be object,null"}];
+validate275.errors = [{instancePath:instancePath+"/parameters",schemaPath:"#/properties/parameters/type",keyword:"type",params:{type: schema123.properties.parameters.type},message:"must be object,null"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -14626,7 +14649,7 @@ if(data.strict !== undefined){
 let data3 = data.strict;
 const _errs8 = errors;
 if((typeof data3 !== "boolean") && (data3 !== null)){
-validate273.errors = [{instancePath:instancePath+"/strict",schemaPath:"#/properties/strict/type",keyword:"type",params:{type: schema122.properties.strict.type},message:"must be boolean,null"}];
+validate275.errors = [{instancePath:instancePath+"/strict",schemaPath:"#/properties/strict/type",keyword:"type",params:{type: schema123.properties.strict.type},message:"must be boolean,null"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -14640,22 +14663,22 @@ var valid0 = true;
 }
 }
 else {
-validate273.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate275.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate273.errors = vErrors;
+validate275.errors = vErrors;
 return errors === 0;
 }
-validate273.evaluated = {"props":{"name":true,"description":true,"parameters":true,"strict":true},"dynamicProps":false,"dynamicItems":false};
+validate275.evaluated = {"props":{"name":true,"description":true,"parameters":true,"strict":true},"dynamicProps":false,"dynamicItems":false};
 
-const schema123 = {"type":["object","null"],"required":["type"],"properties":{"type":{"type":"string"},"json_schema":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"description":{"type":["string","null"]},"schema":{"type":["object","null"],"additionalProperties":true},"strict":{"type":["boolean","null"]}}}},"if":{"type":"object","required":["type"],"properties":{"type":{"const":"json_schema"}}},"then":{"required":["json_schema"]},"$id":"ResponseFormat"};
+const schema124 = {"type":["object","null"],"required":["type"],"properties":{"type":{"type":"string"},"json_schema":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"description":{"type":["string","null"]},"schema":{"type":["object","null"],"additionalProperties":true},"strict":{"type":["boolean","null"]}}}},"if":{"type":"object","required":["type"],"properties":{"type":{"const":"json_schema"}}},"then":{"required":["json_schema"]},"$id":"ResponseFormat"};
 
-function validate276(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate278(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ResponseFormat" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate276.evaluated;
+const evaluated0 = validate278.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -14663,7 +14686,7 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if((!(data && typeof data == "object" && !Array.isArray(data))) && (data !== null)){
-validate276.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema123.type},message:"must be object,null"}];
+validate278.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema124.type},message:"must be object,null"}];
 return false;
 }
 const _errs1 = errors;
@@ -14723,7 +14746,7 @@ const _errs5 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing1;
 if((data.json_schema === undefined) && (missing1 = "json_schema")){
-validate276.errors = [{instancePath,schemaPath:"#/then/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate278.errors = [{instancePath,schemaPath:"#/then/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 }
@@ -14739,21 +14762,21 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate276.errors = vErrors;
+validate278.errors = vErrors;
 return false;
 }
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing2;
 if((data.type === undefined) && (missing2 = "type")){
-validate276.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate278.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 if(data.type !== undefined){
 const _errs6 = errors;
 if(typeof data.type !== "string"){
-validate276.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate278.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs6 === errors;
@@ -14769,14 +14792,14 @@ if(errors === _errs8){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing3;
 if((data2.name === undefined) && (missing3 = "name")){
-validate276.errors = [{instancePath:instancePath+"/json_schema",schemaPath:"#/properties/json_schema/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
+validate278.errors = [{instancePath:instancePath+"/json_schema",schemaPath:"#/properties/json_schema/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
 return false;
 }
 else {
 if(data2.name !== undefined){
 const _errs10 = errors;
 if(typeof data2.name !== "string"){
-validate276.errors = [{instancePath:instancePath+"/json_schema/name",schemaPath:"#/properties/json_schema/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate278.errors = [{instancePath:instancePath+"/json_schema/name",schemaPath:"#/properties/json_schema/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs10 === errors;
@@ -14789,7 +14812,7 @@ if(data2.description !== undefined){
 let data4 = data2.description;
 const _errs12 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate276.errors = [{instancePath:instancePath+"/json_schema/description",schemaPath:"#/properties/json_schema/properties/description/type",keyword:"type",params:{type: schema123.properties.json_schema.properties.description.type},message:"must be string,null"}];
+validate278.errors = [{instancePath:instancePath+"/json_schema/description",schemaPath:"#/properties/json_schema/properties/description/type",keyword:"type",params:{type: schema124.properties.json_schema.properties.description.type},message:"must be string,null"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -14802,7 +14825,7 @@ if(data2.schema !== undefined){
 let data5 = data2.schema;
 const _errs14 = errors;
 if((!(data5 && typeof data5 == "object" && !Array.isArray(data5))) && (data5 !== null)){
-validate276.errors = [{instancePath:instancePath+"/json_schema/schema",schemaPath:"#/properties/json_schema/properties/schema/type",keyword:"type",params:{type: schema123.properties.json_schema.properties.schema.type},message:"must be object,null"}];
+validate278.errors = [{instancePath:instancePath+"/json_schema/schema",schemaPath:"#/properties/json_schema/properties/schema/type",keyword:"type",params:{type: schema124.properties.json_schema.properties.schema.type},message:"must be object,null"}];
 return false;
 }
 var valid3 = _errs14 === errors;
@@ -14815,7 +14838,7 @@ if(data2.strict !== undefined){
 let data6 = data2.strict;
 const _errs17 = errors;
 if((typeof data6 !== "boolean") && (data6 !== null)){
-validate276.errors = [{instancePath:instancePath+"/json_schema/strict",schemaPath:"#/properties/json_schema/properties/strict/type",keyword:"type",params:{type: schema123.properties.json_schema.properties.strict.type},message:"must be boolean,null"}];
+validate278.errors = [{instancePath:instancePath+"/json_schema/strict",schemaPath:"#/properties/json_schema/properties/strict/type",keyword:"type",params:{type: schema124.properties.json_schema.properties.strict.type},message:"must be boolean,null"}];
 return false;
 }
 var valid3 = _errs17 === errors;
@@ -14829,7 +14852,7 @@ var valid3 = true;
 }
 }
 else {
-validate276.errors = [{instancePath:instancePath+"/json_schema",schemaPath:"#/properties/json_schema/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate278.errors = [{instancePath:instancePath+"/json_schema",schemaPath:"#/properties/json_schema/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -14842,18 +14865,18 @@ var valid2 = true;
 }
 }
 }
-validate276.errors = vErrors;
+validate278.errors = vErrors;
 return errors === 0;
 }
-validate276.evaluated = {"props":{"type":true,"json_schema":true},"dynamicProps":false,"dynamicItems":false};
+validate278.evaluated = {"props":{"type":true,"json_schema":true},"dynamicProps":false,"dynamicItems":false};
 
-const schema124 = {"type":["string","object","null"],"required":["type"],"properties":{"type":{"type":"string"},"function":{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}},"custom":{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}},"allowed_tools":{"type":"object","additionalProperties":true}},"$id":"ToolChoice"};
+const schema125 = {"type":["string","object","null"],"required":["type"],"properties":{"type":{"type":"string"},"function":{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}},"custom":{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}},"allowed_tools":{"type":"object","additionalProperties":true}},"$id":"ToolChoice"};
 
-function validate278(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate280(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ToolChoice" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate278.evaluated;
+const evaluated0 = validate280.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -14861,21 +14884,21 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(((typeof data !== "string") && (!(data && typeof data == "object" && !Array.isArray(data)))) && (data !== null)){
-validate278.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema124.type},message:"must be string,object,null"}];
+validate280.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema125.type},message:"must be string,object,null"}];
 return false;
 }
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.type === undefined) && (missing0 = "type")){
-validate278.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate280.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.type !== undefined){
 const _errs1 = errors;
 if(typeof data.type !== "string"){
-validate278.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate280.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -14891,20 +14914,20 @@ if(errors === _errs3){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 let missing1;
 if((data1.name === undefined) && (missing1 = "name")){
-validate278.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate280.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 if(data1.name !== undefined){
 if(typeof data1.name !== "string"){
-validate278.errors = [{instancePath:instancePath+"/function/name",schemaPath:"#/properties/function/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate280.errors = [{instancePath:instancePath+"/function/name",schemaPath:"#/properties/function/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
 }
 }
 else {
-validate278.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate280.errors = [{instancePath:instancePath+"/function",schemaPath:"#/properties/function/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -14921,20 +14944,20 @@ if(errors === _errs7){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 let missing2;
 if((data3.name === undefined) && (missing2 = "name")){
-validate278.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate280.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 if(data3.name !== undefined){
 if(typeof data3.name !== "string"){
-validate278.errors = [{instancePath:instancePath+"/custom/name",schemaPath:"#/properties/custom/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate280.errors = [{instancePath:instancePath+"/custom/name",schemaPath:"#/properties/custom/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
 }
 }
 else {
-validate278.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate280.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -14951,7 +14974,7 @@ if(errors === _errs11){
 if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
 }
 else {
-validate278.errors = [{instancePath:instancePath+"/allowed_tools",schemaPath:"#/properties/allowed_tools/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate280.errors = [{instancePath:instancePath+"/allowed_tools",schemaPath:"#/properties/allowed_tools/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -14966,18 +14989,18 @@ var valid0 = true;
 }
 }
 }
-validate278.errors = vErrors;
+validate280.errors = vErrors;
 return errors === 0;
 }
-validate278.evaluated = {"props":{"type":true,"function":true,"custom":true,"allowed_tools":true},"dynamicProps":false,"dynamicItems":false};
+validate280.evaluated = {"props":{"type":true,"function":true,"custom":true,"allowed_tools":true},"dynamicProps":false,"dynamicItems":false};
 
-const schema125 = {"type":"object","required":["type"],"properties":{"type":{"type":"string"},"function":{"$ref":"FunctionDefinition"},"custom":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"description":{"type":["string","null"]},"format":{"type":["object","null"],"additionalProperties":true}}}},"if":{"required":["type"],"properties":{"type":{"const":"function"}}},"then":{"required":["function"]},"$id":"ChatTool"};
+const schema126 = {"type":"object","required":["type"],"properties":{"type":{"type":"string"},"function":{"$ref":"FunctionDefinition"},"custom":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"description":{"type":["string","null"]},"format":{"type":["object","null"],"additionalProperties":true}}}},"if":{"required":["type"],"properties":{"type":{"const":"function"}}},"then":{"required":["function"]},"$id":"ChatTool"};
 
-function validate280(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate282(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChatTool" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate280.evaluated;
+const evaluated0 = validate282.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -15029,7 +15052,7 @@ const _errs4 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing1;
 if((data.function === undefined) && (missing1 = "function")){
-validate280.errors = [{instancePath,schemaPath:"#/then/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate282.errors = [{instancePath,schemaPath:"#/then/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 }
@@ -15045,21 +15068,21 @@ else {
 vErrors.push(err2);
 }
 errors++;
-validate280.errors = vErrors;
+validate282.errors = vErrors;
 return false;
 }
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing2;
 if((data.type === undefined) && (missing2 = "type")){
-validate280.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate282.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 if(data.type !== undefined){
 const _errs5 = errors;
 if(typeof data.type !== "string"){
-validate280.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate282.errors = [{instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs5 === errors;
@@ -15070,8 +15093,8 @@ var valid2 = true;
 if(valid2){
 if(data.function !== undefined){
 const _errs7 = errors;
-if(!(validate273(data.function, {instancePath:instancePath+"/function",parentData:data,parentDataProperty:"function",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate273.errors : vErrors.concat(validate273.errors);
+if(!(validate275(data.function, {instancePath:instancePath+"/function",parentData:data,parentDataProperty:"function",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate275.errors : vErrors.concat(validate275.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs7 === errors;
@@ -15087,14 +15110,14 @@ if(errors === _errs8){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 let missing3;
 if((data3.name === undefined) && (missing3 = "name")){
-validate280.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
+validate282.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
 return false;
 }
 else {
 if(data3.name !== undefined){
 const _errs10 = errors;
 if(typeof data3.name !== "string"){
-validate280.errors = [{instancePath:instancePath+"/custom/name",schemaPath:"#/properties/custom/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate282.errors = [{instancePath:instancePath+"/custom/name",schemaPath:"#/properties/custom/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs10 === errors;
@@ -15107,7 +15130,7 @@ if(data3.description !== undefined){
 let data5 = data3.description;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate280.errors = [{instancePath:instancePath+"/custom/description",schemaPath:"#/properties/custom/properties/description/type",keyword:"type",params:{type: schema125.properties.custom.properties.description.type},message:"must be string,null"}];
+validate282.errors = [{instancePath:instancePath+"/custom/description",schemaPath:"#/properties/custom/properties/description/type",keyword:"type",params:{type: schema126.properties.custom.properties.description.type},message:"must be string,null"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -15120,7 +15143,7 @@ if(data3.format !== undefined){
 let data6 = data3.format;
 const _errs14 = errors;
 if((!(data6 && typeof data6 == "object" && !Array.isArray(data6))) && (data6 !== null)){
-validate280.errors = [{instancePath:instancePath+"/custom/format",schemaPath:"#/properties/custom/properties/format/type",keyword:"type",params:{type: schema125.properties.custom.properties.format.type},message:"must be object,null"}];
+validate282.errors = [{instancePath:instancePath+"/custom/format",schemaPath:"#/properties/custom/properties/format/type",keyword:"type",params:{type: schema126.properties.custom.properties.format.type},message:"must be object,null"}];
 return false;
 }
 var valid3 = _errs14 === errors;
@@ -15133,7 +15156,7 @@ var valid3 = true;
 }
 }
 else {
-validate280.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate282.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -15147,21 +15170,21 @@ var valid2 = true;
 }
 }
 else {
-validate280.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate282.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate280.errors = vErrors;
+validate282.errors = vErrors;
 return errors === 0;
 }
-validate280.evaluated = {"props":{"type":true,"function":true,"custom":true},"dynamicProps":false,"dynamicItems":false};
+validate282.evaluated = {"props":{"type":true,"function":true,"custom":true},"dynamicProps":false,"dynamicItems":false};
 
 
-function validate265(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate267(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChatRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate265.evaluated;
+const evaluated0 = validate267.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -15172,7 +15195,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.model === undefined) && (missing0 = "model")) || ((data.messages === undefined) && (missing0 = "messages"))){
-validate265.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate267.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -15182,12 +15205,12 @@ const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
 if(!pattern7.test(data0)){
-validate265.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate267.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate265.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate267.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -15203,7 +15226,7 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(Array.isArray(data1)){
 if(data1.length < 1){
-validate265.errors = [{instancePath:instancePath+"/messages",schemaPath:"#/properties/messages/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate267.errors = [{instancePath:instancePath+"/messages",schemaPath:"#/properties/messages/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -15211,8 +15234,8 @@ var valid1 = true;
 const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs5 = errors;
-if(!(validate266(data1[i0], {instancePath:instancePath+"/messages/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate266.errors : vErrors.concat(validate266.errors);
+if(!(validate268(data1[i0], {instancePath:instancePath+"/messages/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate268.errors : vErrors.concat(validate268.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -15223,7 +15246,7 @@ break;
 }
 }
 else {
-validate265.errors = [{instancePath:instancePath+"/messages",schemaPath:"#/properties/messages/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate267.errors = [{instancePath:instancePath+"/messages",schemaPath:"#/properties/messages/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -15237,7 +15260,7 @@ if(data.audio !== undefined){
 let data3 = data.audio;
 const _errs6 = errors;
 if((!(data3 && typeof data3 == "object" && !Array.isArray(data3))) && (data3 !== null)){
-validate265.errors = [{instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: schema118.properties.audio.type},message:"must be object,null"}];
+validate267.errors = [{instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: schema119.properties.audio.type},message:"must be object,null"}];
 return false;
 }
 if(errors === _errs6){
@@ -15245,7 +15268,7 @@ if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 if(data3.format !== undefined){
 const _errs8 = errors;
 if(typeof data3.format !== "string"){
-validate265.errors = [{instancePath:instancePath+"/audio/format",schemaPath:"#/properties/audio/properties/format/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate267.errors = [{instancePath:instancePath+"/audio/format",schemaPath:"#/properties/audio/properties/format/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -15258,7 +15281,7 @@ if(data3.voice !== undefined){
 let data5 = data3.voice;
 const _errs10 = errors;
 if((typeof data5 !== "string") && (!(data5 && typeof data5 == "object" && !Array.isArray(data5)))){
-validate265.errors = [{instancePath:instancePath+"/audio/voice",schemaPath:"#/properties/audio/properties/voice/type",keyword:"type",params:{type: schema118.properties.audio.properties.voice.type},message:"must be string,object"}];
+validate267.errors = [{instancePath:instancePath+"/audio/voice",schemaPath:"#/properties/audio/properties/voice/type",keyword:"type",params:{type: schema119.properties.audio.properties.voice.type},message:"must be string,object"}];
 return false;
 }
 var valid2 = _errs10 === errors;
@@ -15279,18 +15302,18 @@ if(data.frequency_penalty !== undefined){
 let data6 = data.frequency_penalty;
 const _errs13 = errors;
 if((!((typeof data6 == "number") && (isFinite(data6)))) && (data6 !== null)){
-validate265.errors = [{instancePath:instancePath+"/frequency_penalty",schemaPath:"#/properties/frequency_penalty/type",keyword:"type",params:{type: schema118.properties.frequency_penalty.type},message:"must be number,null"}];
+validate267.errors = [{instancePath:instancePath+"/frequency_penalty",schemaPath:"#/properties/frequency_penalty/type",keyword:"type",params:{type: schema119.properties.frequency_penalty.type},message:"must be number,null"}];
 return false;
 }
 if(errors === _errs13){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 > 2 || isNaN(data6)){
-validate265.errors = [{instancePath:instancePath+"/frequency_penalty",schemaPath:"#/properties/frequency_penalty/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"}];
+validate267.errors = [{instancePath:instancePath+"/frequency_penalty",schemaPath:"#/properties/frequency_penalty/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"}];
 return false;
 }
 else {
 if(data6 < -2 || isNaN(data6)){
-validate265.errors = [{instancePath:instancePath+"/frequency_penalty",schemaPath:"#/properties/frequency_penalty/minimum",keyword:"minimum",params:{comparison: ">=", limit: -2},message:"must be >= -2"}];
+validate267.errors = [{instancePath:instancePath+"/frequency_penalty",schemaPath:"#/properties/frequency_penalty/minimum",keyword:"minimum",params:{comparison: ">=", limit: -2},message:"must be >= -2"}];
 return false;
 }
 }
@@ -15306,14 +15329,14 @@ if(data.function_call !== undefined){
 let data7 = data.function_call;
 const _errs15 = errors;
 if(((typeof data7 !== "string") && (!(data7 && typeof data7 == "object" && !Array.isArray(data7)))) && (data7 !== null)){
-validate265.errors = [{instancePath:instancePath+"/function_call",schemaPath:"#/properties/function_call/type",keyword:"type",params:{type: schema118.properties.function_call.type},message:"must be string,object,null"}];
+validate267.errors = [{instancePath:instancePath+"/function_call",schemaPath:"#/properties/function_call/type",keyword:"type",params:{type: schema119.properties.function_call.type},message:"must be string,object,null"}];
 return false;
 }
 if(errors === _errs15){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 if(data7.name !== undefined){
 if(typeof data7.name !== "string"){
-validate265.errors = [{instancePath:instancePath+"/function_call/name",schemaPath:"#/properties/function_call/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate267.errors = [{instancePath:instancePath+"/function_call/name",schemaPath:"#/properties/function_call/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -15329,7 +15352,7 @@ if(data.functions !== undefined){
 let data9 = data.functions;
 const _errs19 = errors;
 if((!(Array.isArray(data9))) && (data9 !== null)){
-validate265.errors = [{instancePath:instancePath+"/functions",schemaPath:"#/properties/functions/type",keyword:"type",params:{type: schema118.properties.functions.type},message:"must be array,null"}];
+validate267.errors = [{instancePath:instancePath+"/functions",schemaPath:"#/properties/functions/type",keyword:"type",params:{type: schema119.properties.functions.type},message:"must be array,null"}];
 return false;
 }
 if(errors === _errs19){
@@ -15338,8 +15361,8 @@ var valid4 = true;
 const len1 = data9.length;
 for(let i1=0; i1<len1; i1++){
 const _errs21 = errors;
-if(!(validate273(data9[i1], {instancePath:instancePath+"/functions/" + i1,parentData:data9,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate273.errors : vErrors.concat(validate273.errors);
+if(!(validate275(data9[i1], {instancePath:instancePath+"/functions/" + i1,parentData:data9,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate275.errors : vErrors.concat(validate275.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs21 === errors;
@@ -15359,7 +15382,7 @@ if(data.logit_bias !== undefined){
 let data11 = data.logit_bias;
 const _errs22 = errors;
 if((!(data11 && typeof data11 == "object" && !Array.isArray(data11))) && (data11 !== null)){
-validate265.errors = [{instancePath:instancePath+"/logit_bias",schemaPath:"#/properties/logit_bias/type",keyword:"type",params:{type: schema118.properties.logit_bias.type},message:"must be object,null"}];
+validate267.errors = [{instancePath:instancePath+"/logit_bias",schemaPath:"#/properties/logit_bias/type",keyword:"type",params:{type: schema119.properties.logit_bias.type},message:"must be object,null"}];
 return false;
 }
 if(errors === _errs22){
@@ -15368,7 +15391,7 @@ for(const key0 in data11){
 let data12 = data11[key0];
 const _errs25 = errors;
 if(!((typeof data12 == "number") && (isFinite(data12)))){
-validate265.errors = [{instancePath:instancePath+"/logit_bias/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/logit_bias/additionalProperties/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate267.errors = [{instancePath:instancePath+"/logit_bias/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/logit_bias/additionalProperties/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid5 = _errs25 === errors;
@@ -15388,7 +15411,7 @@ if(data.logprobs !== undefined){
 let data13 = data.logprobs;
 const _errs27 = errors;
 if((typeof data13 !== "boolean") && (data13 !== null)){
-validate265.errors = [{instancePath:instancePath+"/logprobs",schemaPath:"#/properties/logprobs/type",keyword:"type",params:{type: schema118.properties.logprobs.type},message:"must be boolean,null"}];
+validate267.errors = [{instancePath:instancePath+"/logprobs",schemaPath:"#/properties/logprobs/type",keyword:"type",params:{type: schema119.properties.logprobs.type},message:"must be boolean,null"}];
 return false;
 }
 var valid0 = _errs27 === errors;
@@ -15401,18 +15424,18 @@ if(data.max_completion_tokens !== undefined){
 let data14 = data.max_completion_tokens;
 const _errs29 = errors;
 if((!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))) && (data14 !== null)){
-validate265.errors = [{instancePath:instancePath+"/max_completion_tokens",schemaPath:"#/properties/max_completion_tokens/type",keyword:"type",params:{type: schema118.properties.max_completion_tokens.type},message:"must be integer,null"}];
+validate267.errors = [{instancePath:instancePath+"/max_completion_tokens",schemaPath:"#/properties/max_completion_tokens/type",keyword:"type",params:{type: schema119.properties.max_completion_tokens.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data14 == "number") && (isFinite(data14))){
 if(data14 > 1000000000 || isNaN(data14)){
-validate265.errors = [{instancePath:instancePath+"/max_completion_tokens",schemaPath:"#/properties/max_completion_tokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+validate267.errors = [{instancePath:instancePath+"/max_completion_tokens",schemaPath:"#/properties/max_completion_tokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
 return false;
 }
 else {
 if(data14 < 1 || isNaN(data14)){
-validate265.errors = [{instancePath:instancePath+"/max_completion_tokens",schemaPath:"#/properties/max_completion_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+validate267.errors = [{instancePath:instancePath+"/max_completion_tokens",schemaPath:"#/properties/max_completion_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
 return false;
 }
 }
@@ -15428,18 +15451,18 @@ if(data.max_tokens !== undefined){
 let data15 = data.max_tokens;
 const _errs31 = errors;
 if((!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))) && (data15 !== null)){
-validate265.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/type",keyword:"type",params:{type: schema118.properties.max_tokens.type},message:"must be integer,null"}];
+validate267.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/type",keyword:"type",params:{type: schema119.properties.max_tokens.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs31){
 if((typeof data15 == "number") && (isFinite(data15))){
 if(data15 > 1000000000 || isNaN(data15)){
-validate265.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+validate267.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
 return false;
 }
 else {
 if(data15 < 1 || isNaN(data15)){
-validate265.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+validate267.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
 return false;
 }
 }
@@ -15455,7 +15478,7 @@ if(data.metadata !== undefined){
 let data16 = data.metadata;
 const _errs33 = errors;
 if((!(data16 && typeof data16 == "object" && !Array.isArray(data16))) && (data16 !== null)){
-validate265.errors = [{instancePath:instancePath+"/metadata",schemaPath:"#/properties/metadata/type",keyword:"type",params:{type: schema118.properties.metadata.type},message:"must be object,null"}];
+validate267.errors = [{instancePath:instancePath+"/metadata",schemaPath:"#/properties/metadata/type",keyword:"type",params:{type: schema119.properties.metadata.type},message:"must be object,null"}];
 return false;
 }
 if(errors === _errs33){
@@ -15463,7 +15486,7 @@ if(data16 && typeof data16 == "object" && !Array.isArray(data16)){
 for(const key1 in data16){
 const _errs36 = errors;
 if(typeof data16[key1] !== "string"){
-validate265.errors = [{instancePath:instancePath+"/metadata/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/metadata/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate267.errors = [{instancePath:instancePath+"/metadata/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/metadata/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid6 = _errs36 === errors;
@@ -15483,7 +15506,7 @@ if(data.modalities !== undefined){
 let data18 = data.modalities;
 const _errs38 = errors;
 if((!(Array.isArray(data18))) && (data18 !== null)){
-validate265.errors = [{instancePath:instancePath+"/modalities",schemaPath:"#/properties/modalities/type",keyword:"type",params:{type: schema118.properties.modalities.type},message:"must be array,null"}];
+validate267.errors = [{instancePath:instancePath+"/modalities",schemaPath:"#/properties/modalities/type",keyword:"type",params:{type: schema119.properties.modalities.type},message:"must be array,null"}];
 return false;
 }
 if(errors === _errs38){
@@ -15493,7 +15516,7 @@ const len2 = data18.length;
 for(let i2=0; i2<len2; i2++){
 const _errs40 = errors;
 if(typeof data18[i2] !== "string"){
-validate265.errors = [{instancePath:instancePath+"/modalities/" + i2,schemaPath:"#/properties/modalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate267.errors = [{instancePath:instancePath+"/modalities/" + i2,schemaPath:"#/properties/modalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid7 = _errs40 === errors;
@@ -15513,18 +15536,18 @@ if(data.n !== undefined){
 let data20 = data.n;
 const _errs42 = errors;
 if((!(((typeof data20 == "number") && (!(data20 % 1) && !isNaN(data20))) && (isFinite(data20)))) && (data20 !== null)){
-validate265.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/type",keyword:"type",params:{type: schema118.properties.n.type},message:"must be integer,null"}];
+validate267.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/type",keyword:"type",params:{type: schema119.properties.n.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs42){
 if((typeof data20 == "number") && (isFinite(data20))){
 if(data20 > 8 || isNaN(data20)){
-validate265.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/maximum",keyword:"maximum",params:{comparison: "<=", limit: 8},message:"must be <= 8"}];
+validate267.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/maximum",keyword:"maximum",params:{comparison: "<=", limit: 8},message:"must be <= 8"}];
 return false;
 }
 else {
 if(data20 < 1 || isNaN(data20)){
-validate265.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+validate267.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
 return false;
 }
 }
@@ -15540,7 +15563,7 @@ if(data.parallel_tool_calls !== undefined){
 let data21 = data.parallel_tool_calls;
 const _errs44 = errors;
 if((typeof data21 !== "boolean") && (data21 !== null)){
-validate265.errors = [{instancePath:instancePath+"/parallel_tool_calls",schemaPath:"#/properties/parallel_tool_calls/type",keyword:"type",params:{type: schema118.properties.parallel_tool_calls.type},message:"must be boolean,null"}];
+validate267.errors = [{instancePath:instancePath+"/parallel_tool_calls",schemaPath:"#/properties/parallel_tool_calls/type",keyword:"type",params:{type: schema119.properties.parallel_tool_calls.type},message:"must be boolean,null"}];
 return false;
 }
 var valid0 = _errs44 === errors;
@@ -15553,21 +15576,21 @@ if(data.prediction !== undefined){
 let data22 = data.prediction;
 const _errs46 = errors;
 if((!(data22 && typeof data22 == "object" && !Array.isArray(data22))) && (data22 !== null)){
-validate265.errors = [{instancePath:instancePath+"/prediction",schemaPath:"#/properties/prediction/type",keyword:"type",params:{type: schema118.properties.prediction.type},message:"must be object,null"}];
+validate267.errors = [{instancePath:instancePath+"/prediction",schemaPath:"#/properties/prediction/type",keyword:"type",params:{type: schema119.properties.prediction.type},message:"must be object,null"}];
 return false;
 }
 if(errors === _errs46){
 if(data22 && typeof data22 == "object" && !Array.isArray(data22)){
 let missing1;
 if(((data22.type === undefined) && (missing1 = "type")) || ((data22.content === undefined) && (missing1 = "content"))){
-validate265.errors = [{instancePath:instancePath+"/prediction",schemaPath:"#/properties/prediction/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate267.errors = [{instancePath:instancePath+"/prediction",schemaPath:"#/properties/prediction/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 if(data22.type !== undefined){
 const _errs48 = errors;
 if(typeof data22.type !== "string"){
-validate265.errors = [{instancePath:instancePath+"/prediction/type",schemaPath:"#/properties/prediction/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate267.errors = [{instancePath:instancePath+"/prediction/type",schemaPath:"#/properties/prediction/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid8 = _errs48 === errors;
@@ -15580,7 +15603,7 @@ if(data22.content !== undefined){
 let data24 = data22.content;
 const _errs50 = errors;
 if((typeof data24 !== "string") && (!(Array.isArray(data24)))){
-validate265.errors = [{instancePath:instancePath+"/prediction/content",schemaPath:"#/properties/prediction/properties/content/type",keyword:"type",params:{type: schema118.properties.prediction.properties.content.type},message:"must be string,array"}];
+validate267.errors = [{instancePath:instancePath+"/prediction/content",schemaPath:"#/properties/prediction/properties/content/type",keyword:"type",params:{type: schema119.properties.prediction.properties.content.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs50){
@@ -15589,8 +15612,8 @@ var valid9 = true;
 const len3 = data24.length;
 for(let i3=0; i3<len3; i3++){
 const _errs52 = errors;
-if(!(validate267(data24[i3], {instancePath:instancePath+"/prediction/content/" + i3,parentData:data24,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate267.errors : vErrors.concat(validate267.errors);
+if(!(validate269(data24[i3], {instancePath:instancePath+"/prediction/content/" + i3,parentData:data24,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate269.errors : vErrors.concat(validate269.errors);
 errors = vErrors.length;
 }
 var valid9 = _errs52 === errors;
@@ -15619,18 +15642,18 @@ if(data.presence_penalty !== undefined){
 let data26 = data.presence_penalty;
 const _errs53 = errors;
 if((!((typeof data26 == "number") && (isFinite(data26)))) && (data26 !== null)){
-validate265.errors = [{instancePath:instancePath+"/presence_penalty",schemaPath:"#/properties/presence_penalty/type",keyword:"type",params:{type: schema118.properties.presence_penalty.type},message:"must be number,null"}];
+validate267.errors = [{instancePath:instancePath+"/presence_penalty",schemaPath:"#/properties/presence_penalty/type",keyword:"type",params:{type: schema119.properties.presence_penalty.type},message:"must be number,null"}];
 return false;
 }
 if(errors === _errs53){
 if((typeof data26 == "number") && (isFinite(data26))){
 if(data26 > 2 || isNaN(data26)){
-validate265.errors = [{instancePath:instancePath+"/presence_penalty",schemaPath:"#/properties/presence_penalty/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"}];
+validate267.errors = [{instancePath:instancePath+"/presence_penalty",schemaPath:"#/properties/presence_penalty/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"}];
 return false;
 }
 else {
 if(data26 < -2 || isNaN(data26)){
-validate265.errors = [{instancePath:instancePath+"/presence_penalty",schemaPath:"#/properties/presence_penalty/minimum",keyword:"minimum",params:{comparison: ">=", limit: -2},message:"must be >= -2"}];
+validate267.errors = [{instancePath:instancePath+"/presence_penalty",schemaPath:"#/properties/presence_penalty/minimum",keyword:"minimum",params:{comparison: ">=", limit: -2},message:"must be >= -2"}];
 return false;
 }
 }
@@ -15646,7 +15669,7 @@ if(data.moderation !== undefined){
 let data27 = data.moderation;
 const _errs55 = errors;
 if((!(data27 && typeof data27 == "object" && !Array.isArray(data27))) && (data27 !== null)){
-validate265.errors = [{instancePath:instancePath+"/moderation",schemaPath:"#/properties/moderation/type",keyword:"type",params:{type: schema118.properties.moderation.type},message:"must be object,null"}];
+validate267.errors = [{instancePath:instancePath+"/moderation",schemaPath:"#/properties/moderation/type",keyword:"type",params:{type: schema119.properties.moderation.type},message:"must be object,null"}];
 return false;
 }
 var valid0 = _errs55 === errors;
@@ -15659,7 +15682,7 @@ if(data.prompt_cache_options !== undefined){
 let data28 = data.prompt_cache_options;
 const _errs58 = errors;
 if((!(data28 && typeof data28 == "object" && !Array.isArray(data28))) && (data28 !== null)){
-validate265.errors = [{instancePath:instancePath+"/prompt_cache_options",schemaPath:"#/properties/prompt_cache_options/type",keyword:"type",params:{type: schema118.properties.prompt_cache_options.type},message:"must be object,null"}];
+validate267.errors = [{instancePath:instancePath+"/prompt_cache_options",schemaPath:"#/properties/prompt_cache_options/type",keyword:"type",params:{type: schema119.properties.prompt_cache_options.type},message:"must be object,null"}];
 return false;
 }
 var valid0 = _errs58 === errors;
@@ -15672,7 +15695,7 @@ if(data.prompt_cache_key !== undefined){
 let data29 = data.prompt_cache_key;
 const _errs61 = errors;
 if((typeof data29 !== "string") && (data29 !== null)){
-validate265.errors = [{instancePath:instancePath+"/prompt_cache_key",schemaPath:"#/properties/prompt_cache_key/type",keyword:"type",params:{type: schema118.properties.prompt_cache_key.type},message:"must be string,null"}];
+validate267.errors = [{instancePath:instancePath+"/prompt_cache_key",schemaPath:"#/properties/prompt_cache_key/type",keyword:"type",params:{type: schema119.properties.prompt_cache_key.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs61 === errors;
@@ -15685,7 +15708,7 @@ if(data.prompt_cache_retention !== undefined){
 let data30 = data.prompt_cache_retention;
 const _errs63 = errors;
 if((typeof data30 !== "string") && (data30 !== null)){
-validate265.errors = [{instancePath:instancePath+"/prompt_cache_retention",schemaPath:"#/properties/prompt_cache_retention/type",keyword:"type",params:{type: schema118.properties.prompt_cache_retention.type},message:"must be string,null"}];
+validate267.errors = [{instancePath:instancePath+"/prompt_cache_retention",schemaPath:"#/properties/prompt_cache_retention/type",keyword:"type",params:{type: schema119.properties.prompt_cache_retention.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs63 === errors;
@@ -15698,7 +15721,7 @@ if(data.reasoning_effort !== undefined){
 let data31 = data.reasoning_effort;
 const _errs65 = errors;
 if((typeof data31 !== "string") && (data31 !== null)){
-validate265.errors = [{instancePath:instancePath+"/reasoning_effort",schemaPath:"#/properties/reasoning_effort/type",keyword:"type",params:{type: schema118.properties.reasoning_effort.type},message:"must be string,null"}];
+validate267.errors = [{instancePath:instancePath+"/reasoning_effort",schemaPath:"#/properties/reasoning_effort/type",keyword:"type",params:{type: schema119.properties.reasoning_effort.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs65 === errors;
@@ -15709,8 +15732,8 @@ var valid0 = true;
 if(valid0){
 if(data.response_format !== undefined){
 const _errs67 = errors;
-if(!(validate276(data.response_format, {instancePath:instancePath+"/response_format",parentData:data,parentDataProperty:"response_format",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate276.errors : vErrors.concat(validate276.errors);
+if(!(validate278(data.response_format, {instancePath:instancePath+"/response_format",parentData:data,parentDataProperty:"response_format",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate278.errors : vErrors.concat(validate278.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs67 === errors;
@@ -15723,7 +15746,7 @@ if(data.safety_identifier !== undefined){
 let data33 = data.safety_identifier;
 const _errs68 = errors;
 if((typeof data33 !== "string") && (data33 !== null)){
-validate265.errors = [{instancePath:instancePath+"/safety_identifier",schemaPath:"#/properties/safety_identifier/type",keyword:"type",params:{type: schema118.properties.safety_identifier.type},message:"must be string,null"}];
+validate267.errors = [{instancePath:instancePath+"/safety_identifier",schemaPath:"#/properties/safety_identifier/type",keyword:"type",params:{type: schema119.properties.safety_identifier.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs68 === errors;
@@ -15736,7 +15759,7 @@ if(data.seed !== undefined){
 let data34 = data.seed;
 const _errs70 = errors;
 if((!(((typeof data34 == "number") && (!(data34 % 1) && !isNaN(data34))) && (isFinite(data34)))) && (data34 !== null)){
-validate265.errors = [{instancePath:instancePath+"/seed",schemaPath:"#/properties/seed/type",keyword:"type",params:{type: schema118.properties.seed.type},message:"must be integer,null"}];
+validate267.errors = [{instancePath:instancePath+"/seed",schemaPath:"#/properties/seed/type",keyword:"type",params:{type: schema119.properties.seed.type},message:"must be integer,null"}];
 return false;
 }
 var valid0 = _errs70 === errors;
@@ -15749,7 +15772,7 @@ if(data.service_tier !== undefined){
 let data35 = data.service_tier;
 const _errs72 = errors;
 if((typeof data35 !== "string") && (data35 !== null)){
-validate265.errors = [{instancePath:instancePath+"/service_tier",schemaPath:"#/properties/service_tier/type",keyword:"type",params:{type: schema118.properties.service_tier.type},message:"must be string,null"}];
+validate267.errors = [{instancePath:instancePath+"/service_tier",schemaPath:"#/properties/service_tier/type",keyword:"type",params:{type: schema119.properties.service_tier.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs72 === errors;
@@ -15762,7 +15785,7 @@ if(data.stop !== undefined){
 let data36 = data.stop;
 const _errs74 = errors;
 if(((typeof data36 !== "string") && (!(Array.isArray(data36)))) && (data36 !== null)){
-validate265.errors = [{instancePath:instancePath+"/stop",schemaPath:"#/properties/stop/type",keyword:"type",params:{type: schema118.properties.stop.type},message:"must be string,array,null"}];
+validate267.errors = [{instancePath:instancePath+"/stop",schemaPath:"#/properties/stop/type",keyword:"type",params:{type: schema119.properties.stop.type},message:"must be string,array,null"}];
 return false;
 }
 if(errors === _errs74){
@@ -15772,7 +15795,7 @@ const len4 = data36.length;
 for(let i4=0; i4<len4; i4++){
 const _errs76 = errors;
 if(typeof data36[i4] !== "string"){
-validate265.errors = [{instancePath:instancePath+"/stop/" + i4,schemaPath:"#/properties/stop/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate267.errors = [{instancePath:instancePath+"/stop/" + i4,schemaPath:"#/properties/stop/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid10 = _errs76 === errors;
@@ -15792,7 +15815,7 @@ if(data.store !== undefined){
 let data38 = data.store;
 const _errs78 = errors;
 if((typeof data38 !== "boolean") && (data38 !== null)){
-validate265.errors = [{instancePath:instancePath+"/store",schemaPath:"#/properties/store/type",keyword:"type",params:{type: schema118.properties.store.type},message:"must be boolean,null"}];
+validate267.errors = [{instancePath:instancePath+"/store",schemaPath:"#/properties/store/type",keyword:"type",params:{type: schema119.properties.store.type},message:"must be boolean,null"}];
 return false;
 }
 var valid0 = _errs78 === errors;
@@ -15805,7 +15828,7 @@ if(data.stream !== undefined){
 let data39 = data.stream;
 const _errs80 = errors;
 if((typeof data39 !== "boolean") && (data39 !== null)){
-validate265.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: schema118.properties.stream.type},message:"must be boolean,null"}];
+validate267.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: schema119.properties.stream.type},message:"must be boolean,null"}];
 return false;
 }
 var valid0 = _errs80 === errors;
@@ -15818,7 +15841,7 @@ if(data.stream_options !== undefined){
 let data40 = data.stream_options;
 const _errs82 = errors;
 if((!(data40 && typeof data40 == "object" && !Array.isArray(data40))) && (data40 !== null)){
-validate265.errors = [{instancePath:instancePath+"/stream_options",schemaPath:"#/properties/stream_options/type",keyword:"type",params:{type: schema118.properties.stream_options.type},message:"must be object,null"}];
+validate267.errors = [{instancePath:instancePath+"/stream_options",schemaPath:"#/properties/stream_options/type",keyword:"type",params:{type: schema119.properties.stream_options.type},message:"must be object,null"}];
 return false;
 }
 if(errors === _errs82){
@@ -15827,7 +15850,7 @@ if(data40.include_usage !== undefined){
 let data41 = data40.include_usage;
 const _errs84 = errors;
 if((typeof data41 !== "boolean") && (data41 !== null)){
-validate265.errors = [{instancePath:instancePath+"/stream_options/include_usage",schemaPath:"#/properties/stream_options/properties/include_usage/type",keyword:"type",params:{type: schema118.properties.stream_options.properties.include_usage.type},message:"must be boolean,null"}];
+validate267.errors = [{instancePath:instancePath+"/stream_options/include_usage",schemaPath:"#/properties/stream_options/properties/include_usage/type",keyword:"type",params:{type: schema119.properties.stream_options.properties.include_usage.type},message:"must be boolean,null"}];
 return false;
 }
 var valid11 = _errs84 === errors;
@@ -15840,7 +15863,7 @@ if(data40.include_obfuscation !== undefined){
 let data42 = data40.include_obfuscation;
 const _errs86 = errors;
 if((typeof data42 !== "boolean") && (data42 !== null)){
-validate265.errors = [{instancePath:instancePath+"/stream_options/include_obfuscation",schemaPath:"#/properties/stream_options/properties/include_obfuscation/type",keyword:"type",params:{type: schema118.properties.stream_options.properties.include_obfuscation.type},message:"must be boolean,null"}];
+validate267.errors = [{instancePath:instancePath+"/stream_options/include_obfuscation",schemaPath:"#/properties/stream_options/properties/include_obfuscation/type",keyword:"type",params:{type: schema119.properties.stream_options.properties.include_obfuscation.type},message:"must be boolean,null"}];
 return false;
 }
 var valid11 = _errs86 === errors;
@@ -15861,18 +15884,18 @@ if(data.temperature !== undefined){
 let data43 = data.temperature;
 const _errs88 = errors;
 if((!((typeof data43 == "number") && (isFinite(data43)))) && (data43 !== null)){
-validate265.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/type",keyword:"type",params:{type: schema118.properties.temperature.type},message:"must be number,null"}];
+validate267.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/type",keyword:"type",params:{type: schema119.properties.temperature.type},message:"must be number,null"}];
 return false;
 }
 if(errors === _errs88){
 if((typeof data43 == "number") && (isFinite(data43))){
 if(data43 > 2 || isNaN(data43)){
-validate265.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"}];
+validate267.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"}];
 return false;
 }
 else {
 if(data43 < 0 || isNaN(data43)){
-validate265.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate267.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -15886,8 +15909,8 @@ var valid0 = true;
 if(valid0){
 if(data.tool_choice !== undefined){
 const _errs90 = errors;
-if(!(validate278(data.tool_choice, {instancePath:instancePath+"/tool_choice",parentData:data,parentDataProperty:"tool_choice",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate278.errors : vErrors.concat(validate278.errors);
+if(!(validate280(data.tool_choice, {instancePath:instancePath+"/tool_choice",parentData:data,parentDataProperty:"tool_choice",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate280.errors : vErrors.concat(validate280.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs90 === errors;
@@ -15900,7 +15923,7 @@ if(data.tools !== undefined){
 let data45 = data.tools;
 const _errs91 = errors;
 if((!(Array.isArray(data45))) && (data45 !== null)){
-validate265.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: schema118.properties.tools.type},message:"must be array,null"}];
+validate267.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: schema119.properties.tools.type},message:"must be array,null"}];
 return false;
 }
 if(errors === _errs91){
@@ -15909,8 +15932,8 @@ var valid12 = true;
 const len5 = data45.length;
 for(let i5=0; i5<len5; i5++){
 const _errs93 = errors;
-if(!(validate280(data45[i5], {instancePath:instancePath+"/tools/" + i5,parentData:data45,parentDataProperty:i5,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate280.errors : vErrors.concat(validate280.errors);
+if(!(validate282(data45[i5], {instancePath:instancePath+"/tools/" + i5,parentData:data45,parentDataProperty:i5,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate282.errors : vErrors.concat(validate282.errors);
 errors = vErrors.length;
 }
 var valid12 = _errs93 === errors;
@@ -15930,18 +15953,18 @@ if(data.top_logprobs !== undefined){
 let data47 = data.top_logprobs;
 const _errs94 = errors;
 if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
-validate265.errors = [{instancePath:instancePath+"/top_logprobs",schemaPath:"#/properties/top_logprobs/type",keyword:"type",params:{type: schema118.properties.top_logprobs.type},message:"must be integer,null"}];
+validate267.errors = [{instancePath:instancePath+"/top_logprobs",schemaPath:"#/properties/top_logprobs/type",keyword:"type",params:{type: schema119.properties.top_logprobs.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs94){
 if((typeof data47 == "number") && (isFinite(data47))){
 if(data47 > 20 || isNaN(data47)){
-validate265.errors = [{instancePath:instancePath+"/top_logprobs",schemaPath:"#/properties/top_logprobs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 20},message:"must be <= 20"}];
+validate267.errors = [{instancePath:instancePath+"/top_logprobs",schemaPath:"#/properties/top_logprobs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 20},message:"must be <= 20"}];
 return false;
 }
 else {
 if(data47 < 0 || isNaN(data47)){
-validate265.errors = [{instancePath:instancePath+"/top_logprobs",schemaPath:"#/properties/top_logprobs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate267.errors = [{instancePath:instancePath+"/top_logprobs",schemaPath:"#/properties/top_logprobs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -15957,18 +15980,18 @@ if(data.top_p !== undefined){
 let data48 = data.top_p;
 const _errs96 = errors;
 if((!((typeof data48 == "number") && (isFinite(data48)))) && (data48 !== null)){
-validate265.errors = [{instancePath:instancePath+"/top_p",schemaPath:"#/properties/top_p/type",keyword:"type",params:{type: schema118.properties.top_p.type},message:"must be number,null"}];
+validate267.errors = [{instancePath:instancePath+"/top_p",schemaPath:"#/properties/top_p/type",keyword:"type",params:{type: schema119.properties.top_p.type},message:"must be number,null"}];
 return false;
 }
 if(errors === _errs96){
 if((typeof data48 == "number") && (isFinite(data48))){
 if(data48 > 1 || isNaN(data48)){
-validate265.errors = [{instancePath:instancePath+"/top_p",schemaPath:"#/properties/top_p/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1},message:"must be <= 1"}];
+validate267.errors = [{instancePath:instancePath+"/top_p",schemaPath:"#/properties/top_p/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1},message:"must be <= 1"}];
 return false;
 }
 else {
 if(data48 < 0 || isNaN(data48)){
-validate265.errors = [{instancePath:instancePath+"/top_p",schemaPath:"#/properties/top_p/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate267.errors = [{instancePath:instancePath+"/top_p",schemaPath:"#/properties/top_p/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -15984,7 +16007,7 @@ if(data.user !== undefined){
 let data49 = data.user;
 const _errs98 = errors;
 if((typeof data49 !== "string") && (data49 !== null)){
-validate265.errors = [{instancePath:instancePath+"/user",schemaPath:"#/properties/user/type",keyword:"type",params:{type: schema118.properties.user.type},message:"must be string,null"}];
+validate267.errors = [{instancePath:instancePath+"/user",schemaPath:"#/properties/user/type",keyword:"type",params:{type: schema119.properties.user.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs98 === errors;
@@ -15997,7 +16020,7 @@ if(data.verbosity !== undefined){
 let data50 = data.verbosity;
 const _errs100 = errors;
 if((typeof data50 !== "string") && (data50 !== null)){
-validate265.errors = [{instancePath:instancePath+"/verbosity",schemaPath:"#/properties/verbosity/type",keyword:"type",params:{type: schema118.properties.verbosity.type},message:"must be string,null"}];
+validate267.errors = [{instancePath:instancePath+"/verbosity",schemaPath:"#/properties/verbosity/type",keyword:"type",params:{type: schema119.properties.verbosity.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs100 === errors;
@@ -16010,7 +16033,7 @@ if(data.web_search_options !== undefined){
 let data51 = data.web_search_options;
 const _errs102 = errors;
 if((!(data51 && typeof data51 == "object" && !Array.isArray(data51))) && (data51 !== null)){
-validate265.errors = [{instancePath:instancePath+"/web_search_options",schemaPath:"#/properties/web_search_options/type",keyword:"type",params:{type: schema118.properties.web_search_options.type},message:"must be object,null"}];
+validate267.errors = [{instancePath:instancePath+"/web_search_options",schemaPath:"#/properties/web_search_options/type",keyword:"type",params:{type: schema119.properties.web_search_options.type},message:"must be object,null"}];
 return false;
 }
 if(errors === _errs102){
@@ -16019,7 +16042,7 @@ if(data51.search_context_size !== undefined){
 let data52 = data51.search_context_size;
 const _errs104 = errors;
 if((typeof data52 !== "string") && (data52 !== null)){
-validate265.errors = [{instancePath:instancePath+"/web_search_options/search_context_size",schemaPath:"#/properties/web_search_options/properties/search_context_size/type",keyword:"type",params:{type: schema118.properties.web_search_options.properties.search_context_size.type},message:"must be string,null"}];
+validate267.errors = [{instancePath:instancePath+"/web_search_options/search_context_size",schemaPath:"#/properties/web_search_options/properties/search_context_size/type",keyword:"type",params:{type: schema119.properties.web_search_options.properties.search_context_size.type},message:"must be string,null"}];
 return false;
 }
 var valid13 = _errs104 === errors;
@@ -16032,7 +16055,7 @@ if(data51.user_location !== undefined){
 let data53 = data51.user_location;
 const _errs106 = errors;
 if((!(data53 && typeof data53 == "object" && !Array.isArray(data53))) && (data53 !== null)){
-validate265.errors = [{instancePath:instancePath+"/web_search_options/user_location",schemaPath:"#/properties/web_search_options/properties/user_location/type",keyword:"type",params:{type: schema118.properties.web_search_options.properties.user_location.type},message:"must be object,null"}];
+validate267.errors = [{instancePath:instancePath+"/web_search_options/user_location",schemaPath:"#/properties/web_search_options/properties/user_location/type",keyword:"type",params:{type: schema119.properties.web_search_options.properties.user_location.type},message:"must be object,null"}];
 return false;
 }
 var valid13 = _errs106 === errors;
@@ -16087,37 +16110,37 @@ var valid0 = true;
 }
 }
 else {
-validate265.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate267.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate265.errors = vErrors;
+validate267.errors = vErrors;
 return errors === 0;
 }
-validate265.evaluated = {"props":{"model":true,"messages":true,"audio":true,"frequency_penalty":true,"function_call":true,"functions":true,"logit_bias":true,"logprobs":true,"max_completion_tokens":true,"max_tokens":true,"metadata":true,"modalities":true,"n":true,"parallel_tool_calls":true,"prediction":true,"presence_penalty":true,"moderation":true,"prompt_cache_options":true,"prompt_cache_key":true,"prompt_cache_retention":true,"reasoning_effort":true,"response_format":true,"safety_identifier":true,"seed":true,"service_tier":true,"stop":true,"store":true,"stream":true,"stream_options":true,"temperature":true,"tool_choice":true,"tools":true,"top_logprobs":true,"top_p":true,"user":true,"verbosity":true,"web_search_options":true},"dynamicProps":false,"dynamicItems":false};
+validate267.evaluated = {"props":{"model":true,"messages":true,"audio":true,"frequency_penalty":true,"function_call":true,"functions":true,"logit_bias":true,"logprobs":true,"max_completion_tokens":true,"max_tokens":true,"metadata":true,"modalities":true,"n":true,"parallel_tool_calls":true,"prediction":true,"presence_penalty":true,"moderation":true,"prompt_cache_options":true,"prompt_cache_key":true,"prompt_cache_retention":true,"reasoning_effort":true,"response_format":true,"safety_identifier":true,"seed":true,"service_tier":true,"stop":true,"store":true,"stream":true,"stream_options":true,"temperature":true,"tool_choice":true,"tools":true,"top_logprobs":true,"top_p":true,"user":true,"verbosity":true,"web_search_options":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateChatMessage = validate266;
+export const validateChatMessage = validate268;
 
-export const validateContentPart = validate267;
+export const validateContentPart = validate269;
 
-export const validateMessageToolCall = validate269;
+export const validateMessageToolCall = validate271;
 
-export const validateFunctionDefinition = validate273;
+export const validateFunctionDefinition = validate275;
 
-export const validateChatTool = validate280;
+export const validateChatTool = validate282;
 
-export const validateToolChoice = validate278;
+export const validateToolChoice = validate280;
 
-export const validateResponseFormat = validate276;
+export const validateResponseFormat = validate278;
 
-export const validateErrorEnvelope = validate283;
-const schema126 = {"type":"object","additionalProperties":false,"required":["error"],"properties":{"error":{"type":"object","additionalProperties":false,"required":["message","type","param","code"],"properties":{"message":{"type":"string"},"type":{"type":"string","enum":["invalid_request_error","rate_limit_error","api_error"]},"param":{"type":["string","null"]},"code":{"type":"string"}}}},"$id":"ErrorEnvelope"};
+export const validateErrorEnvelope = validate285;
+const schema127 = {"type":"object","additionalProperties":false,"required":["error"],"properties":{"error":{"type":"object","additionalProperties":false,"required":["message","type","param","code"],"properties":{"message":{"type":"string"},"type":{"type":"string","enum":["invalid_request_error","rate_limit_error","api_error"]},"param":{"type":["string","null"]},"code":{"type":"string"}}}},"$id":"ErrorEnvelope"};
 
-function validate283(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate285(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ErrorEnvelope" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate283.evaluated;
+const evaluated0 = validate285.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -16128,14 +16151,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.error === undefined) && (missing0 = "error")){
-validate283.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate285.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "error")){
-validate283.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate285.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -16148,14 +16171,14 @@ if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 let missing1;
 if(((((data0.message === undefined) && (missing1 = "message")) || ((data0.type === undefined) && (missing1 = "type"))) || ((data0.param === undefined) && (missing1 = "param"))) || ((data0.code === undefined) && (missing1 = "code"))){
-validate283.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate285.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs4 = errors;
 for(const key1 in data0){
 if(!((((key1 === "message") || (key1 === "type")) || (key1 === "param")) || (key1 === "code"))){
-validate283.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate285.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -16164,7 +16187,7 @@ if(_errs4 === errors){
 if(data0.message !== undefined){
 const _errs5 = errors;
 if(typeof data0.message !== "string"){
-validate283.errors = [{instancePath:instancePath+"/error/message",schemaPath:"#/properties/error/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate285.errors = [{instancePath:instancePath+"/error/message",schemaPath:"#/properties/error/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs5 === errors;
@@ -16177,11 +16200,11 @@ if(data0.type !== undefined){
 let data2 = data0.type;
 const _errs7 = errors;
 if(typeof data2 !== "string"){
-validate283.errors = [{instancePath:instancePath+"/error/type",schemaPath:"#/properties/error/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate285.errors = [{instancePath:instancePath+"/error/type",schemaPath:"#/properties/error/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data2 === "invalid_request_error") || (data2 === "rate_limit_error")) || (data2 === "api_error"))){
-validate283.errors = [{instancePath:instancePath+"/error/type",schemaPath:"#/properties/error/properties/type/enum",keyword:"enum",params:{allowedValues: schema126.properties.error.properties.type.enum},message:"must be equal to one of the allowed values"}];
+validate285.errors = [{instancePath:instancePath+"/error/type",schemaPath:"#/properties/error/properties/type/enum",keyword:"enum",params:{allowedValues: schema127.properties.error.properties.type.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid1 = _errs7 === errors;
@@ -16194,7 +16217,7 @@ if(data0.param !== undefined){
 let data3 = data0.param;
 const _errs9 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate283.errors = [{instancePath:instancePath+"/error/param",schemaPath:"#/properties/error/properties/param/type",keyword:"type",params:{type: schema126.properties.error.properties.param.type},message:"must be string,null"}];
+validate285.errors = [{instancePath:instancePath+"/error/param",schemaPath:"#/properties/error/properties/param/type",keyword:"type",params:{type: schema127.properties.error.properties.param.type},message:"must be string,null"}];
 return false;
 }
 var valid1 = _errs9 === errors;
@@ -16206,7 +16229,7 @@ if(valid1){
 if(data0.code !== undefined){
 const _errs11 = errors;
 if(typeof data0.code !== "string"){
-validate283.errors = [{instancePath:instancePath+"/error/code",schemaPath:"#/properties/error/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate285.errors = [{instancePath:instancePath+"/error/code",schemaPath:"#/properties/error/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs11 === errors;
@@ -16221,75 +16244,10 @@ var valid1 = true;
 }
 }
 else {
-validate283.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate285.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-}
-}
-}
-}
-else {
-validate283.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate283.errors = vErrors;
-return errors === 0;
-}
-validate283.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-export const validateImageAnswer = validate284;
-const schema127 = {"type":"object","required":["created","data","usage","metadata"],"properties":{"created":{"type":"integer"},"data":{"type":"array","items":{"$ref":"GeneratedImage"}},"usage":{"$ref":"ImageUsage"},"metadata":{"$ref":"CallMetadata"}},"$id":"ImageAnswer"};
-const schema128 = {"type":"object","properties":{"b64_json":{"type":"string"},"url":{"type":"string"},"revised_prompt":{"type":"string"}},"$id":"GeneratedImage"};
-
-function validate285(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="GeneratedImage" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate285.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.b64_json !== undefined){
-const _errs1 = errors;
-if(typeof data.b64_json !== "string"){
-validate285.errors = [{instancePath:instancePath+"/b64_json",schemaPath:"#/properties/b64_json/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs1 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.url !== undefined){
-const _errs3 = errors;
-if(typeof data.url !== "string"){
-validate285.errors = [{instancePath:instancePath+"/url",schemaPath:"#/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.revised_prompt !== undefined){
-const _errs5 = errors;
-if(typeof data.revised_prompt !== "string"){
-validate285.errors = [{instancePath:instancePath+"/revised_prompt",schemaPath:"#/properties/revised_prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs5 === errors;
-}
-else {
-var valid0 = true;
 }
 }
 }
@@ -16302,12 +16260,14 @@ return false;
 validate285.errors = vErrors;
 return errors === 0;
 }
-validate285.evaluated = {"props":{"b64_json":true,"url":true,"revised_prompt":true},"dynamicProps":false,"dynamicItems":false};
+validate285.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema129 = {"type":"object","required":["input_tokens","output_tokens","total_tokens","prompt_tokens","completion_tokens"],"properties":{"input_tokens":{"type":"integer","minimum":0},"output_tokens":{"type":"integer","minimum":0},"total_tokens":{"type":"integer","minimum":0},"input_tokens_details":{"type":"object","properties":{"text_tokens":{"type":"integer","minimum":0},"image_tokens":{"type":"integer","minimum":0}}},"prompt_tokens":{"type":"integer","minimum":0},"completion_tokens":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0},"cost_details":{"$ref":"CostDetails"},"info":{"type":"string"}},"$id":"ImageUsage"};
+export const validateImageAnswer = validate286;
+const schema128 = {"type":"object","required":["created","data","usage","metadata"],"properties":{"created":{"type":"integer"},"data":{"type":"array","items":{"$ref":"GeneratedImage"}},"usage":{"$ref":"ImageUsage"},"metadata":{"$ref":"CallMetadata"}},"$id":"ImageAnswer"};
+const schema129 = {"type":"object","properties":{"b64_json":{"type":"string"},"url":{"type":"string"},"revised_prompt":{"type":"string"}},"$id":"GeneratedImage"};
 
 function validate287(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ImageUsage" */;
+/*# sourceURL="GeneratedImage" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate287.evaluated;
@@ -16319,9 +16279,72 @@ evaluated0.items = undefined;
 }
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.b64_json !== undefined){
+const _errs1 = errors;
+if(typeof data.b64_json !== "string"){
+validate287.errors = [{instancePath:instancePath+"/b64_json",schemaPath:"#/properties/b64_json/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs1 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.url !== undefined){
+const _errs3 = errors;
+if(typeof data.url !== "string"){
+validate287.errors = [{instancePath:instancePath+"/url",schemaPath:"#/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.revised_prompt !== undefined){
+const _errs5 = errors;
+if(typeof data.revised_prompt !== "string"){
+validate287.errors = [{instancePath:instancePath+"/revised_prompt",schemaPath:"#/properties/revised_prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+else {
+validate287.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate287.errors = vErrors;
+return errors === 0;
+}
+validate287.evaluated = {"props":{"b64_json":true,"url":true,"revised_prompt":true},"dynamicProps":false,"dynamicItems":false};
+
+const schema130 = {"type":"object","required":["input_tokens","output_tokens","total_tokens","prompt_tokens","completion_tokens"],"properties":{"input_tokens":{"type":"integer","minimum":0},"output_tokens":{"type":"integer","minimum":0},"total_tokens":{"type":"integer","minimum":0},"input_tokens_details":{"type":"object","properties":{"text_tokens":{"type":"integer","minimum":0},"image_tokens":{"type":"integer","minimum":0}}},"prompt_tokens":{"type":"integer","minimum":0},"completion_tokens":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0},"cost_details":{"$ref":"CostDetails"},"info":{"type":"string"}},"$id":"ImageUsage"};
+
+function validate289(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ImageUsage" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate289.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((data.input_tokens === undefined) && (missing0 = "input_tokens")) || ((data.output_tokens === undefined) && (missing0 = "output_tokens"))) || ((data.total_tokens === undefined) && (missing0 = "total_tokens"))) || ((data.prompt_tokens === undefined) && (missing0 = "prompt_tokens"))) || ((data.completion_tokens === undefined) && (missing0 = "completion_tokens"))){
-validate287.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate289.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -16329,13 +16352,13 @@ if(data.input_tokens !== undefined){
 let data0 = data.input_tokens;
 const _errs1 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate287.errors = [{instancePath:instancePath+"/input_tokens",schemaPath:"#/properties/input_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate289.errors = [{instancePath:instancePath+"/input_tokens",schemaPath:"#/properties/input_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs1){
 if((typeof data0 == "number") && (isFinite(data0))){
 if(data0 < 0 || isNaN(data0)){
-validate287.errors = [{instancePath:instancePath+"/input_tokens",schemaPath:"#/properties/input_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate289.errors = [{instancePath:instancePath+"/input_tokens",schemaPath:"#/properties/input_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -16350,13 +16373,13 @@ if(data.output_tokens !== undefined){
 let data1 = data.output_tokens;
 const _errs3 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate287.errors = [{instancePath:instancePath+"/output_tokens",schemaPath:"#/properties/output_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate289.errors = [{instancePath:instancePath+"/output_tokens",schemaPath:"#/properties/output_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs3){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 0 || isNaN(data1)){
-validate287.errors = [{instancePath:instancePath+"/output_tokens",schemaPath:"#/properties/output_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate289.errors = [{instancePath:instancePath+"/output_tokens",schemaPath:"#/properties/output_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -16371,13 +16394,13 @@ if(data.total_tokens !== undefined){
 let data2 = data.total_tokens;
 const _errs5 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate287.errors = [{instancePath:instancePath+"/total_tokens",schemaPath:"#/properties/total_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate289.errors = [{instancePath:instancePath+"/total_tokens",schemaPath:"#/properties/total_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs5){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate287.errors = [{instancePath:instancePath+"/total_tokens",schemaPath:"#/properties/total_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate289.errors = [{instancePath:instancePath+"/total_tokens",schemaPath:"#/properties/total_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -16397,13 +16420,13 @@ if(data3.text_tokens !== undefined){
 let data4 = data3.text_tokens;
 const _errs9 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate287.errors = [{instancePath:instancePath+"/input_tokens_details/text_tokens",schemaPath:"#/properties/input_tokens_details/properties/text_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate289.errors = [{instancePath:instancePath+"/input_tokens_details/text_tokens",schemaPath:"#/properties/input_tokens_details/properties/text_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs9){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 < 0 || isNaN(data4)){
-validate287.errors = [{instancePath:instancePath+"/input_tokens_details/text_tokens",schemaPath:"#/properties/input_tokens_details/properties/text_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate289.errors = [{instancePath:instancePath+"/input_tokens_details/text_tokens",schemaPath:"#/properties/input_tokens_details/properties/text_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -16418,13 +16441,13 @@ if(data3.image_tokens !== undefined){
 let data5 = data3.image_tokens;
 const _errs11 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate287.errors = [{instancePath:instancePath+"/input_tokens_details/image_tokens",schemaPath:"#/properties/input_tokens_details/properties/image_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate289.errors = [{instancePath:instancePath+"/input_tokens_details/image_tokens",schemaPath:"#/properties/input_tokens_details/properties/image_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs11){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate287.errors = [{instancePath:instancePath+"/input_tokens_details/image_tokens",schemaPath:"#/properties/input_tokens_details/properties/image_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate289.errors = [{instancePath:instancePath+"/input_tokens_details/image_tokens",schemaPath:"#/properties/input_tokens_details/properties/image_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -16437,7 +16460,7 @@ var valid1 = true;
 }
 }
 else {
-validate287.errors = [{instancePath:instancePath+"/input_tokens_details",schemaPath:"#/properties/input_tokens_details/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate289.errors = [{instancePath:instancePath+"/input_tokens_details",schemaPath:"#/properties/input_tokens_details/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -16451,13 +16474,13 @@ if(data.prompt_tokens !== undefined){
 let data6 = data.prompt_tokens;
 const _errs13 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate287.errors = [{instancePath:instancePath+"/prompt_tokens",schemaPath:"#/properties/prompt_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate289.errors = [{instancePath:instancePath+"/prompt_tokens",schemaPath:"#/properties/prompt_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs13){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate287.errors = [{instancePath:instancePath+"/prompt_tokens",schemaPath:"#/properties/prompt_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate289.errors = [{instancePath:instancePath+"/prompt_tokens",schemaPath:"#/properties/prompt_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -16472,13 +16495,13 @@ if(data.completion_tokens !== undefined){
 let data7 = data.completion_tokens;
 const _errs15 = errors;
 if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate287.errors = [{instancePath:instancePath+"/completion_tokens",schemaPath:"#/properties/completion_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate289.errors = [{instancePath:instancePath+"/completion_tokens",schemaPath:"#/properties/completion_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs15){
 if((typeof data7 == "number") && (isFinite(data7))){
 if(data7 < 0 || isNaN(data7)){
-validate287.errors = [{instancePath:instancePath+"/completion_tokens",schemaPath:"#/properties/completion_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate289.errors = [{instancePath:instancePath+"/completion_tokens",schemaPath:"#/properties/completion_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -16495,12 +16518,12 @@ const _errs17 = errors;
 if(errors === _errs17){
 if((typeof data8 == "number") && (isFinite(data8))){
 if(data8 < 0 || isNaN(data8)){
-validate287.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate289.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 else {
-validate287.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate289.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 }
@@ -16512,8 +16535,8 @@ var valid0 = true;
 if(valid0){
 if(data.cost_details !== undefined){
 const _errs19 = errors;
-if(!(validate246(data.cost_details, {instancePath:instancePath+"/cost_details",parentData:data,parentDataProperty:"cost_details",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate246.errors : vErrors.concat(validate246.errors);
+if(!(validate248(data.cost_details, {instancePath:instancePath+"/cost_details",parentData:data,parentDataProperty:"cost_details",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate248.errors : vErrors.concat(validate248.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs19 === errors;
@@ -16525,7 +16548,7 @@ if(valid0){
 if(data.info !== undefined){
 const _errs20 = errors;
 if(typeof data.info !== "string"){
-validate287.errors = [{instancePath:instancePath+"/info",schemaPath:"#/properties/info/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate289.errors = [{instancePath:instancePath+"/info",schemaPath:"#/properties/info/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -16544,21 +16567,21 @@ var valid0 = true;
 }
 }
 else {
-validate287.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate289.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate287.errors = vErrors;
+validate289.errors = vErrors;
 return errors === 0;
 }
-validate287.evaluated = {"props":{"input_tokens":true,"output_tokens":true,"total_tokens":true,"input_tokens_details":true,"prompt_tokens":true,"completion_tokens":true,"cost":true,"cost_details":true,"info":true},"dynamicProps":false,"dynamicItems":false};
+validate289.evaluated = {"props":{"input_tokens":true,"output_tokens":true,"total_tokens":true,"input_tokens_details":true,"prompt_tokens":true,"completion_tokens":true,"cost":true,"cost_details":true,"info":true},"dynamicProps":false,"dynamicItems":false};
 
 
-function validate284(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate286(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ImageAnswer" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate284.evaluated;
+const evaluated0 = validate286.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -16569,7 +16592,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.created === undefined) && (missing0 = "created")) || ((data.data === undefined) && (missing0 = "data"))) || ((data.usage === undefined) && (missing0 = "usage"))) || ((data.metadata === undefined) && (missing0 = "metadata"))){
-validate284.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate286.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -16577,7 +16600,7 @@ if(data.created !== undefined){
 let data0 = data.created;
 const _errs1 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate284.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate286.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -16595,8 +16618,8 @@ var valid1 = true;
 const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs5 = errors;
-if(!(validate285(data1[i0], {instancePath:instancePath+"/data/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate285.errors : vErrors.concat(validate285.errors);
+if(!(validate287(data1[i0], {instancePath:instancePath+"/data/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate287.errors : vErrors.concat(validate287.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -16606,7 +16629,7 @@ break;
 }
 }
 else {
-validate284.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate286.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -16618,8 +16641,8 @@ var valid0 = true;
 if(valid0){
 if(data.usage !== undefined){
 const _errs6 = errors;
-if(!(validate287(data.usage, {instancePath:instancePath+"/usage",parentData:data,parentDataProperty:"usage",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate287.errors : vErrors.concat(validate287.errors);
+if(!(validate289(data.usage, {instancePath:instancePath+"/usage",parentData:data,parentDataProperty:"usage",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate289.errors : vErrors.concat(validate289.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -16630,8 +16653,8 @@ var valid0 = true;
 if(valid0){
 if(data.metadata !== undefined){
 const _errs7 = errors;
-if(!(validate249(data.metadata, {instancePath:instancePath+"/metadata",parentData:data,parentDataProperty:"metadata",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate249.errors : vErrors.concat(validate249.errors);
+if(!(validate251(data.metadata, {instancePath:instancePath+"/metadata",parentData:data,parentDataProperty:"metadata",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate251.errors : vErrors.concat(validate251.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -16645,28 +16668,28 @@ var valid0 = true;
 }
 }
 else {
-validate284.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate286.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate284.errors = vErrors;
+validate286.errors = vErrors;
 return errors === 0;
 }
-validate284.evaluated = {"props":{"created":true,"data":true,"usage":true,"metadata":true},"dynamicProps":false,"dynamicItems":false};
+validate286.evaluated = {"props":{"created":true,"data":true,"usage":true,"metadata":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateGeneratedImage = validate285;
+export const validateGeneratedImage = validate287;
 
-export const validateImageUsage = validate287;
+export const validateImageUsage = validate289;
 
-export const validateImageRequest = validate291;
-const schema130 = {"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":["string","null"],"pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"n":{"type":["integer","null"],"minimum":1,"maximum":10},"size":{"type":["string","null"]},"quality":{"type":["string","null"]},"background":{"type":["string","null"]},"moderation":{"type":["string","null"]},"output_compression":{"type":["integer","null"],"minimum":0,"maximum":100},"output_format":{"type":["string","null"]},"response_format":{"type":["string","null"],"enum":["b64_json","url",null]},"style":{"type":["string","null"]},"user":{"type":["string","null"]},"aspect_ratio":{"type":["string","null"],"pattern":"^[0-9]{1,2}:[0-9]{1,2}$"},"stream":{"type":["boolean","null"],"enum":[false,null]}},"$id":"ImageRequest"};
+export const validateImageRequest = validate293;
+const schema131 = {"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":["string","null"],"pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"n":{"type":["integer","null"],"minimum":1,"maximum":10},"size":{"type":["string","null"]},"quality":{"type":["string","null"]},"background":{"type":["string","null"]},"moderation":{"type":["string","null"]},"output_compression":{"type":["integer","null"],"minimum":0,"maximum":100},"output_format":{"type":["string","null"]},"response_format":{"type":["string","null"],"enum":["b64_json","url",null]},"style":{"type":["string","null"]},"user":{"type":["string","null"]},"aspect_ratio":{"type":["string","null"],"pattern":"^[0-9]{1,2}:[0-9]{1,2}$"},"stream":{"type":["boolean","null"],"enum":[false,null]}},"$id":"ImageRequest"};
 const pattern26 = new RegExp("^[0-9]{1,2}:[0-9]{1,2}$", "u");
 
-function validate291(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate293(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ImageRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate291.evaluated;
+const evaluated0 = validate293.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -16677,7 +16700,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.prompt === undefined) && (missing0 = "prompt")){
-validate291.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate293.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -16687,12 +16710,12 @@ const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
 if(func5(data0) < 1){
-validate291.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate293.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate291.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate293.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -16706,13 +16729,13 @@ if(data.model !== undefined){
 let data1 = data.model;
 const _errs3 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate291.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema130.properties.model.type},message:"must be string,null"}];
+validate293.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema131.properties.model.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs3){
 if(typeof data1 === "string"){
 if(!pattern7.test(data1)){
-validate291.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate293.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
@@ -16727,18 +16750,18 @@ if(data.n !== undefined){
 let data2 = data.n;
 const _errs5 = errors;
 if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (data2 !== null)){
-validate291.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/type",keyword:"type",params:{type: schema130.properties.n.type},message:"must be integer,null"}];
+validate293.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/type",keyword:"type",params:{type: schema131.properties.n.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs5){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 > 10 || isNaN(data2)){
-validate291.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10},message:"must be <= 10"}];
+validate293.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10},message:"must be <= 10"}];
 return false;
 }
 else {
 if(data2 < 1 || isNaN(data2)){
-validate291.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+validate293.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
 return false;
 }
 }
@@ -16754,7 +16777,7 @@ if(data.size !== undefined){
 let data3 = data.size;
 const _errs7 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate291.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/type",keyword:"type",params:{type: schema130.properties.size.type},message:"must be string,null"}];
+validate293.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/type",keyword:"type",params:{type: schema131.properties.size.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -16767,7 +16790,7 @@ if(data.quality !== undefined){
 let data4 = data.quality;
 const _errs9 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate291.errors = [{instancePath:instancePath+"/quality",schemaPath:"#/properties/quality/type",keyword:"type",params:{type: schema130.properties.quality.type},message:"must be string,null"}];
+validate293.errors = [{instancePath:instancePath+"/quality",schemaPath:"#/properties/quality/type",keyword:"type",params:{type: schema131.properties.quality.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -16780,7 +16803,7 @@ if(data.background !== undefined){
 let data5 = data.background;
 const _errs11 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate291.errors = [{instancePath:instancePath+"/background",schemaPath:"#/properties/background/type",keyword:"type",params:{type: schema130.properties.background.type},message:"must be string,null"}];
+validate293.errors = [{instancePath:instancePath+"/background",schemaPath:"#/properties/background/type",keyword:"type",params:{type: schema131.properties.background.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -16793,7 +16816,7 @@ if(data.moderation !== undefined){
 let data6 = data.moderation;
 const _errs13 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate291.errors = [{instancePath:instancePath+"/moderation",schemaPath:"#/properties/moderation/type",keyword:"type",params:{type: schema130.properties.moderation.type},message:"must be string,null"}];
+validate293.errors = [{instancePath:instancePath+"/moderation",schemaPath:"#/properties/moderation/type",keyword:"type",params:{type: schema131.properties.moderation.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -16806,18 +16829,18 @@ if(data.output_compression !== undefined){
 let data7 = data.output_compression;
 const _errs15 = errors;
 if((!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))) && (data7 !== null)){
-validate291.errors = [{instancePath:instancePath+"/output_compression",schemaPath:"#/properties/output_compression/type",keyword:"type",params:{type: schema130.properties.output_compression.type},message:"must be integer,null"}];
+validate293.errors = [{instancePath:instancePath+"/output_compression",schemaPath:"#/properties/output_compression/type",keyword:"type",params:{type: schema131.properties.output_compression.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs15){
 if((typeof data7 == "number") && (isFinite(data7))){
 if(data7 > 100 || isNaN(data7)){
-validate291.errors = [{instancePath:instancePath+"/output_compression",schemaPath:"#/properties/output_compression/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"}];
+validate293.errors = [{instancePath:instancePath+"/output_compression",schemaPath:"#/properties/output_compression/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"}];
 return false;
 }
 else {
 if(data7 < 0 || isNaN(data7)){
-validate291.errors = [{instancePath:instancePath+"/output_compression",schemaPath:"#/properties/output_compression/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate293.errors = [{instancePath:instancePath+"/output_compression",schemaPath:"#/properties/output_compression/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -16833,7 +16856,7 @@ if(data.output_format !== undefined){
 let data8 = data.output_format;
 const _errs17 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-validate291.errors = [{instancePath:instancePath+"/output_format",schemaPath:"#/properties/output_format/type",keyword:"type",params:{type: schema130.properties.output_format.type},message:"must be string,null"}];
+validate293.errors = [{instancePath:instancePath+"/output_format",schemaPath:"#/properties/output_format/type",keyword:"type",params:{type: schema131.properties.output_format.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -16846,11 +16869,11 @@ if(data.response_format !== undefined){
 let data9 = data.response_format;
 const _errs19 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate291.errors = [{instancePath:instancePath+"/response_format",schemaPath:"#/properties/response_format/type",keyword:"type",params:{type: schema130.properties.response_format.type},message:"must be string,null"}];
+validate293.errors = [{instancePath:instancePath+"/response_format",schemaPath:"#/properties/response_format/type",keyword:"type",params:{type: schema131.properties.response_format.type},message:"must be string,null"}];
 return false;
 }
 if(!(((data9 === "b64_json") || (data9 === "url")) || (data9 === null))){
-validate291.errors = [{instancePath:instancePath+"/response_format",schemaPath:"#/properties/response_format/enum",keyword:"enum",params:{allowedValues: schema130.properties.response_format.enum},message:"must be equal to one of the allowed values"}];
+validate293.errors = [{instancePath:instancePath+"/response_format",schemaPath:"#/properties/response_format/enum",keyword:"enum",params:{allowedValues: schema131.properties.response_format.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -16863,7 +16886,7 @@ if(data.style !== undefined){
 let data10 = data.style;
 const _errs21 = errors;
 if((typeof data10 !== "string") && (data10 !== null)){
-validate291.errors = [{instancePath:instancePath+"/style",schemaPath:"#/properties/style/type",keyword:"type",params:{type: schema130.properties.style.type},message:"must be string,null"}];
+validate293.errors = [{instancePath:instancePath+"/style",schemaPath:"#/properties/style/type",keyword:"type",params:{type: schema131.properties.style.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs21 === errors;
@@ -16876,7 +16899,7 @@ if(data.user !== undefined){
 let data11 = data.user;
 const _errs23 = errors;
 if((typeof data11 !== "string") && (data11 !== null)){
-validate291.errors = [{instancePath:instancePath+"/user",schemaPath:"#/properties/user/type",keyword:"type",params:{type: schema130.properties.user.type},message:"must be string,null"}];
+validate293.errors = [{instancePath:instancePath+"/user",schemaPath:"#/properties/user/type",keyword:"type",params:{type: schema131.properties.user.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs23 === errors;
@@ -16889,13 +16912,13 @@ if(data.aspect_ratio !== undefined){
 let data12 = data.aspect_ratio;
 const _errs25 = errors;
 if((typeof data12 !== "string") && (data12 !== null)){
-validate291.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/type",keyword:"type",params:{type: schema130.properties.aspect_ratio.type},message:"must be string,null"}];
+validate293.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/type",keyword:"type",params:{type: schema131.properties.aspect_ratio.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs25){
 if(typeof data12 === "string"){
 if(!pattern26.test(data12)){
-validate291.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,2}:[0-9]{1,2}$"},message:"must match pattern \""+"^[0-9]{1,2}:[0-9]{1,2}$"+"\""}];
+validate293.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,2}:[0-9]{1,2}$"},message:"must match pattern \""+"^[0-9]{1,2}:[0-9]{1,2}$"+"\""}];
 return false;
 }
 }
@@ -16910,11 +16933,11 @@ if(data.stream !== undefined){
 let data13 = data.stream;
 const _errs27 = errors;
 if((typeof data13 !== "boolean") && (data13 !== null)){
-validate291.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: schema130.properties.stream.type},message:"must be boolean,null"}];
+validate293.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: schema131.properties.stream.type},message:"must be boolean,null"}];
 return false;
 }
 if(!((data13 === false) || (data13 === null))){
-validate291.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/enum",keyword:"enum",params:{allowedValues: schema130.properties.stream.enum},message:"must be equal to one of the allowed values"}];
+validate293.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/enum",keyword:"enum",params:{allowedValues: schema131.properties.stream.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs27 === errors;
@@ -16938,26 +16961,26 @@ var valid0 = true;
 }
 }
 else {
-validate291.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate293.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate291.errors = vErrors;
+validate293.errors = vErrors;
 return errors === 0;
 }
-validate291.evaluated = {"props":{"prompt":true,"model":true,"n":true,"size":true,"quality":true,"background":true,"moderation":true,"output_compression":true,"output_format":true,"response_format":true,"style":true,"user":true,"aspect_ratio":true,"stream":true},"dynamicProps":false,"dynamicItems":false};
+validate293.evaluated = {"props":{"prompt":true,"model":true,"n":true,"size":true,"quality":true,"background":true,"moderation":true,"output_compression":true,"output_format":true,"response_format":true,"style":true,"user":true,"aspect_ratio":true,"stream":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateModelList = validate292;
-const schema131 = {"type":"object","additionalProperties":false,"required":["object","data"],"properties":{"object":{"type":"string","const":"list"},"data":{"type":"array","items":{"$ref":"Model"}}},"$id":"ModelList"};
-const schema132 = {"type":"object","additionalProperties":false,"required":["id","object","owned_by","name","created","architecture","providers","pricing","json_output","structured_outputs","free","stability"],"properties":{"id":{"type":"string"},"object":{"type":"string","const":"model"},"owned_by":{"type":"string"},"name":{"type":"string"},"display_name":{"type":"string"},"aliases":{"type":"array","items":{"type":"string"}},"created":{"type":"integer","minimum":0},"description":{"type":"string"},"family":{"type":"string"},"architecture":{"type":"object","additionalProperties":false,"required":["input_modalities","output_modalities"],"properties":{"input_modalities":{"type":"array","items":{"type":"string"}},"output_modalities":{"type":"array","items":{"type":"string"}},"tokenizer":{"type":"string"}}},"top_provider":{"type":"object","additionalProperties":false,"required":["is_moderated"],"properties":{"is_moderated":{"type":"boolean"}}},"providers":{"type":"array","items":{"$ref":"ModelMapping"}},"pricing":{"$ref":"ModelPricing"},"context_length":{"type":"integer"},"max_output":{"type":"integer"},"per_request_limits":{"type":"object","additionalProperties":{"type":"string"}},"supported_parameters":{"type":"array","items":{"type":"string"}},"json_output":{"type":"boolean"},"structured_outputs":{"type":"boolean"},"free":{"type":"boolean"},"deprecated_at":{"type":"string"},"deactivated_at":{"type":"string"},"stability":{"$ref":"Stability"}},"$id":"Model"};
-const schema133 = {"type":"object","additionalProperties":false,"required":["providerId","externalId","pricing","streaming","vision","tools","parallelToolCalls","reasoning","stability"],"properties":{"providerId":{"type":"string"},"externalId":{"type":"string"},"supportedVideoSizes":{"type":"array","items":{"type":"string"}},"supportsVideoAudio":{"type":"boolean"},"supportsVideoWithoutAudio":{"type":"boolean"},"pricing":{"$ref":"ModelPricing"},"streaming":{"type":"boolean"},"vision":{"type":"boolean"},"realtime":{"type":"boolean"},"cancellation":{"type":"boolean"},"tools":{"type":"boolean"},"parallelToolCalls":{"type":"boolean"},"reasoning":{"type":"boolean"},"reasoning_efforts":{"type":"array","items":{"type":"string","enum":["none","minimal","low","medium","high","xhigh","max"]}},"min_cacheable_tokens":{"type":"integer"},"max_output":{"type":"integer"},"stability":{"$ref":"Stability"}},"$id":"ModelMapping"};
-const schema134 = {"type":"object","additionalProperties":false,"properties":{"prompt":{"type":"string"},"completion":{"type":"string"},"image":{"type":"string"},"input_audio":{"type":"string"},"input_audio_cache_read":{"type":"string"},"output_audio":{"type":"string"},"per_second":{"type":"object","additionalProperties":{"type":"string"}},"per_image":{"type":"object","additionalProperties":{"type":"string"}},"request":{"type":"string"},"input_cache_read":{"type":"string"},"input_cache_write":{"type":"string"},"input_cache_write_1h":{"type":"string"},"ocr_page":{"type":"string"},"input_audio_hour":{"type":"string"},"web_search":{"type":"string"},"internal_reasoning":{"type":"string"}},"$id":"ModelPricing"};
+export const validateModelList = validate294;
+const schema132 = {"type":"object","additionalProperties":false,"required":["object","data"],"properties":{"object":{"type":"string","const":"list"},"data":{"type":"array","items":{"$ref":"Model"}}},"$id":"ModelList"};
+const schema133 = {"type":"object","additionalProperties":false,"required":["id","object","owned_by","name","created","architecture","providers","pricing","json_output","structured_outputs","free","stability"],"properties":{"id":{"type":"string"},"object":{"type":"string","const":"model"},"owned_by":{"type":"string"},"name":{"type":"string"},"display_name":{"type":"string"},"aliases":{"type":"array","items":{"type":"string"}},"created":{"type":"integer","minimum":0},"description":{"type":"string"},"family":{"type":"string"},"architecture":{"type":"object","additionalProperties":false,"required":["input_modalities","output_modalities"],"properties":{"input_modalities":{"type":"array","items":{"type":"string"}},"output_modalities":{"type":"array","items":{"type":"string"}},"tokenizer":{"type":"string"}}},"top_provider":{"type":"object","additionalProperties":false,"required":["is_moderated"],"properties":{"is_moderated":{"type":"boolean"}}},"providers":{"type":"array","items":{"$ref":"ModelMapping"}},"pricing":{"$ref":"ModelPricing"},"context_length":{"type":"integer"},"max_output":{"type":"integer"},"per_request_limits":{"type":"object","additionalProperties":{"type":"string"}},"supported_parameters":{"type":"array","items":{"type":"string"}},"json_output":{"type":"boolean"},"structured_outputs":{"type":"boolean"},"free":{"type":"boolean"},"deprecated_at":{"type":"string"},"deactivated_at":{"type":"string"},"stability":{"$ref":"Stability"}},"$id":"Model"};
+const schema134 = {"type":"object","additionalProperties":false,"required":["providerId","externalId","pricing","streaming","vision","tools","parallelToolCalls","reasoning","stability"],"properties":{"providerId":{"type":"string"},"externalId":{"type":"string"},"supportedVideoSizes":{"type":"array","items":{"type":"string"}},"supportsVideoAudio":{"type":"boolean"},"supportsVideoWithoutAudio":{"type":"boolean"},"pricing":{"$ref":"ModelPricing"},"streaming":{"type":"boolean"},"vision":{"type":"boolean"},"realtime":{"type":"boolean"},"cancellation":{"type":"boolean"},"tools":{"type":"boolean"},"parallelToolCalls":{"type":"boolean"},"reasoning":{"type":"boolean"},"reasoning_efforts":{"type":"array","items":{"type":"string","enum":["none","minimal","low","medium","high","xhigh","max"]}},"min_cacheable_tokens":{"type":"integer"},"max_output":{"type":"integer"},"stability":{"$ref":"Stability"}},"$id":"ModelMapping"};
+const schema135 = {"type":"object","additionalProperties":false,"properties":{"prompt":{"type":"string"},"completion":{"type":"string"},"image":{"type":"string"},"input_audio":{"type":"string"},"input_audio_cache_read":{"type":"string"},"output_audio":{"type":"string"},"per_second":{"type":"object","additionalProperties":{"type":"string"}},"per_image":{"type":"object","additionalProperties":{"type":"string"}},"request":{"type":"string"},"input_cache_read":{"type":"string"},"input_cache_write":{"type":"string"},"input_cache_write_1h":{"type":"string"},"ocr_page":{"type":"string"},"input_audio_hour":{"type":"string"},"web_search":{"type":"string"},"internal_reasoning":{"type":"string"}},"$id":"ModelPricing"};
 
-function validate295(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate297(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModelPricing" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate295.evaluated;
+const evaluated0 = validate297.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -16968,8 +16991,8 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema134.properties, key0))){
-validate295.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema135.properties, key0))){
+validate297.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -16978,7 +17001,7 @@ if(_errs1 === errors){
 if(data.prompt !== undefined){
 const _errs2 = errors;
 if(typeof data.prompt !== "string"){
-validate295.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -16990,7 +17013,7 @@ if(valid0){
 if(data.completion !== undefined){
 const _errs4 = errors;
 if(typeof data.completion !== "string"){
-validate295.errors = [{instancePath:instancePath+"/completion",schemaPath:"#/properties/completion/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/completion",schemaPath:"#/properties/completion/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -17002,7 +17025,7 @@ if(valid0){
 if(data.image !== undefined){
 const _errs6 = errors;
 if(typeof data.image !== "string"){
-validate295.errors = [{instancePath:instancePath+"/image",schemaPath:"#/properties/image/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/image",schemaPath:"#/properties/image/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -17014,7 +17037,7 @@ if(valid0){
 if(data.input_audio !== undefined){
 const _errs8 = errors;
 if(typeof data.input_audio !== "string"){
-validate295.errors = [{instancePath:instancePath+"/input_audio",schemaPath:"#/properties/input_audio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/input_audio",schemaPath:"#/properties/input_audio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -17026,7 +17049,7 @@ if(valid0){
 if(data.input_audio_cache_read !== undefined){
 const _errs10 = errors;
 if(typeof data.input_audio_cache_read !== "string"){
-validate295.errors = [{instancePath:instancePath+"/input_audio_cache_read",schemaPath:"#/properties/input_audio_cache_read/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/input_audio_cache_read",schemaPath:"#/properties/input_audio_cache_read/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -17038,7 +17061,7 @@ if(valid0){
 if(data.output_audio !== undefined){
 const _errs12 = errors;
 if(typeof data.output_audio !== "string"){
-validate295.errors = [{instancePath:instancePath+"/output_audio",schemaPath:"#/properties/output_audio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/output_audio",schemaPath:"#/properties/output_audio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -17055,7 +17078,7 @@ if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 for(const key1 in data6){
 const _errs17 = errors;
 if(typeof data6[key1] !== "string"){
-validate295.errors = [{instancePath:instancePath+"/per_second/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/per_second/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/per_second/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/per_second/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs17 === errors;
@@ -17065,7 +17088,7 @@ break;
 }
 }
 else {
-validate295.errors = [{instancePath:instancePath+"/per_second",schemaPath:"#/properties/per_second/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate297.errors = [{instancePath:instancePath+"/per_second",schemaPath:"#/properties/per_second/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -17083,7 +17106,7 @@ if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 for(const key2 in data8){
 const _errs22 = errors;
 if(typeof data8[key2] !== "string"){
-validate295.errors = [{instancePath:instancePath+"/per_image/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/per_image/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/per_image/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/per_image/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs22 === errors;
@@ -17093,7 +17116,7 @@ break;
 }
 }
 else {
-validate295.errors = [{instancePath:instancePath+"/per_image",schemaPath:"#/properties/per_image/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate297.errors = [{instancePath:instancePath+"/per_image",schemaPath:"#/properties/per_image/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -17106,7 +17129,7 @@ if(valid0){
 if(data.request !== undefined){
 const _errs24 = errors;
 if(typeof data.request !== "string"){
-validate295.errors = [{instancePath:instancePath+"/request",schemaPath:"#/properties/request/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/request",schemaPath:"#/properties/request/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs24 === errors;
@@ -17118,7 +17141,7 @@ if(valid0){
 if(data.input_cache_read !== undefined){
 const _errs26 = errors;
 if(typeof data.input_cache_read !== "string"){
-validate295.errors = [{instancePath:instancePath+"/input_cache_read",schemaPath:"#/properties/input_cache_read/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/input_cache_read",schemaPath:"#/properties/input_cache_read/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs26 === errors;
@@ -17130,7 +17153,7 @@ if(valid0){
 if(data.input_cache_write !== undefined){
 const _errs28 = errors;
 if(typeof data.input_cache_write !== "string"){
-validate295.errors = [{instancePath:instancePath+"/input_cache_write",schemaPath:"#/properties/input_cache_write/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/input_cache_write",schemaPath:"#/properties/input_cache_write/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs28 === errors;
@@ -17142,7 +17165,7 @@ if(valid0){
 if(data.input_cache_write_1h !== undefined){
 const _errs30 = errors;
 if(typeof data.input_cache_write_1h !== "string"){
-validate295.errors = [{instancePath:instancePath+"/input_cache_write_1h",schemaPath:"#/properties/input_cache_write_1h/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/input_cache_write_1h",schemaPath:"#/properties/input_cache_write_1h/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs30 === errors;
@@ -17154,7 +17177,7 @@ if(valid0){
 if(data.ocr_page !== undefined){
 const _errs32 = errors;
 if(typeof data.ocr_page !== "string"){
-validate295.errors = [{instancePath:instancePath+"/ocr_page",schemaPath:"#/properties/ocr_page/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/ocr_page",schemaPath:"#/properties/ocr_page/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -17166,7 +17189,7 @@ if(valid0){
 if(data.input_audio_hour !== undefined){
 const _errs34 = errors;
 if(typeof data.input_audio_hour !== "string"){
-validate295.errors = [{instancePath:instancePath+"/input_audio_hour",schemaPath:"#/properties/input_audio_hour/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/input_audio_hour",schemaPath:"#/properties/input_audio_hour/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs34 === errors;
@@ -17178,7 +17201,7 @@ if(valid0){
 if(data.web_search !== undefined){
 const _errs36 = errors;
 if(typeof data.web_search !== "string"){
-validate295.errors = [{instancePath:instancePath+"/web_search",schemaPath:"#/properties/web_search/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/web_search",schemaPath:"#/properties/web_search/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs36 === errors;
@@ -17190,7 +17213,7 @@ if(valid0){
 if(data.internal_reasoning !== undefined){
 const _errs38 = errors;
 if(typeof data.internal_reasoning !== "string"){
-validate295.errors = [{instancePath:instancePath+"/internal_reasoning",schemaPath:"#/properties/internal_reasoning/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate297.errors = [{instancePath:instancePath+"/internal_reasoning",schemaPath:"#/properties/internal_reasoning/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs38 === errors;
@@ -17216,22 +17239,22 @@ var valid0 = true;
 }
 }
 else {
-validate295.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate297.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate295.errors = vErrors;
+validate297.errors = vErrors;
 return errors === 0;
 }
-validate295.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate297.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema135 = {"type":"string","enum":["stable","beta","unstable","experimental"],"$id":"Stability"};
+const schema136 = {"type":"string","enum":["stable","beta","unstable","experimental"],"$id":"Stability"};
 
-function validate297(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate299(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Stability" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate297.evaluated;
+const evaluated0 = validate299.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -17239,24 +17262,24 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(typeof data !== "string"){
-validate297.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate299.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data === "stable") || (data === "beta")) || (data === "unstable")) || (data === "experimental"))){
-validate297.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema135.enum},message:"must be equal to one of the allowed values"}];
+validate299.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema136.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-validate297.errors = vErrors;
+validate299.errors = vErrors;
 return errors === 0;
 }
-validate297.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate299.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 
-function validate294(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate296(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModelMapping" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate294.evaluated;
+const evaluated0 = validate296.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -17267,14 +17290,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((data.providerId === undefined) && (missing0 = "providerId")) || ((data.externalId === undefined) && (missing0 = "externalId"))) || ((data.pricing === undefined) && (missing0 = "pricing"))) || ((data.streaming === undefined) && (missing0 = "streaming"))) || ((data.vision === undefined) && (missing0 = "vision"))) || ((data.tools === undefined) && (missing0 = "tools"))) || ((data.parallelToolCalls === undefined) && (missing0 = "parallelToolCalls"))) || ((data.reasoning === undefined) && (missing0 = "reasoning"))) || ((data.stability === undefined) && (missing0 = "stability"))){
-validate294.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate296.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema133.properties, key0))){
-validate294.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema134.properties, key0))){
+validate296.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -17283,7 +17306,7 @@ if(_errs1 === errors){
 if(data.providerId !== undefined){
 const _errs2 = errors;
 if(typeof data.providerId !== "string"){
-validate294.errors = [{instancePath:instancePath+"/providerId",schemaPath:"#/properties/providerId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate296.errors = [{instancePath:instancePath+"/providerId",schemaPath:"#/properties/providerId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -17295,7 +17318,7 @@ if(valid0){
 if(data.externalId !== undefined){
 const _errs4 = errors;
 if(typeof data.externalId !== "string"){
-validate294.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate296.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -17314,7 +17337,7 @@ const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
 if(typeof data2[i0] !== "string"){
-validate294.errors = [{instancePath:instancePath+"/supportedVideoSizes/" + i0,schemaPath:"#/properties/supportedVideoSizes/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate296.errors = [{instancePath:instancePath+"/supportedVideoSizes/" + i0,schemaPath:"#/properties/supportedVideoSizes/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs8 === errors;
@@ -17324,7 +17347,7 @@ break;
 }
 }
 else {
-validate294.errors = [{instancePath:instancePath+"/supportedVideoSizes",schemaPath:"#/properties/supportedVideoSizes/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate296.errors = [{instancePath:instancePath+"/supportedVideoSizes",schemaPath:"#/properties/supportedVideoSizes/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -17337,7 +17360,7 @@ if(valid0){
 if(data.supportsVideoAudio !== undefined){
 const _errs10 = errors;
 if(typeof data.supportsVideoAudio !== "boolean"){
-validate294.errors = [{instancePath:instancePath+"/supportsVideoAudio",schemaPath:"#/properties/supportsVideoAudio/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate296.errors = [{instancePath:instancePath+"/supportsVideoAudio",schemaPath:"#/properties/supportsVideoAudio/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -17349,7 +17372,7 @@ if(valid0){
 if(data.supportsVideoWithoutAudio !== undefined){
 const _errs12 = errors;
 if(typeof data.supportsVideoWithoutAudio !== "boolean"){
-validate294.errors = [{instancePath:instancePath+"/supportsVideoWithoutAudio",schemaPath:"#/properties/supportsVideoWithoutAudio/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate296.errors = [{instancePath:instancePath+"/supportsVideoWithoutAudio",schemaPath:"#/properties/supportsVideoWithoutAudio/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -17360,8 +17383,8 @@ var valid0 = true;
 if(valid0){
 if(data.pricing !== undefined){
 const _errs14 = errors;
-if(!(validate295(data.pricing, {instancePath:instancePath+"/pricing",parentData:data,parentDataProperty:"pricing",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate295.errors : vErrors.concat(validate295.errors);
+if(!(validate297(data.pricing, {instancePath:instancePath+"/pricing",parentData:data,parentDataProperty:"pricing",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate297.errors : vErrors.concat(validate297.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs14 === errors;
@@ -17373,7 +17396,7 @@ if(valid0){
 if(data.streaming !== undefined){
 const _errs15 = errors;
 if(typeof data.streaming !== "boolean"){
-validate294.errors = [{instancePath:instancePath+"/streaming",schemaPath:"#/properties/streaming/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate296.errors = [{instancePath:instancePath+"/streaming",schemaPath:"#/properties/streaming/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -17385,7 +17408,7 @@ if(valid0){
 if(data.vision !== undefined){
 const _errs17 = errors;
 if(typeof data.vision !== "boolean"){
-validate294.errors = [{instancePath:instancePath+"/vision",schemaPath:"#/properties/vision/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate296.errors = [{instancePath:instancePath+"/vision",schemaPath:"#/properties/vision/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -17397,7 +17420,7 @@ if(valid0){
 if(data.realtime !== undefined){
 const _errs19 = errors;
 if(typeof data.realtime !== "boolean"){
-validate294.errors = [{instancePath:instancePath+"/realtime",schemaPath:"#/properties/realtime/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate296.errors = [{instancePath:instancePath+"/realtime",schemaPath:"#/properties/realtime/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -17409,7 +17432,7 @@ if(valid0){
 if(data.cancellation !== undefined){
 const _errs21 = errors;
 if(typeof data.cancellation !== "boolean"){
-validate294.errors = [{instancePath:instancePath+"/cancellation",schemaPath:"#/properties/cancellation/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate296.errors = [{instancePath:instancePath+"/cancellation",schemaPath:"#/properties/cancellation/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs21 === errors;
@@ -17421,7 +17444,7 @@ if(valid0){
 if(data.tools !== undefined){
 const _errs23 = errors;
 if(typeof data.tools !== "boolean"){
-validate294.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate296.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs23 === errors;
@@ -17433,7 +17456,7 @@ if(valid0){
 if(data.parallelToolCalls !== undefined){
 const _errs25 = errors;
 if(typeof data.parallelToolCalls !== "boolean"){
-validate294.errors = [{instancePath:instancePath+"/parallelToolCalls",schemaPath:"#/properties/parallelToolCalls/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate296.errors = [{instancePath:instancePath+"/parallelToolCalls",schemaPath:"#/properties/parallelToolCalls/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs25 === errors;
@@ -17445,7 +17468,7 @@ if(valid0){
 if(data.reasoning !== undefined){
 const _errs27 = errors;
 if(typeof data.reasoning !== "boolean"){
-validate294.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate296.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs27 === errors;
@@ -17465,11 +17488,11 @@ for(let i1=0; i1<len1; i1++){
 let data15 = data14[i1];
 const _errs31 = errors;
 if(typeof data15 !== "string"){
-validate294.errors = [{instancePath:instancePath+"/reasoning_efforts/" + i1,schemaPath:"#/properties/reasoning_efforts/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate296.errors = [{instancePath:instancePath+"/reasoning_efforts/" + i1,schemaPath:"#/properties/reasoning_efforts/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((((((data15 === "none") || (data15 === "minimal")) || (data15 === "low")) || (data15 === "medium")) || (data15 === "high")) || (data15 === "xhigh")) || (data15 === "max"))){
-validate294.errors = [{instancePath:instancePath+"/reasoning_efforts/" + i1,schemaPath:"#/properties/reasoning_efforts/items/enum",keyword:"enum",params:{allowedValues: schema133.properties.reasoning_efforts.items.enum},message:"must be equal to one of the allowed values"}];
+validate296.errors = [{instancePath:instancePath+"/reasoning_efforts/" + i1,schemaPath:"#/properties/reasoning_efforts/items/enum",keyword:"enum",params:{allowedValues: schema134.properties.reasoning_efforts.items.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid2 = _errs31 === errors;
@@ -17479,7 +17502,7 @@ break;
 }
 }
 else {
-validate294.errors = [{instancePath:instancePath+"/reasoning_efforts",schemaPath:"#/properties/reasoning_efforts/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate296.errors = [{instancePath:instancePath+"/reasoning_efforts",schemaPath:"#/properties/reasoning_efforts/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -17493,7 +17516,7 @@ if(data.min_cacheable_tokens !== undefined){
 let data16 = data.min_cacheable_tokens;
 const _errs33 = errors;
 if(!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))){
-validate294.errors = [{instancePath:instancePath+"/min_cacheable_tokens",schemaPath:"#/properties/min_cacheable_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate296.errors = [{instancePath:instancePath+"/min_cacheable_tokens",schemaPath:"#/properties/min_cacheable_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs33 === errors;
@@ -17506,7 +17529,7 @@ if(data.max_output !== undefined){
 let data17 = data.max_output;
 const _errs35 = errors;
 if(!(((typeof data17 == "number") && (!(data17 % 1) && !isNaN(data17))) && (isFinite(data17)))){
-validate294.errors = [{instancePath:instancePath+"/max_output",schemaPath:"#/properties/max_output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate296.errors = [{instancePath:instancePath+"/max_output",schemaPath:"#/properties/max_output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs35 === errors;
@@ -17517,8 +17540,8 @@ var valid0 = true;
 if(valid0){
 if(data.stability !== undefined){
 const _errs37 = errors;
-if(!(validate297(data.stability, {instancePath:instancePath+"/stability",parentData:data,parentDataProperty:"stability",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate297.errors : vErrors.concat(validate297.errors);
+if(!(validate299(data.stability, {instancePath:instancePath+"/stability",parentData:data,parentDataProperty:"stability",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate299.errors : vErrors.concat(validate299.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs37 === errors;
@@ -17546,21 +17569,21 @@ var valid0 = true;
 }
 }
 else {
-validate294.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate296.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate294.errors = vErrors;
+validate296.errors = vErrors;
 return errors === 0;
 }
-validate294.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate296.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate293(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate295(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Model" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate293.evaluated;
+const evaluated0 = validate295.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -17571,14 +17594,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.object === undefined) && (missing0 = "object"))) || ((data.owned_by === undefined) && (missing0 = "owned_by"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.created === undefined) && (missing0 = "created"))) || ((data.architecture === undefined) && (missing0 = "architecture"))) || ((data.providers === undefined) && (missing0 = "providers"))) || ((data.pricing === undefined) && (missing0 = "pricing"))) || ((data.json_output === undefined) && (missing0 = "json_output"))) || ((data.structured_outputs === undefined) && (missing0 = "structured_outputs"))) || ((data.free === undefined) && (missing0 = "free"))) || ((data.stability === undefined) && (missing0 = "stability"))){
-validate293.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate295.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema132.properties, key0))){
-validate293.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema133.properties, key0))){
+validate295.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -17587,7 +17610,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate293.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -17600,11 +17623,11 @@ if(data.object !== undefined){
 let data1 = data.object;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate293.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("model" !== data1){
-validate293.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/const",keyword:"const",params:{allowedValue: "model"},message:"must be equal to constant"}];
+validate295.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/const",keyword:"const",params:{allowedValue: "model"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -17616,7 +17639,7 @@ if(valid0){
 if(data.owned_by !== undefined){
 const _errs6 = errors;
 if(typeof data.owned_by !== "string"){
-validate293.errors = [{instancePath:instancePath+"/owned_by",schemaPath:"#/properties/owned_by/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/owned_by",schemaPath:"#/properties/owned_by/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -17628,7 +17651,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs8 = errors;
 if(typeof data.name !== "string"){
-validate293.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -17640,7 +17663,7 @@ if(valid0){
 if(data.display_name !== undefined){
 const _errs10 = errors;
 if(typeof data.display_name !== "string"){
-validate293.errors = [{instancePath:instancePath+"/display_name",schemaPath:"#/properties/display_name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/display_name",schemaPath:"#/properties/display_name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -17659,7 +17682,7 @@ const len0 = data5.length;
 for(let i0=0; i0<len0; i0++){
 const _errs14 = errors;
 if(typeof data5[i0] !== "string"){
-validate293.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs14 === errors;
@@ -17669,7 +17692,7 @@ break;
 }
 }
 else {
-validate293.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate295.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -17683,13 +17706,13 @@ if(data.created !== undefined){
 let data7 = data.created;
 const _errs16 = errors;
 if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate293.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate295.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs16){
 if((typeof data7 == "number") && (isFinite(data7))){
 if(data7 < 0 || isNaN(data7)){
-validate293.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate295.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -17703,7 +17726,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs18 = errors;
 if(typeof data.description !== "string"){
-validate293.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -17715,7 +17738,7 @@ if(valid0){
 if(data.family !== undefined){
 const _errs20 = errors;
 if(typeof data.family !== "string"){
-validate293.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -17731,14 +17754,14 @@ if(errors === _errs22){
 if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
 let missing1;
 if(((data10.input_modalities === undefined) && (missing1 = "input_modalities")) || ((data10.output_modalities === undefined) && (missing1 = "output_modalities"))){
-validate293.errors = [{instancePath:instancePath+"/architecture",schemaPath:"#/properties/architecture/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate295.errors = [{instancePath:instancePath+"/architecture",schemaPath:"#/properties/architecture/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs24 = errors;
 for(const key1 in data10){
 if(!(((key1 === "input_modalities") || (key1 === "output_modalities")) || (key1 === "tokenizer"))){
-validate293.errors = [{instancePath:instancePath+"/architecture",schemaPath:"#/properties/architecture/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate295.errors = [{instancePath:instancePath+"/architecture",schemaPath:"#/properties/architecture/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -17754,7 +17777,7 @@ const len1 = data11.length;
 for(let i1=0; i1<len1; i1++){
 const _errs27 = errors;
 if(typeof data11[i1] !== "string"){
-validate293.errors = [{instancePath:instancePath+"/architecture/input_modalities/" + i1,schemaPath:"#/properties/architecture/properties/input_modalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/architecture/input_modalities/" + i1,schemaPath:"#/properties/architecture/properties/input_modalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs27 === errors;
@@ -17764,7 +17787,7 @@ break;
 }
 }
 else {
-validate293.errors = [{instancePath:instancePath+"/architecture/input_modalities",schemaPath:"#/properties/architecture/properties/input_modalities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate295.errors = [{instancePath:instancePath+"/architecture/input_modalities",schemaPath:"#/properties/architecture/properties/input_modalities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -17784,7 +17807,7 @@ const len2 = data13.length;
 for(let i2=0; i2<len2; i2++){
 const _errs31 = errors;
 if(typeof data13[i2] !== "string"){
-validate293.errors = [{instancePath:instancePath+"/architecture/output_modalities/" + i2,schemaPath:"#/properties/architecture/properties/output_modalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/architecture/output_modalities/" + i2,schemaPath:"#/properties/architecture/properties/output_modalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs31 === errors;
@@ -17794,7 +17817,7 @@ break;
 }
 }
 else {
-validate293.errors = [{instancePath:instancePath+"/architecture/output_modalities",schemaPath:"#/properties/architecture/properties/output_modalities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate295.errors = [{instancePath:instancePath+"/architecture/output_modalities",schemaPath:"#/properties/architecture/properties/output_modalities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -17807,7 +17830,7 @@ if(valid2){
 if(data10.tokenizer !== undefined){
 const _errs33 = errors;
 if(typeof data10.tokenizer !== "string"){
-validate293.errors = [{instancePath:instancePath+"/architecture/tokenizer",schemaPath:"#/properties/architecture/properties/tokenizer/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/architecture/tokenizer",schemaPath:"#/properties/architecture/properties/tokenizer/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs33 === errors;
@@ -17821,7 +17844,7 @@ var valid2 = true;
 }
 }
 else {
-validate293.errors = [{instancePath:instancePath+"/architecture",schemaPath:"#/properties/architecture/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate295.errors = [{instancePath:instancePath+"/architecture",schemaPath:"#/properties/architecture/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -17838,14 +17861,14 @@ if(errors === _errs35){
 if(data16 && typeof data16 == "object" && !Array.isArray(data16)){
 let missing2;
 if((data16.is_moderated === undefined) && (missing2 = "is_moderated")){
-validate293.errors = [{instancePath:instancePath+"/top_provider",schemaPath:"#/properties/top_provider/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate295.errors = [{instancePath:instancePath+"/top_provider",schemaPath:"#/properties/top_provider/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 const _errs37 = errors;
 for(const key2 in data16){
 if(!(key2 === "is_moderated")){
-validate293.errors = [{instancePath:instancePath+"/top_provider",schemaPath:"#/properties/top_provider/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate295.errors = [{instancePath:instancePath+"/top_provider",schemaPath:"#/properties/top_provider/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -17853,7 +17876,7 @@ break;
 if(_errs37 === errors){
 if(data16.is_moderated !== undefined){
 if(typeof data16.is_moderated !== "boolean"){
-validate293.errors = [{instancePath:instancePath+"/top_provider/is_moderated",schemaPath:"#/properties/top_provider/properties/is_moderated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate295.errors = [{instancePath:instancePath+"/top_provider/is_moderated",schemaPath:"#/properties/top_provider/properties/is_moderated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 }
@@ -17861,7 +17884,7 @@ return false;
 }
 }
 else {
-validate293.errors = [{instancePath:instancePath+"/top_provider",schemaPath:"#/properties/top_provider/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate295.errors = [{instancePath:instancePath+"/top_provider",schemaPath:"#/properties/top_provider/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -17880,8 +17903,8 @@ var valid6 = true;
 const len3 = data18.length;
 for(let i3=0; i3<len3; i3++){
 const _errs42 = errors;
-if(!(validate294(data18[i3], {instancePath:instancePath+"/providers/" + i3,parentData:data18,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
+if(!(validate296(data18[i3], {instancePath:instancePath+"/providers/" + i3,parentData:data18,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 var valid6 = _errs42 === errors;
@@ -17891,7 +17914,7 @@ break;
 }
 }
 else {
-validate293.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate295.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -17903,8 +17926,8 @@ var valid0 = true;
 if(valid0){
 if(data.pricing !== undefined){
 const _errs43 = errors;
-if(!(validate295(data.pricing, {instancePath:instancePath+"/pricing",parentData:data,parentDataProperty:"pricing",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate295.errors : vErrors.concat(validate295.errors);
+if(!(validate297(data.pricing, {instancePath:instancePath+"/pricing",parentData:data,parentDataProperty:"pricing",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate297.errors : vErrors.concat(validate297.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs43 === errors;
@@ -17917,7 +17940,7 @@ if(data.context_length !== undefined){
 let data21 = data.context_length;
 const _errs44 = errors;
 if(!(((typeof data21 == "number") && (!(data21 % 1) && !isNaN(data21))) && (isFinite(data21)))){
-validate293.errors = [{instancePath:instancePath+"/context_length",schemaPath:"#/properties/context_length/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate295.errors = [{instancePath:instancePath+"/context_length",schemaPath:"#/properties/context_length/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs44 === errors;
@@ -17930,7 +17953,7 @@ if(data.max_output !== undefined){
 let data22 = data.max_output;
 const _errs46 = errors;
 if(!(((typeof data22 == "number") && (!(data22 % 1) && !isNaN(data22))) && (isFinite(data22)))){
-validate293.errors = [{instancePath:instancePath+"/max_output",schemaPath:"#/properties/max_output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate295.errors = [{instancePath:instancePath+"/max_output",schemaPath:"#/properties/max_output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs46 === errors;
@@ -17947,7 +17970,7 @@ if(data23 && typeof data23 == "object" && !Array.isArray(data23)){
 for(const key3 in data23){
 const _errs51 = errors;
 if(typeof data23[key3] !== "string"){
-validate293.errors = [{instancePath:instancePath+"/per_request_limits/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/per_request_limits/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/per_request_limits/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/per_request_limits/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid7 = _errs51 === errors;
@@ -17957,7 +17980,7 @@ break;
 }
 }
 else {
-validate293.errors = [{instancePath:instancePath+"/per_request_limits",schemaPath:"#/properties/per_request_limits/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate295.errors = [{instancePath:instancePath+"/per_request_limits",schemaPath:"#/properties/per_request_limits/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -17977,7 +18000,7 @@ const len4 = data25.length;
 for(let i4=0; i4<len4; i4++){
 const _errs55 = errors;
 if(typeof data25[i4] !== "string"){
-validate293.errors = [{instancePath:instancePath+"/supported_parameters/" + i4,schemaPath:"#/properties/supported_parameters/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/supported_parameters/" + i4,schemaPath:"#/properties/supported_parameters/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid8 = _errs55 === errors;
@@ -17987,7 +18010,7 @@ break;
 }
 }
 else {
-validate293.errors = [{instancePath:instancePath+"/supported_parameters",schemaPath:"#/properties/supported_parameters/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate295.errors = [{instancePath:instancePath+"/supported_parameters",schemaPath:"#/properties/supported_parameters/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -18000,7 +18023,7 @@ if(valid0){
 if(data.json_output !== undefined){
 const _errs57 = errors;
 if(typeof data.json_output !== "boolean"){
-validate293.errors = [{instancePath:instancePath+"/json_output",schemaPath:"#/properties/json_output/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate295.errors = [{instancePath:instancePath+"/json_output",schemaPath:"#/properties/json_output/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs57 === errors;
@@ -18012,7 +18035,7 @@ if(valid0){
 if(data.structured_outputs !== undefined){
 const _errs59 = errors;
 if(typeof data.structured_outputs !== "boolean"){
-validate293.errors = [{instancePath:instancePath+"/structured_outputs",schemaPath:"#/properties/structured_outputs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate295.errors = [{instancePath:instancePath+"/structured_outputs",schemaPath:"#/properties/structured_outputs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs59 === errors;
@@ -18024,7 +18047,7 @@ if(valid0){
 if(data.free !== undefined){
 const _errs61 = errors;
 if(typeof data.free !== "boolean"){
-validate293.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate295.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs61 === errors;
@@ -18036,7 +18059,7 @@ if(valid0){
 if(data.deprecated_at !== undefined){
 const _errs63 = errors;
 if(typeof data.deprecated_at !== "string"){
-validate293.errors = [{instancePath:instancePath+"/deprecated_at",schemaPath:"#/properties/deprecated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/deprecated_at",schemaPath:"#/properties/deprecated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs63 === errors;
@@ -18048,7 +18071,7 @@ if(valid0){
 if(data.deactivated_at !== undefined){
 const _errs65 = errors;
 if(typeof data.deactivated_at !== "string"){
-validate293.errors = [{instancePath:instancePath+"/deactivated_at",schemaPath:"#/properties/deactivated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate295.errors = [{instancePath:instancePath+"/deactivated_at",schemaPath:"#/properties/deactivated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs65 === errors;
@@ -18059,8 +18082,8 @@ var valid0 = true;
 if(valid0){
 if(data.stability !== undefined){
 const _errs67 = errors;
-if(!(validate297(data.stability, {instancePath:instancePath+"/stability",parentData:data,parentDataProperty:"stability",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate297.errors : vErrors.concat(validate297.errors);
+if(!(validate299(data.stability, {instancePath:instancePath+"/stability",parentData:data,parentDataProperty:"stability",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate299.errors : vErrors.concat(validate299.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs67 === errors;
@@ -18094,21 +18117,21 @@ var valid0 = true;
 }
 }
 else {
-validate293.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate295.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate293.errors = vErrors;
+validate295.errors = vErrors;
 return errors === 0;
 }
-validate293.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate295.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate292(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate294(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModelList" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate292.evaluated;
+const evaluated0 = validate294.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -18119,14 +18142,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.object === undefined) && (missing0 = "object")) || ((data.data === undefined) && (missing0 = "data"))){
-validate292.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate294.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "object") || (key0 === "data"))){
-validate292.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate294.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -18136,11 +18159,11 @@ if(data.object !== undefined){
 let data0 = data.object;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate292.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate294.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("list" !== data0){
-validate292.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/const",keyword:"const",params:{allowedValue: "list"},message:"must be equal to constant"}];
+validate294.errors = [{instancePath:instancePath+"/object",schemaPath:"#/properties/object/const",keyword:"const",params:{allowedValue: "list"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -18158,8 +18181,8 @@ var valid1 = true;
 const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs6 = errors;
-if(!(validate293(data1[i0], {instancePath:instancePath+"/data/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate293.errors : vErrors.concat(validate293.errors);
+if(!(validate295(data1[i0], {instancePath:instancePath+"/data/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate295.errors : vErrors.concat(validate295.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -18169,7 +18192,7 @@ break;
 }
 }
 else {
-validate292.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate294.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -18183,32 +18206,32 @@ var valid0 = true;
 }
 }
 else {
-validate292.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate294.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate292.errors = vErrors;
+validate294.errors = vErrors;
 return errors === 0;
 }
-validate292.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate294.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateModel = validate293;
+export const validateModel = validate295;
 
-export const validateModelMapping = validate294;
+export const validateModelMapping = validate296;
 
-export const validateModelPricing = validate295;
+export const validateModelPricing = validate297;
 
-export const validateStability = validate297;
+export const validateStability = validate299;
 
-export const validateModerationAnswer = validate303;
-const schema136 = {"type":"object","required":["id","model","results","usage","metadata"],"properties":{"id":{"type":"string"},"model":{"type":"string"},"results":{"type":"array","items":{"$ref":"ModerationResult"}},"usage":{"$ref":"ChatUsage"},"metadata":{"$ref":"CallMetadata"}},"$id":"ModerationAnswer"};
-const schema137 = {"type":"object","required":["flagged","categories","category_scores"],"properties":{"flagged":{"type":"boolean"},"categories":{"type":"object","additionalProperties":{"type":["boolean","null"]}},"category_scores":{"type":"object","additionalProperties":{"type":"number"}},"category_applied_input_types":{"type":"object","additionalProperties":{"type":"array","items":{"type":"string"}}}},"$id":"ModerationResult"};
+export const validateModerationAnswer = validate305;
+const schema137 = {"type":"object","required":["id","model","results","usage","metadata"],"properties":{"id":{"type":"string"},"model":{"type":"string"},"results":{"type":"array","items":{"$ref":"ModerationResult"}},"usage":{"$ref":"ChatUsage"},"metadata":{"$ref":"CallMetadata"}},"$id":"ModerationAnswer"};
+const schema138 = {"type":"object","required":["flagged","categories","category_scores"],"properties":{"flagged":{"type":"boolean"},"categories":{"type":"object","additionalProperties":{"type":["boolean","null"]}},"category_scores":{"type":"object","additionalProperties":{"type":"number"}},"category_applied_input_types":{"type":"object","additionalProperties":{"type":"array","items":{"type":"string"}}}},"$id":"ModerationResult"};
 
-function validate304(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate306(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModerationResult" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate304.evaluated;
+const evaluated0 = validate306.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -18219,14 +18242,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.flagged === undefined) && (missing0 = "flagged")) || ((data.categories === undefined) && (missing0 = "categories"))) || ((data.category_scores === undefined) && (missing0 = "category_scores"))){
-validate304.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate306.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.flagged !== undefined){
 const _errs1 = errors;
 if(typeof data.flagged !== "boolean"){
-validate304.errors = [{instancePath:instancePath+"/flagged",schemaPath:"#/properties/flagged/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate306.errors = [{instancePath:instancePath+"/flagged",schemaPath:"#/properties/flagged/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -18244,7 +18267,7 @@ for(const key0 in data1){
 let data2 = data1[key0];
 const _errs6 = errors;
 if((typeof data2 !== "boolean") && (data2 !== null)){
-validate304.errors = [{instancePath:instancePath+"/categories/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/categories/additionalProperties/type",keyword:"type",params:{type: schema137.properties.categories.additionalProperties.type},message:"must be boolean,null"}];
+validate306.errors = [{instancePath:instancePath+"/categories/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/categories/additionalProperties/type",keyword:"type",params:{type: schema138.properties.categories.additionalProperties.type},message:"must be boolean,null"}];
 return false;
 }
 var valid1 = _errs6 === errors;
@@ -18254,7 +18277,7 @@ break;
 }
 }
 else {
-validate304.errors = [{instancePath:instancePath+"/categories",schemaPath:"#/properties/categories/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate306.errors = [{instancePath:instancePath+"/categories",schemaPath:"#/properties/categories/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -18273,7 +18296,7 @@ for(const key1 in data3){
 let data4 = data3[key1];
 const _errs11 = errors;
 if(!((typeof data4 == "number") && (isFinite(data4)))){
-validate304.errors = [{instancePath:instancePath+"/category_scores/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/category_scores/additionalProperties/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate306.errors = [{instancePath:instancePath+"/category_scores/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/category_scores/additionalProperties/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid2 = _errs11 === errors;
@@ -18283,7 +18306,7 @@ break;
 }
 }
 else {
-validate304.errors = [{instancePath:instancePath+"/category_scores",schemaPath:"#/properties/category_scores/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate306.errors = [{instancePath:instancePath+"/category_scores",schemaPath:"#/properties/category_scores/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -18308,7 +18331,7 @@ const len0 = data6.length;
 for(let i0=0; i0<len0; i0++){
 const _errs18 = errors;
 if(typeof data6[i0] !== "string"){
-validate304.errors = [{instancePath:instancePath+"/category_applied_input_types/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i0,schemaPath:"#/properties/category_applied_input_types/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate306.errors = [{instancePath:instancePath+"/category_applied_input_types/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i0,schemaPath:"#/properties/category_applied_input_types/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs18 === errors;
@@ -18318,7 +18341,7 @@ break;
 }
 }
 else {
-validate304.errors = [{instancePath:instancePath+"/category_applied_input_types/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/category_applied_input_types/additionalProperties/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate306.errors = [{instancePath:instancePath+"/category_applied_input_types/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/category_applied_input_types/additionalProperties/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -18329,7 +18352,7 @@ break;
 }
 }
 else {
-validate304.errors = [{instancePath:instancePath+"/category_applied_input_types",schemaPath:"#/properties/category_applied_input_types/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate306.errors = [{instancePath:instancePath+"/category_applied_input_types",schemaPath:"#/properties/category_applied_input_types/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -18344,21 +18367,21 @@ var valid0 = true;
 }
 }
 else {
-validate304.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate306.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate304.errors = vErrors;
+validate306.errors = vErrors;
 return errors === 0;
 }
-validate304.evaluated = {"props":{"flagged":true,"categories":true,"category_scores":true,"category_applied_input_types":true},"dynamicProps":false,"dynamicItems":false};
+validate306.evaluated = {"props":{"flagged":true,"categories":true,"category_scores":true,"category_applied_input_types":true},"dynamicProps":false,"dynamicItems":false};
 
 
-function validate303(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate305(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModerationAnswer" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate303.evaluated;
+const evaluated0 = validate305.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -18369,14 +18392,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((data.id === undefined) && (missing0 = "id")) || ((data.model === undefined) && (missing0 = "model"))) || ((data.results === undefined) && (missing0 = "results"))) || ((data.usage === undefined) && (missing0 = "usage"))) || ((data.metadata === undefined) && (missing0 = "metadata"))){
-validate303.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate305.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.id !== undefined){
 const _errs1 = errors;
 if(typeof data.id !== "string"){
-validate303.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate305.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -18388,7 +18411,7 @@ if(valid0){
 if(data.model !== undefined){
 const _errs3 = errors;
 if(typeof data.model !== "string"){
-validate303.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate305.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -18406,8 +18429,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs7 = errors;
-if(!(validate304(data2[i0], {instancePath:instancePath+"/results/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+if(!(validate306(data2[i0], {instancePath:instancePath+"/results/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -18417,7 +18440,7 @@ break;
 }
 }
 else {
-validate303.errors = [{instancePath:instancePath+"/results",schemaPath:"#/properties/results/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate305.errors = [{instancePath:instancePath+"/results",schemaPath:"#/properties/results/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -18429,8 +18452,8 @@ var valid0 = true;
 if(valid0){
 if(data.usage !== undefined){
 const _errs8 = errors;
-if(!(validate245(data.usage, {instancePath:instancePath+"/usage",parentData:data,parentDataProperty:"usage",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate245.errors : vErrors.concat(validate245.errors);
+if(!(validate247(data.usage, {instancePath:instancePath+"/usage",parentData:data,parentDataProperty:"usage",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate247.errors : vErrors.concat(validate247.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs8 === errors;
@@ -18441,8 +18464,8 @@ var valid0 = true;
 if(valid0){
 if(data.metadata !== undefined){
 const _errs9 = errors;
-if(!(validate249(data.metadata, {instancePath:instancePath+"/metadata",parentData:data,parentDataProperty:"metadata",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate249.errors : vErrors.concat(validate249.errors);
+if(!(validate251(data.metadata, {instancePath:instancePath+"/metadata",parentData:data,parentDataProperty:"metadata",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate251.errors : vErrors.concat(validate251.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs9 === errors;
@@ -18457,25 +18480,25 @@ var valid0 = true;
 }
 }
 else {
-validate303.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate305.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate303.errors = vErrors;
+validate305.errors = vErrors;
 return errors === 0;
 }
-validate303.evaluated = {"props":{"id":true,"model":true,"results":true,"usage":true,"metadata":true},"dynamicProps":false,"dynamicItems":false};
+validate305.evaluated = {"props":{"id":true,"model":true,"results":true,"usage":true,"metadata":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateModerationResult = validate304;
+export const validateModerationResult = validate306;
 
-export const validateModerationRequest = validate308;
-const schema138 = {"type":"object","required":["input"],"properties":{"input":{"type":["string","array"],"minItems":1,"maxItems":2048,"items":{"type":["string","object"],"required":["type"],"properties":{"type":{"type":"string"},"text":{"type":"string"},"image_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"}}}}}},"model":{"type":["string","null"],"pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"$id":"ModerationRequest"};
+export const validateModerationRequest = validate310;
+const schema139 = {"type":"object","required":["input"],"properties":{"input":{"type":["string","array"],"minItems":1,"maxItems":2048,"items":{"type":["string","object"],"required":["type"],"properties":{"type":{"type":"string"},"text":{"type":"string"},"image_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"}}}}}},"model":{"type":["string","null"],"pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"$id":"ModerationRequest"};
 
-function validate308(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate310(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModerationRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate308.evaluated;
+const evaluated0 = validate310.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -18486,7 +18509,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.input === undefined) && (missing0 = "input")){
-validate308.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate310.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -18494,18 +18517,18 @@ if(data.input !== undefined){
 let data0 = data.input;
 const _errs1 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate308.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/type",keyword:"type",params:{type: schema138.properties.input.type},message:"must be string,array"}];
+validate310.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/type",keyword:"type",params:{type: schema139.properties.input.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs1){
 if(Array.isArray(data0)){
 if(data0.length > 2048){
-validate308.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/maxItems",keyword:"maxItems",params:{limit: 2048},message:"must NOT have more than 2048 items"}];
+validate310.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/maxItems",keyword:"maxItems",params:{limit: 2048},message:"must NOT have more than 2048 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate308.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate310.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -18515,21 +18538,21 @@ for(let i0=0; i0<len0; i0++){
 let data1 = data0[i0];
 const _errs3 = errors;
 if((typeof data1 !== "string") && (!(data1 && typeof data1 == "object" && !Array.isArray(data1)))){
-validate308.errors = [{instancePath:instancePath+"/input/" + i0,schemaPath:"#/properties/input/items/type",keyword:"type",params:{type: schema138.properties.input.items.type},message:"must be string,object"}];
+validate310.errors = [{instancePath:instancePath+"/input/" + i0,schemaPath:"#/properties/input/items/type",keyword:"type",params:{type: schema139.properties.input.items.type},message:"must be string,object"}];
 return false;
 }
 if(errors === _errs3){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 let missing1;
 if((data1.type === undefined) && (missing1 = "type")){
-validate308.errors = [{instancePath:instancePath+"/input/" + i0,schemaPath:"#/properties/input/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate310.errors = [{instancePath:instancePath+"/input/" + i0,schemaPath:"#/properties/input/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 if(data1.type !== undefined){
 const _errs5 = errors;
 if(typeof data1.type !== "string"){
-validate308.errors = [{instancePath:instancePath+"/input/" + i0+"/type",schemaPath:"#/properties/input/items/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate310.errors = [{instancePath:instancePath+"/input/" + i0+"/type",schemaPath:"#/properties/input/items/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs5 === errors;
@@ -18541,7 +18564,7 @@ if(valid2){
 if(data1.text !== undefined){
 const _errs7 = errors;
 if(typeof data1.text !== "string"){
-validate308.errors = [{instancePath:instancePath+"/input/" + i0+"/text",schemaPath:"#/properties/input/items/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate310.errors = [{instancePath:instancePath+"/input/" + i0+"/text",schemaPath:"#/properties/input/items/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs7 === errors;
@@ -18557,20 +18580,20 @@ if(errors === _errs9){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 let missing2;
 if((data4.url === undefined) && (missing2 = "url")){
-validate308.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url",schemaPath:"#/properties/input/items/properties/image_url/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate310.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url",schemaPath:"#/properties/input/items/properties/image_url/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 if(data4.url !== undefined){
 if(typeof data4.url !== "string"){
-validate308.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url/url",schemaPath:"#/properties/input/items/properties/image_url/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate310.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url/url",schemaPath:"#/properties/input/items/properties/image_url/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
 }
 }
 else {
-validate308.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url",schemaPath:"#/properties/input/items/properties/image_url/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate310.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url",schemaPath:"#/properties/input/items/properties/image_url/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -18603,13 +18626,13 @@ if(data.model !== undefined){
 let data6 = data.model;
 const _errs13 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate308.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema138.properties.model.type},message:"must be string,null"}];
+validate310.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema139.properties.model.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs13){
 if(typeof data6 === "string"){
 if(!pattern7.test(data6)){
-validate308.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate310.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
@@ -18623,17 +18646,17 @@ var valid0 = true;
 }
 }
 else {
-validate308.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate310.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate308.errors = vErrors;
+validate310.errors = vErrors;
 return errors === 0;
 }
-validate308.evaluated = {"props":{"input":true,"model":true},"dynamicProps":false,"dynamicItems":false};
+validate310.evaluated = {"props":{"input":true,"model":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateEnvironment = validate309;
-const schema139 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"}},"patternProperties":{"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"}},"$id":"Environment"};
+export const validateEnvironment = validate311;
+const schema140 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"}},"patternProperties":{"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"}},"$id":"Environment"};
 const pattern28 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
 const pattern29 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
 const pattern32 = new RegExp("^https?://[^\\s?#@]+$", "u");
@@ -18655,11 +18678,11 @@ const pattern67 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]
 const pattern68 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
 const pattern69 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
 
-function validate309(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate311(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Environment" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate309.evaluated;
+const evaluated0 = validate311.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -18670,7 +18693,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
-validate309.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate311.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -18680,12 +18703,12 @@ const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
 if(!pattern28.test(data0)){
-validate309.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18701,12 +18724,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data1 === "string"){
 if(!pattern29.test(data1)){
-validate309.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18722,12 +18745,12 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data2 === "string"){
 if(!pattern28.test(data2)){
-validate309.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18743,12 +18766,12 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
 if(!pattern29.test(data3)){
-validate309.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18764,18 +18787,18 @@ const _errs9 = errors;
 if(errors === _errs9){
 if(typeof data4 === "string"){
 if(func5(data4) > 2048){
-validate309.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
+validate311.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
 if(!pattern32.test(data4)){
-validate309.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18791,18 +18814,18 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data5 === "string"){
 if(func5(data5) > 4096){
-validate309.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate311.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(!pattern33.test(data5)){
-validate309.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18818,18 +18841,18 @@ const _errs13 = errors;
 if(errors === _errs13){
 if(typeof data6 === "string"){
 if(func5(data6) > 16384){
-validate309.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/maxLength",keyword:"maxLength",params:{limit: 16384},message:"must NOT have more than 16384 characters"}];
+validate311.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/maxLength",keyword:"maxLength",params:{limit: 16384},message:"must NOT have more than 16384 characters"}];
 return false;
 }
 else {
 if(func5(data6) < 1){
-validate309.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate311.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18845,18 +18868,18 @@ const _errs15 = errors;
 if(errors === _errs15){
 if(typeof data7 === "string"){
 if(func5(data7) > 4096){
-validate309.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate311.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(!pattern34.test(data7)){
-validate309.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18872,18 +18895,18 @@ const _errs17 = errors;
 if(errors === _errs17){
 if(typeof data8 === "string"){
 if(func5(data8) > 4096){
-validate309.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate311.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(func5(data8) < 1){
-validate309.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate311.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18897,11 +18920,11 @@ if(data.DURABILITY !== undefined){
 let data9 = data.DURABILITY;
 const _errs19 = errors;
 if(typeof data9 !== "string"){
-validate309.errors = [{instancePath:instancePath+"/DURABILITY",schemaPath:"#/properties/DURABILITY/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/DURABILITY",schemaPath:"#/properties/DURABILITY/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data9 === "normal") || (data9 === "full"))){
-validate309.errors = [{instancePath:instancePath+"/DURABILITY",schemaPath:"#/properties/DURABILITY/enum",keyword:"enum",params:{allowedValues: schema139.properties.DURABILITY.enum},message:"must be equal to one of the allowed values"}];
+validate311.errors = [{instancePath:instancePath+"/DURABILITY",schemaPath:"#/properties/DURABILITY/enum",keyword:"enum",params:{allowedValues: schema140.properties.DURABILITY.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -18914,11 +18937,11 @@ if(data.SANDBOX !== undefined){
 let data10 = data.SANDBOX;
 const _errs21 = errors;
 if(typeof data10 !== "string"){
-validate309.errors = [{instancePath:instancePath+"/SANDBOX",schemaPath:"#/properties/SANDBOX/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/SANDBOX",schemaPath:"#/properties/SANDBOX/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data10 === "on") || (data10 === "off"))){
-validate309.errors = [{instancePath:instancePath+"/SANDBOX",schemaPath:"#/properties/SANDBOX/enum",keyword:"enum",params:{allowedValues: schema139.properties.SANDBOX.enum},message:"must be equal to one of the allowed values"}];
+validate311.errors = [{instancePath:instancePath+"/SANDBOX",schemaPath:"#/properties/SANDBOX/enum",keyword:"enum",params:{allowedValues: schema140.properties.SANDBOX.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs21 === errors;
@@ -18933,12 +18956,12 @@ const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data11 === "string"){
 if(!pattern7.test(data11)){
-validate309.errors = [{instancePath:instancePath+"/DEFAULT_IMAGE_MODEL",schemaPath:"#/properties/DEFAULT_IMAGE_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/DEFAULT_IMAGE_MODEL",schemaPath:"#/properties/DEFAULT_IMAGE_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/DEFAULT_IMAGE_MODEL",schemaPath:"#/properties/DEFAULT_IMAGE_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/DEFAULT_IMAGE_MODEL",schemaPath:"#/properties/DEFAULT_IMAGE_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18954,12 +18977,12 @@ const _errs25 = errors;
 if(errors === _errs25){
 if(typeof data12 === "string"){
 if(!pattern7.test(data12)){
-validate309.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -18973,11 +18996,11 @@ if(data.LOG_LEVEL !== undefined){
 let data13 = data.LOG_LEVEL;
 const _errs27 = errors;
 if(typeof data13 !== "string"){
-validate309.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((((data13 === "debug") || (data13 === "info")) || (data13 === "warn")) || (data13 === "error")) || (data13 === "silent"))){
-validate309.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/enum",keyword:"enum",params:{allowedValues: schema139.properties.LOG_LEVEL.enum},message:"must be equal to one of the allowed values"}];
+validate311.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/enum",keyword:"enum",params:{allowedValues: schema140.properties.LOG_LEVEL.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs27 === errors;
@@ -18992,18 +19015,18 @@ const _errs29 = errors;
 if(errors === _errs29){
 if(typeof data14 === "string"){
 if(func5(data14) > 4096){
-validate309.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate311.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(func5(data14) < 1){
-validate309.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate311.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19019,12 +19042,12 @@ const _errs31 = errors;
 if(errors === _errs31){
 if(typeof data15 === "string"){
 if(!pattern37.test(data15)){
-validate309.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19040,12 +19063,12 @@ const _errs33 = errors;
 if(errors === _errs33){
 if(typeof data16 === "string"){
 if(!pattern38.test(data16)){
-validate309.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19061,12 +19084,12 @@ const _errs35 = errors;
 if(errors === _errs35){
 if(typeof data17 === "string"){
 if(!pattern39.test(data17)){
-validate309.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19082,12 +19105,12 @@ const _errs37 = errors;
 if(errors === _errs37){
 if(typeof data18 === "string"){
 if(!pattern37.test(data18)){
-validate309.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19103,12 +19126,12 @@ const _errs39 = errors;
 if(errors === _errs39){
 if(typeof data19 === "string"){
 if(!pattern37.test(data19)){
-validate309.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19124,12 +19147,12 @@ const _errs41 = errors;
 if(errors === _errs41){
 if(typeof data20 === "string"){
 if(!pattern37.test(data20)){
-validate309.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19145,12 +19168,12 @@ const _errs43 = errors;
 if(errors === _errs43){
 if(typeof data21 === "string"){
 if(!pattern43.test(data21)){
-validate309.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19166,12 +19189,12 @@ const _errs45 = errors;
 if(errors === _errs45){
 if(typeof data22 === "string"){
 if(!pattern43.test(data22)){
-validate309.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19187,12 +19210,12 @@ const _errs47 = errors;
 if(errors === _errs47){
 if(typeof data23 === "string"){
 if(!pattern43.test(data23)){
-validate309.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19208,12 +19231,12 @@ const _errs49 = errors;
 if(errors === _errs49){
 if(typeof data24 === "string"){
 if(!pattern43.test(data24)){
-validate309.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19229,12 +19252,12 @@ const _errs51 = errors;
 if(errors === _errs51){
 if(typeof data25 === "string"){
 if(!pattern39.test(data25)){
-validate309.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19250,12 +19273,12 @@ const _errs53 = errors;
 if(errors === _errs53){
 if(typeof data26 === "string"){
 if(!pattern39.test(data26)){
-validate309.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19271,12 +19294,12 @@ const _errs55 = errors;
 if(errors === _errs55){
 if(typeof data27 === "string"){
 if(!pattern39.test(data27)){
-validate309.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19292,12 +19315,12 @@ const _errs57 = errors;
 if(errors === _errs57){
 if(typeof data28 === "string"){
 if(!pattern39.test(data28)){
-validate309.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19313,12 +19336,12 @@ const _errs59 = errors;
 if(errors === _errs59){
 if(typeof data29 === "string"){
 if(!pattern39.test(data29)){
-validate309.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19334,12 +19357,12 @@ const _errs61 = errors;
 if(errors === _errs61){
 if(typeof data30 === "string"){
 if(!pattern39.test(data30)){
-validate309.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19355,12 +19378,12 @@ const _errs63 = errors;
 if(errors === _errs63){
 if(typeof data31 === "string"){
 if(!pattern39.test(data31)){
-validate309.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19376,12 +19399,12 @@ const _errs65 = errors;
 if(errors === _errs65){
 if(typeof data32 === "string"){
 if(!pattern39.test(data32)){
-validate309.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19397,12 +19420,12 @@ const _errs67 = errors;
 if(errors === _errs67){
 if(typeof data33 === "string"){
 if(!pattern55.test(data33)){
-validate309.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19418,12 +19441,12 @@ const _errs69 = errors;
 if(errors === _errs69){
 if(typeof data34 === "string"){
 if(!pattern56.test(data34)){
-validate309.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19439,12 +19462,12 @@ const _errs71 = errors;
 if(errors === _errs71){
 if(typeof data35 === "string"){
 if(!pattern56.test(data35)){
-validate309.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19499,12 +19522,12 @@ const _errs73 = errors;
 if(errors === _errs73){
 if(typeof data36 === "string"){
 if(!pattern59.test(data36)){
-validate309.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_API_KEY%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_API_KEY%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19521,18 +19544,18 @@ const _errs75 = errors;
 if(errors === _errs75){
 if(typeof data37 === "string"){
 if(func5(data37) > 2048){
-validate309.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
+validate311.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
 if(!pattern32.test(data37)){
-validate309.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19549,18 +19572,18 @@ const _errs77 = errors;
 if(errors === _errs77){
 if(typeof data38 === "string"){
 if(func5(data38) > 2048){
-validate309.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
+validate311.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
 if(!pattern32.test(data38)){
-validate309.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19577,12 +19600,12 @@ const _errs79 = errors;
 if(errors === _errs79){
 if(typeof data39 === "string"){
 if(!pattern59.test(data39)){
-validate309.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19599,12 +19622,12 @@ const _errs81 = errors;
 if(errors === _errs81){
 if(typeof data40 === "string"){
 if(!pattern67.test(data40)){
-validate309.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19621,12 +19644,12 @@ const _errs83 = errors;
 if(errors === _errs83){
 if(typeof data41 === "string"){
 if(!pattern69.test(data41)){
-validate309.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
+validate311.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
 }
 else {
-validate309.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate311.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19678,28 +19701,28 @@ props0[key5] = true;
 }
 }
 else {
-validate309.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate311.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate309.errors = vErrors;
+validate311.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate309.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate311.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-export const validatePolicyData = validate310;
-const schema140 = {"type":"object","additionalProperties":false,"required":["subjects"],"properties":{"subjects":{"type":"object","additionalProperties":{"$ref":"SubjectRules"}}},"$id":"PolicyData"};
-const schema141 = {"type":"object","additionalProperties":false,"required":["enforce"],"properties":{"enforce":{"$ref":"RuleSet"},"shadow":{"$ref":"RuleSet"},"report_rules":{"type":"object","additionalProperties":{"const":true}}},"$id":"SubjectRules"};
-const schema142 = {"type":"object","additionalProperties":false,"properties":{"allow_models":{"$ref":"ModelRules"},"deny_models":{"$ref":"ModelRules"},"allow_providers":{"$ref":"ProviderRules"},"deny_providers":{"$ref":"ProviderRules"},"allow_pricing":{"$ref":"PricingRules"},"deny_pricing":{"$ref":"PricingRules"},"allow_ip_cidrs":{"$ref":"IpRules"},"deny_ip_cidrs":{"$ref":"IpRules"}},"$id":"RuleSet"};
-const schema143 = {"type":"object","additionalProperties":false,"required":["rules","exact","prefixes"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}},"prefixes":{"type":"object","additionalProperties":{"$ref":"PrefixEntry"}}},"$id":"ModelRules"};
-const schema144 = {"type":"array","minItems":1,"items":{"type":"string","minLength":1},"$id":"RuleIds"};
+export const validatePolicyData = validate312;
+const schema141 = {"type":"object","additionalProperties":false,"required":["subjects"],"properties":{"subjects":{"type":"object","additionalProperties":{"$ref":"SubjectRules"}}},"$id":"PolicyData"};
+const schema142 = {"type":"object","additionalProperties":false,"required":["enforce"],"properties":{"enforce":{"$ref":"RuleSet"},"shadow":{"$ref":"RuleSet"},"report_rules":{"type":"object","additionalProperties":{"const":true}}},"$id":"SubjectRules"};
+const schema143 = {"type":"object","additionalProperties":false,"properties":{"allow_models":{"$ref":"ModelRules"},"deny_models":{"$ref":"ModelRules"},"allow_providers":{"$ref":"ProviderRules"},"deny_providers":{"$ref":"ProviderRules"},"allow_pricing":{"$ref":"PricingRules"},"deny_pricing":{"$ref":"PricingRules"},"allow_ip_cidrs":{"$ref":"IpRules"},"deny_ip_cidrs":{"$ref":"IpRules"}},"$id":"RuleSet"};
+const schema144 = {"type":"object","additionalProperties":false,"required":["rules","exact","prefixes"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}},"prefixes":{"type":"object","additionalProperties":{"$ref":"PrefixEntry"}}},"$id":"ModelRules"};
+const schema145 = {"type":"array","minItems":1,"items":{"type":"string","minLength":1},"$id":"RuleIds"};
 
-function validate314(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate316(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="RuleIds" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate314.evaluated;
+const evaluated0 = validate316.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -19709,7 +19732,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(Array.isArray(data)){
 if(data.length < 1){
-validate314.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate316.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -19721,12 +19744,12 @@ const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
 if(func5(data0) < 1){
-validate314.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate316.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate314.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate316.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -19738,22 +19761,22 @@ break;
 }
 }
 else {
-validate314.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate316.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
-validate314.errors = vErrors;
+validate316.errors = vErrors;
 return errors === 0;
 }
-validate314.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
+validate316.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema145 = {"type":"object","additionalProperties":false,"required":["prefix","rules"],"properties":{"prefix":{"type":"string"},"rules":{"$ref":"RuleIds"}},"$id":"PrefixEntry"};
+const schema146 = {"type":"object","additionalProperties":false,"required":["prefix","rules"],"properties":{"prefix":{"type":"string"},"rules":{"$ref":"RuleIds"}},"$id":"PrefixEntry"};
 
-function validate317(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate319(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PrefixEntry" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate317.evaluated;
+const evaluated0 = validate319.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -19764,14 +19787,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.prefix === undefined) && (missing0 = "prefix")) || ((data.rules === undefined) && (missing0 = "rules"))){
-validate317.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate319.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "prefix") || (key0 === "rules"))){
-validate317.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate319.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -19780,7 +19803,7 @@ if(_errs1 === errors){
 if(data.prefix !== undefined){
 const _errs2 = errors;
 if(typeof data.prefix !== "string"){
-validate317.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate319.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -19791,8 +19814,8 @@ var valid0 = true;
 if(valid0){
 if(data.rules !== undefined){
 const _errs4 = errors;
-if(!(validate314(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate316(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs4 === errors;
@@ -19805,21 +19828,21 @@ var valid0 = true;
 }
 }
 else {
-validate317.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate319.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate317.errors = vErrors;
+validate319.errors = vErrors;
 return errors === 0;
 }
-validate317.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate319.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate313(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate315(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModelRules" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate313.evaluated;
+const evaluated0 = validate315.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -19830,14 +19853,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.rules === undefined) && (missing0 = "rules")) || ((data.exact === undefined) && (missing0 = "exact"))) || ((data.prefixes === undefined) && (missing0 = "prefixes"))){
-validate313.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate315.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "rules") || (key0 === "exact")) || (key0 === "prefixes"))){
-validate313.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate315.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -19845,8 +19868,8 @@ break;
 if(_errs1 === errors){
 if(data.rules !== undefined){
 const _errs2 = errors;
-if(!(validate314(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate316(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -19862,8 +19885,8 @@ if(errors === _errs3){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 for(const key1 in data1){
 const _errs6 = errors;
-if(!(validate314(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate316(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -19873,7 +19896,7 @@ break;
 }
 }
 else {
-validate313.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate315.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -19890,8 +19913,8 @@ if(errors === _errs7){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 for(const key2 in data3){
 const _errs10 = errors;
-if(!(validate317(data3[key2], {instancePath:instancePath+"/prefixes/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate317.errors : vErrors.concat(validate317.errors);
+if(!(validate319(data3[key2], {instancePath:instancePath+"/prefixes/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate319.errors : vErrors.concat(validate319.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs10 === errors;
@@ -19901,11 +19924,588 @@ break;
 }
 }
 else {
-validate313.errors = [{instancePath:instancePath+"/prefixes",schemaPath:"#/properties/prefixes/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate315.errors = [{instancePath:instancePath+"/prefixes",schemaPath:"#/properties/prefixes/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
 var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate315.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate315.errors = vErrors;
+return errors === 0;
+}
+validate315.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema147 = {"type":"object","additionalProperties":false,"required":["rules","exact"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"ProviderRules"};
+
+function validate324(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ProviderRules" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate324.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.rules === undefined) && (missing0 = "rules")) || ((data.exact === undefined) && (missing0 = "exact"))){
+validate324.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "rules") || (key0 === "exact"))){
+validate324.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.rules !== undefined){
+const _errs2 = errors;
+if(!(validate316(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.exact !== undefined){
+let data1 = data.exact;
+const _errs3 = errors;
+if(errors === _errs3){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+for(const key1 in data1){
+const _errs6 = errors;
+if(!(validate316(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate324.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate324.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate324.errors = vErrors;
+return errors === 0;
+}
+validate324.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema148 = {"type":"object","additionalProperties":false,"required":["rules","conditions"],"properties":{"rules":{"$ref":"RuleIds"},"conditions":{"type":"object","additionalProperties":{"$ref":"PricingCondition"}}},"$id":"PricingRules"};
+const schema149 = {"type":"object","additionalProperties":false,"properties":{"pricing_type":{"type":"string","enum":["free","paid"]},"max_input_price":{"type":"integer","minimum":0},"max_output_price":{"type":"integer","minimum":0}},"$id":"PricingCondition"};
+
+function validate331(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="PricingCondition" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate331.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "pricing_type") || (key0 === "max_input_price")) || (key0 === "max_output_price"))){
+validate331.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.pricing_type !== undefined){
+let data0 = data.pricing_type;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate331.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data0 === "free") || (data0 === "paid"))){
+validate331.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/enum",keyword:"enum",params:{allowedValues: schema149.properties.pricing_type.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.max_input_price !== undefined){
+let data1 = data.max_input_price;
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate331.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs4){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 0 || isNaN(data1)){
+validate331.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.max_output_price !== undefined){
+let data2 = data.max_output_price;
+const _errs6 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate331.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs6){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate331.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate331.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate331.errors = vErrors;
+return errors === 0;
+}
+validate331.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate329(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="PricingRules" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate329.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.rules === undefined) && (missing0 = "rules")) || ((data.conditions === undefined) && (missing0 = "conditions"))){
+validate329.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "rules") || (key0 === "conditions"))){
+validate329.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.rules !== undefined){
+const _errs2 = errors;
+if(!(validate316(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.conditions !== undefined){
+let data1 = data.conditions;
+const _errs3 = errors;
+if(errors === _errs3){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+for(const key1 in data1){
+const _errs6 = errors;
+if(!(validate331(data1[key1], {instancePath:instancePath+"/conditions/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate329.errors = [{instancePath:instancePath+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate329.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate329.errors = vErrors;
+return errors === 0;
+}
+validate329.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema150 = {"type":"object","additionalProperties":false,"required":["rules","ranges"],"properties":{"rules":{"$ref":"RuleIds"},"ranges":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"IpRules"};
+
+function validate335(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="IpRules" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate335.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.rules === undefined) && (missing0 = "rules")) || ((data.ranges === undefined) && (missing0 = "ranges"))){
+validate335.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "rules") || (key0 === "ranges"))){
+validate335.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.rules !== undefined){
+const _errs2 = errors;
+if(!(validate316(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ranges !== undefined){
+let data1 = data.ranges;
+const _errs3 = errors;
+if(errors === _errs3){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+for(const key1 in data1){
+const _errs6 = errors;
+if(!(validate316(data1[key1], {instancePath:instancePath+"/ranges/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate335.errors = [{instancePath:instancePath+"/ranges",schemaPath:"#/properties/ranges/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate335.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate335.errors = vErrors;
+return errors === 0;
+}
+validate335.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate314(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="RuleSet" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate314.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((((((key0 === "allow_models") || (key0 === "deny_models")) || (key0 === "allow_providers")) || (key0 === "deny_providers")) || (key0 === "allow_pricing")) || (key0 === "deny_pricing")) || (key0 === "allow_ip_cidrs")) || (key0 === "deny_ip_cidrs"))){
+validate314.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.allow_models !== undefined){
+const _errs2 = errors;
+if(!(validate315(data.allow_models, {instancePath:instancePath+"/allow_models",parentData:data,parentDataProperty:"allow_models",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate315.errors : vErrors.concat(validate315.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.deny_models !== undefined){
+const _errs3 = errors;
+if(!(validate315(data.deny_models, {instancePath:instancePath+"/deny_models",parentData:data,parentDataProperty:"deny_models",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate315.errors : vErrors.concat(validate315.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.allow_providers !== undefined){
+const _errs4 = errors;
+if(!(validate324(data.allow_providers, {instancePath:instancePath+"/allow_providers",parentData:data,parentDataProperty:"allow_providers",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.deny_providers !== undefined){
+const _errs5 = errors;
+if(!(validate324(data.deny_providers, {instancePath:instancePath+"/deny_providers",parentData:data,parentDataProperty:"deny_providers",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.allow_pricing !== undefined){
+const _errs6 = errors;
+if(!(validate329(data.allow_pricing, {instancePath:instancePath+"/allow_pricing",parentData:data,parentDataProperty:"allow_pricing",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.deny_pricing !== undefined){
+const _errs7 = errors;
+if(!(validate329(data.deny_pricing, {instancePath:instancePath+"/deny_pricing",parentData:data,parentDataProperty:"deny_pricing",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.allow_ip_cidrs !== undefined){
+const _errs8 = errors;
+if(!(validate335(data.allow_ip_cidrs, {instancePath:instancePath+"/allow_ip_cidrs",parentData:data,parentDataProperty:"allow_ip_cidrs",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.deny_ip_cidrs !== undefined){
+const _errs9 = errors;
+if(!(validate335(data.deny_ip_cidrs, {instancePath:instancePath+"/deny_ip_cidrs",parentData:data,parentDataProperty:"deny_ip_cidrs",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate314.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate314.errors = vErrors;
+return errors === 0;
+}
+validate314.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate313(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="SubjectRules" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate313.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.enforce === undefined) && (missing0 = "enforce")){
+validate313.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "enforce") || (key0 === "shadow")) || (key0 === "report_rules"))){
+validate313.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.enforce !== undefined){
+const _errs2 = errors;
+if(!(validate314(data.enforce, {instancePath:instancePath+"/enforce",parentData:data,parentDataProperty:"enforce",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.shadow !== undefined){
+const _errs3 = errors;
+if(!(validate314(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.report_rules !== undefined){
+let data2 = data.report_rules;
+const _errs4 = errors;
+if(errors === _errs4){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+for(const key1 in data2){
+const _errs7 = errors;
+if(true !== data2[key1]){
+validate313.errors = [{instancePath:instancePath+"/report_rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/report_rules/additionalProperties/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid1 = _errs7 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate313.errors = [{instancePath:instancePath+"/report_rules",schemaPath:"#/properties/report_rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
 }
 else {
 var valid0 = true;
@@ -19925,354 +20525,9 @@ return errors === 0;
 }
 validate313.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema146 = {"type":"object","additionalProperties":false,"required":["rules","exact"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"ProviderRules"};
-
-function validate322(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ProviderRules" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate322.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((data.rules === undefined) && (missing0 = "rules")) || ((data.exact === undefined) && (missing0 = "exact"))){
-validate322.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((key0 === "rules") || (key0 === "exact"))){
-validate322.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.rules !== undefined){
-const _errs2 = errors;
-if(!(validate314(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.exact !== undefined){
-let data1 = data.exact;
-const _errs3 = errors;
-if(errors === _errs3){
-if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
-for(const key1 in data1){
-const _errs6 = errors;
-if(!(validate314(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs6 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate322.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate322.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate322.errors = vErrors;
-return errors === 0;
-}
-validate322.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema147 = {"type":"object","additionalProperties":false,"required":["rules","conditions"],"properties":{"rules":{"$ref":"RuleIds"},"conditions":{"type":"object","additionalProperties":{"$ref":"PricingCondition"}}},"$id":"PricingRules"};
-const schema148 = {"type":"object","additionalProperties":false,"properties":{"pricing_type":{"type":"string","enum":["free","paid"]},"max_input_price":{"type":"integer","minimum":0},"max_output_price":{"type":"integer","minimum":0}},"$id":"PricingCondition"};
-
-function validate329(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PricingCondition" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate329.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "pricing_type") || (key0 === "max_input_price")) || (key0 === "max_output_price"))){
-validate329.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.pricing_type !== undefined){
-let data0 = data.pricing_type;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate329.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!((data0 === "free") || (data0 === "paid"))){
-validate329.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/enum",keyword:"enum",params:{allowedValues: schema148.properties.pricing_type.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.max_input_price !== undefined){
-let data1 = data.max_input_price;
-const _errs4 = errors;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate329.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs4){
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 0 || isNaN(data1)){
-validate329.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.max_output_price !== undefined){
-let data2 = data.max_output_price;
-const _errs6 = errors;
-if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate329.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs6){
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-validate329.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate329.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate329.errors = vErrors;
-return errors === 0;
-}
-validate329.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate327(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PricingRules" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate327.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((data.rules === undefined) && (missing0 = "rules")) || ((data.conditions === undefined) && (missing0 = "conditions"))){
-validate327.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((key0 === "rules") || (key0 === "conditions"))){
-validate327.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.rules !== undefined){
-const _errs2 = errors;
-if(!(validate314(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.conditions !== undefined){
-let data1 = data.conditions;
-const _errs3 = errors;
-if(errors === _errs3){
-if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
-for(const key1 in data1){
-const _errs6 = errors;
-if(!(validate329(data1[key1], {instancePath:instancePath+"/conditions/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs6 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate327.errors = [{instancePath:instancePath+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate327.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate327.errors = vErrors;
-return errors === 0;
-}
-validate327.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema149 = {"type":"object","additionalProperties":false,"required":["rules","ranges"],"properties":{"rules":{"$ref":"RuleIds"},"ranges":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"IpRules"};
-
-function validate333(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="IpRules" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate333.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((data.rules === undefined) && (missing0 = "rules")) || ((data.ranges === undefined) && (missing0 = "ranges"))){
-validate333.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((key0 === "rules") || (key0 === "ranges"))){
-validate333.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.rules !== undefined){
-const _errs2 = errors;
-if(!(validate314(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.ranges !== undefined){
-let data1 = data.ranges;
-const _errs3 = errors;
-if(errors === _errs3){
-if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
-for(const key1 in data1){
-const _errs6 = errors;
-if(!(validate314(data1[key1], {instancePath:instancePath+"/ranges/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs6 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate333.errors = [{instancePath:instancePath+"/ranges",schemaPath:"#/properties/ranges/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate333.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate333.errors = vErrors;
-return errors === 0;
-}
-validate333.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
 
 function validate312(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="RuleSet" */;
+/*# sourceURL="PolicyData" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate312.evaluated;
@@ -20284,113 +20539,41 @@ evaluated0.items = undefined;
 }
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.subjects === undefined) && (missing0 = "subjects")){
+validate312.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((((((key0 === "allow_models") || (key0 === "deny_models")) || (key0 === "allow_providers")) || (key0 === "deny_providers")) || (key0 === "allow_pricing")) || (key0 === "deny_pricing")) || (key0 === "allow_ip_cidrs")) || (key0 === "deny_ip_cidrs"))){
+if(!(key0 === "subjects")){
 validate312.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
 if(_errs1 === errors){
-if(data.allow_models !== undefined){
+if(data.subjects !== undefined){
+let data0 = data.subjects;
 const _errs2 = errors;
-if(!(validate313(data.allow_models, {instancePath:instancePath+"/allow_models",parentData:data,parentDataProperty:"allow_models",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate313.errors : vErrors.concat(validate313.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.deny_models !== undefined){
-const _errs3 = errors;
-if(!(validate313(data.deny_models, {instancePath:instancePath+"/deny_models",parentData:data,parentDataProperty:"deny_models",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate313.errors : vErrors.concat(validate313.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.allow_providers !== undefined){
-const _errs4 = errors;
-if(!(validate322(data.allow_providers, {instancePath:instancePath+"/allow_providers",parentData:data,parentDataProperty:"allow_providers",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate322.errors : vErrors.concat(validate322.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.deny_providers !== undefined){
+if(errors === _errs2){
+if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
+for(const key1 in data0){
 const _errs5 = errors;
-if(!(validate322(data.deny_providers, {instancePath:instancePath+"/deny_providers",parentData:data,parentDataProperty:"deny_providers",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate322.errors : vErrors.concat(validate322.errors);
+if(!(validate313(data0[key1], {instancePath:instancePath+"/subjects/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate313.errors : vErrors.concat(validate313.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs5 === errors;
+var valid1 = _errs5 === errors;
+if(!valid1){
+break;
+}
+}
 }
 else {
-var valid0 = true;
-}
-if(valid0){
-if(data.allow_pricing !== undefined){
-const _errs6 = errors;
-if(!(validate327(data.allow_pricing, {instancePath:instancePath+"/allow_pricing",parentData:data,parentDataProperty:"allow_pricing",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.deny_pricing !== undefined){
-const _errs7 = errors;
-if(!(validate327(data.deny_pricing, {instancePath:instancePath+"/deny_pricing",parentData:data,parentDataProperty:"deny_pricing",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.allow_ip_cidrs !== undefined){
-const _errs8 = errors;
-if(!(validate333(data.allow_ip_cidrs, {instancePath:instancePath+"/allow_ip_cidrs",parentData:data,parentDataProperty:"allow_ip_cidrs",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate333.errors : vErrors.concat(validate333.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.deny_ip_cidrs !== undefined){
-const _errs9 = errors;
-if(!(validate333(data.deny_ip_cidrs, {instancePath:instancePath+"/deny_ip_cidrs",parentData:data,parentDataProperty:"deny_ip_cidrs",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate333.errors : vErrors.concat(validate333.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs9 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
+validate312.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
 }
 }
 }
@@ -20407,193 +20590,33 @@ return errors === 0;
 }
 validate312.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+export const validateSubjectRules = validate313;
 
-function validate311(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="SubjectRules" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate311.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.enforce === undefined) && (missing0 = "enforce")){
-validate311.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "enforce") || (key0 === "shadow")) || (key0 === "report_rules"))){
-validate311.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.enforce !== undefined){
-const _errs2 = errors;
-if(!(validate312(data.enforce, {instancePath:instancePath+"/enforce",parentData:data,parentDataProperty:"enforce",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate312.errors : vErrors.concat(validate312.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.shadow !== undefined){
-const _errs3 = errors;
-if(!(validate312(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate312.errors : vErrors.concat(validate312.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.report_rules !== undefined){
-let data2 = data.report_rules;
-const _errs4 = errors;
-if(errors === _errs4){
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-for(const key1 in data2){
-const _errs7 = errors;
-if(true !== data2[key1]){
-validate311.errors = [{instancePath:instancePath+"/report_rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/report_rules/additionalProperties/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
-return false;
-}
-var valid1 = _errs7 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate311.errors = [{instancePath:instancePath+"/report_rules",schemaPath:"#/properties/report_rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate311.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate311.errors = vErrors;
-return errors === 0;
-}
-validate311.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+export const validateRuleSet = validate314;
 
+export const validateRuleIds = validate316;
 
-function validate310(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PolicyData" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate310.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.subjects === undefined) && (missing0 = "subjects")){
-validate310.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(key0 === "subjects")){
-validate310.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.subjects !== undefined){
-let data0 = data.subjects;
-const _errs2 = errors;
-if(errors === _errs2){
-if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
-for(const key1 in data0){
-const _errs5 = errors;
-if(!(validate311(data0[key1], {instancePath:instancePath+"/subjects/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate311.errors : vErrors.concat(validate311.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs5 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate310.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-}
-}
-}
-}
-else {
-validate310.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate310.errors = vErrors;
-return errors === 0;
-}
-validate310.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+export const validateModelRules = validate315;
 
-export const validateSubjectRules = validate311;
+export const validatePrefixEntry = validate319;
 
-export const validateRuleSet = validate312;
+export const validateProviderRules = validate324;
 
-export const validateRuleIds = validate314;
+export const validatePricingRules = validate329;
 
-export const validateModelRules = validate313;
+export const validatePricingCondition = validate331;
 
-export const validatePrefixEntry = validate317;
+export const validateIpRules = validate335;
 
-export const validateProviderRules = validate322;
+export const validatePolicyDecision = validate343;
+const schema151 = {"type":"object","additionalProperties":false,"required":["permitted","violations"],"properties":{"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"}},"$id":"PolicyDecision"};
+const schema152 = {"type":"object","additionalProperties":false,"required":["scope","kind","effect","ruleIds","values"],"properties":{"scope":{"type":"string","enum":["organization","member","key"]},"kind":{"type":"string","enum":["models","providers","pricing","ip_cidrs"]},"effect":{"type":"string","enum":["allow","deny"]},"candidate":{"type":"string"},"ruleIds":{"type":"array","minItems":1,"items":{"type":"string"}},"values":{"type":"array","minItems":1,"items":{"type":"string"}}},"$id":"PolicyViolation"};
 
-export const validatePricingRules = validate327;
-
-export const validatePricingCondition = validate329;
-
-export const validateIpRules = validate333;
-
-export const validatePolicyDecision = validate341;
-const schema150 = {"type":"object","additionalProperties":false,"required":["permitted","violations"],"properties":{"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"}},"$id":"PolicyDecision"};
-const schema151 = {"type":"object","additionalProperties":false,"required":["scope","kind","effect","ruleIds","values"],"properties":{"scope":{"type":"string","enum":["organization","member","key"]},"kind":{"type":"string","enum":["models","providers","pricing","ip_cidrs"]},"effect":{"type":"string","enum":["allow","deny"]},"candidate":{"type":"string"},"ruleIds":{"type":"array","minItems":1,"items":{"type":"string"}},"values":{"type":"array","minItems":1,"items":{"type":"string"}}},"$id":"PolicyViolation"};
-
-function validate342(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate344(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyViolation" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate342.evaluated;
+const evaluated0 = validate344.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -20604,14 +20627,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((data.scope === undefined) && (missing0 = "scope")) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.effect === undefined) && (missing0 = "effect"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))) || ((data.values === undefined) && (missing0 = "values"))){
-validate342.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate344.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "scope") || (key0 === "kind")) || (key0 === "effect")) || (key0 === "candidate")) || (key0 === "ruleIds")) || (key0 === "values"))){
-validate342.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate344.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -20621,11 +20644,11 @@ if(data.scope !== undefined){
 let data0 = data.scope;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate342.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate344.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "organization") || (data0 === "member")) || (data0 === "key"))){
-validate342.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema151.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate344.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema152.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -20638,11 +20661,11 @@ if(data.kind !== undefined){
 let data1 = data.kind;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate342.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate344.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data1 === "models") || (data1 === "providers")) || (data1 === "pricing")) || (data1 === "ip_cidrs"))){
-validate342.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema151.properties.kind.enum},message:"must be equal to one of the allowed values"}];
+validate344.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema152.properties.kind.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -20655,11 +20678,11 @@ if(data.effect !== undefined){
 let data2 = data.effect;
 const _errs6 = errors;
 if(typeof data2 !== "string"){
-validate342.errors = [{instancePath:instancePath+"/effect",schemaPath:"#/properties/effect/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate344.errors = [{instancePath:instancePath+"/effect",schemaPath:"#/properties/effect/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data2 === "allow") || (data2 === "deny"))){
-validate342.errors = [{instancePath:instancePath+"/effect",schemaPath:"#/properties/effect/enum",keyword:"enum",params:{allowedValues: schema151.properties.effect.enum},message:"must be equal to one of the allowed values"}];
+validate344.errors = [{instancePath:instancePath+"/effect",schemaPath:"#/properties/effect/enum",keyword:"enum",params:{allowedValues: schema152.properties.effect.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -20671,7 +20694,7 @@ if(valid0){
 if(data.candidate !== undefined){
 const _errs8 = errors;
 if(typeof data.candidate !== "string"){
-validate342.errors = [{instancePath:instancePath+"/candidate",schemaPath:"#/properties/candidate/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate344.errors = [{instancePath:instancePath+"/candidate",schemaPath:"#/properties/candidate/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -20686,7 +20709,7 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length < 1){
-validate342.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate344.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -20695,7 +20718,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
 if(typeof data4[i0] !== "string"){
-validate342.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate344.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs12 === errors;
@@ -20706,7 +20729,7 @@ break;
 }
 }
 else {
-validate342.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate344.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -20722,7 +20745,7 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length < 1){
-validate342.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate344.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -20731,7 +20754,7 @@ const len1 = data6.length;
 for(let i1=0; i1<len1; i1++){
 const _errs16 = errors;
 if(typeof data6[i1] !== "string"){
-validate342.errors = [{instancePath:instancePath+"/values/" + i1,schemaPath:"#/properties/values/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate344.errors = [{instancePath:instancePath+"/values/" + i1,schemaPath:"#/properties/values/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs16 === errors;
@@ -20742,7 +20765,7 @@ break;
 }
 }
 else {
-validate342.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate344.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -20760,22 +20783,22 @@ var valid0 = true;
 }
 }
 else {
-validate342.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate344.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate342.errors = vErrors;
+validate344.errors = vErrors;
 return errors === 0;
 }
-validate342.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate344.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema152 = {"type":"object","additionalProperties":false,"required":["permitted","would_deny","would_allow"],"properties":{"permitted":{"type":"array","items":{"type":"string"}},"would_deny":{"type":"array","items":{"type":"string"}},"would_allow":{"type":"array","items":{"type":"string"}}},"$id":"PolicyShadow"};
+const schema153 = {"type":"object","additionalProperties":false,"required":["permitted","would_deny","would_allow"],"properties":{"permitted":{"type":"array","items":{"type":"string"}},"would_deny":{"type":"array","items":{"type":"string"}},"would_allow":{"type":"array","items":{"type":"string"}}},"$id":"PolicyShadow"};
 
-function validate344(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate346(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyShadow" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate344.evaluated;
+const evaluated0 = validate346.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -20786,14 +20809,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.permitted === undefined) && (missing0 = "permitted")) || ((data.would_deny === undefined) && (missing0 = "would_deny"))) || ((data.would_allow === undefined) && (missing0 = "would_allow"))){
-validate344.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate346.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "permitted") || (key0 === "would_deny")) || (key0 === "would_allow"))){
-validate344.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate346.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -20809,7 +20832,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate344.errors = [{instancePath:instancePath+"/permitted/" + i0,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate346.errors = [{instancePath:instancePath+"/permitted/" + i0,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -20819,7 +20842,7 @@ break;
 }
 }
 else {
-validate344.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate346.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -20839,7 +20862,7 @@ const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
 if(typeof data2[i1] !== "string"){
-validate344.errors = [{instancePath:instancePath+"/would_deny/" + i1,schemaPath:"#/properties/would_deny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate346.errors = [{instancePath:instancePath+"/would_deny/" + i1,schemaPath:"#/properties/would_deny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -20849,7 +20872,7 @@ break;
 }
 }
 else {
-validate344.errors = [{instancePath:instancePath+"/would_deny",schemaPath:"#/properties/would_deny/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate346.errors = [{instancePath:instancePath+"/would_deny",schemaPath:"#/properties/would_deny/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -20869,7 +20892,7 @@ const len2 = data4.length;
 for(let i2=0; i2<len2; i2++){
 const _errs12 = errors;
 if(typeof data4[i2] !== "string"){
-validate344.errors = [{instancePath:instancePath+"/would_allow/" + i2,schemaPath:"#/properties/would_allow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate346.errors = [{instancePath:instancePath+"/would_allow/" + i2,schemaPath:"#/properties/would_allow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -20879,7 +20902,7 @@ break;
 }
 }
 else {
-validate344.errors = [{instancePath:instancePath+"/would_allow",schemaPath:"#/properties/would_allow/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate346.errors = [{instancePath:instancePath+"/would_allow",schemaPath:"#/properties/would_allow/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -20894,21 +20917,21 @@ var valid0 = true;
 }
 }
 else {
-validate344.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate346.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate344.errors = vErrors;
+validate346.errors = vErrors;
 return errors === 0;
 }
-validate344.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate346.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate341(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate343(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyDecision" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate341.evaluated;
+const evaluated0 = validate343.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -20919,14 +20942,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.permitted === undefined) && (missing0 = "permitted")) || ((data.violations === undefined) && (missing0 = "violations"))){
-validate341.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate343.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "permitted") || (key0 === "violations")) || (key0 === "shadow"))){
-validate341.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate343.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -20942,7 +20965,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate341.errors = [{instancePath:instancePath+"/permitted/" + i0,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate343.errors = [{instancePath:instancePath+"/permitted/" + i0,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -20952,7 +20975,7 @@ break;
 }
 }
 else {
-validate341.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate343.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -20971,8 +20994,8 @@ var valid2 = true;
 const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
-if(!(validate342(data2[i1], {instancePath:instancePath+"/violations/" + i1,parentData:data2,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate342.errors : vErrors.concat(validate342.errors);
+if(!(validate344(data2[i1], {instancePath:instancePath+"/violations/" + i1,parentData:data2,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs8 === errors;
@@ -20982,7 +21005,7 @@ break;
 }
 }
 else {
-validate341.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate343.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -20994,8 +21017,8 @@ var valid0 = true;
 if(valid0){
 if(data.shadow !== undefined){
 const _errs9 = errors;
-if(!(validate344(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate346(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate346.errors : vErrors.concat(validate346.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs9 === errors;
@@ -21009,28 +21032,28 @@ var valid0 = true;
 }
 }
 else {
-validate341.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate343.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate341.errors = vErrors;
+validate343.errors = vErrors;
 return errors === 0;
 }
-validate341.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate343.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validatePolicyViolation = validate342;
+export const validatePolicyViolation = validate344;
 
-export const validatePolicyShadow = validate344;
+export const validatePolicyShadow = validate346;
 
-export const validatePolicyInput = validate346;
-const schema153 = {"type":"object","additionalProperties":false,"required":["action","client_ip","subjects","candidates"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"client_ip":{"type":["string","null"]},"subjects":{"type":"array","minItems":1,"maxItems":3,"items":{"$ref":"PolicySubject"}},"candidates":{"type":"array","minItems":1,"items":{"$ref":"PolicyCandidate"}}},"$id":"PolicyInput"};
-const schema154 = {"type":"object","additionalProperties":false,"required":["scope","id"],"properties":{"scope":{"type":"string","enum":["organization","member","key"]},"id":{"type":"string","minLength":1}},"$id":"PolicySubject"};
+export const validatePolicyInput = validate348;
+const schema154 = {"type":"object","additionalProperties":false,"required":["action","client_ip","subjects","candidates"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"client_ip":{"type":["string","null"]},"subjects":{"type":"array","minItems":1,"maxItems":3,"items":{"$ref":"PolicySubject"}},"candidates":{"type":"array","minItems":1,"items":{"$ref":"PolicyCandidate"}}},"$id":"PolicyInput"};
+const schema155 = {"type":"object","additionalProperties":false,"required":["scope","id"],"properties":{"scope":{"type":"string","enum":["organization","member","key"]},"id":{"type":"string","minLength":1}},"$id":"PolicySubject"};
 
-function validate347(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate349(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicySubject" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate347.evaluated;
+const evaluated0 = validate349.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -21041,14 +21064,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.scope === undefined) && (missing0 = "scope")) || ((data.id === undefined) && (missing0 = "id"))){
-validate347.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate349.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "scope") || (key0 === "id"))){
-validate347.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate349.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -21058,11 +21081,11 @@ if(data.scope !== undefined){
 let data0 = data.scope;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate347.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate349.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "organization") || (data0 === "member")) || (data0 === "key"))){
-validate347.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema154.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate349.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema155.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -21077,12 +21100,12 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(func5(data1) < 1){
-validate347.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate349.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate347.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate349.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -21096,22 +21119,22 @@ var valid0 = true;
 }
 }
 else {
-validate347.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate349.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate347.errors = vErrors;
+validate349.errors = vErrors;
 return errors === 0;
 }
-validate347.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate349.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema155 = {"type":"object","additionalProperties":false,"required":["id","names","provider_names","free"],"properties":{"id":{"type":"string","minLength":1},"names":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}},"provider_names":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}},"free":{"type":"boolean"},"input_price":{"type":"integer","minimum":0},"output_price":{"type":"integer","minimum":0}},"$id":"PolicyCandidate"};
+const schema156 = {"type":"object","additionalProperties":false,"required":["id","names","provider_names","free"],"properties":{"id":{"type":"string","minLength":1},"names":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}},"provider_names":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}},"free":{"type":"boolean"},"input_price":{"type":"integer","minimum":0},"output_price":{"type":"integer","minimum":0}},"$id":"PolicyCandidate"};
 
-function validate349(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate351(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyCandidate" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate349.evaluated;
+const evaluated0 = validate351.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -21122,14 +21145,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.id === undefined) && (missing0 = "id")) || ((data.names === undefined) && (missing0 = "names"))) || ((data.provider_names === undefined) && (missing0 = "provider_names"))) || ((data.free === undefined) && (missing0 = "free"))){
-validate349.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate351.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "id") || (key0 === "names")) || (key0 === "provider_names")) || (key0 === "free")) || (key0 === "input_price")) || (key0 === "output_price"))){
-validate349.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate351.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -21141,12 +21164,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) < 1){
-validate349.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate351.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate349.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate351.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -21162,7 +21185,7 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(Array.isArray(data1)){
 if(data1.length < 1){
-validate349.errors = [{instancePath:instancePath+"/names",schemaPath:"#/properties/names/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate351.errors = [{instancePath:instancePath+"/names",schemaPath:"#/properties/names/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -21174,12 +21197,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func5(data2) < 1){
-validate349.errors = [{instancePath:instancePath+"/names/" + i0,schemaPath:"#/properties/names/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate351.errors = [{instancePath:instancePath+"/names/" + i0,schemaPath:"#/properties/names/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate349.errors = [{instancePath:instancePath+"/names/" + i0,schemaPath:"#/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate351.errors = [{instancePath:instancePath+"/names/" + i0,schemaPath:"#/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -21191,7 +21214,7 @@ break;
 }
 }
 else {
-validate349.errors = [{instancePath:instancePath+"/names",schemaPath:"#/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate351.errors = [{instancePath:instancePath+"/names",schemaPath:"#/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -21207,7 +21230,7 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(Array.isArray(data3)){
 if(data3.length < 1){
-validate349.errors = [{instancePath:instancePath+"/provider_names",schemaPath:"#/properties/provider_names/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate351.errors = [{instancePath:instancePath+"/provider_names",schemaPath:"#/properties/provider_names/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -21219,12 +21242,12 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(typeof data4 === "string"){
 if(func5(data4) < 1){
-validate349.errors = [{instancePath:instancePath+"/provider_names/" + i1,schemaPath:"#/properties/provider_names/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate351.errors = [{instancePath:instancePath+"/provider_names/" + i1,schemaPath:"#/properties/provider_names/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate349.errors = [{instancePath:instancePath+"/provider_names/" + i1,schemaPath:"#/properties/provider_names/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate351.errors = [{instancePath:instancePath+"/provider_names/" + i1,schemaPath:"#/properties/provider_names/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -21236,7 +21259,7 @@ break;
 }
 }
 else {
-validate349.errors = [{instancePath:instancePath+"/provider_names",schemaPath:"#/properties/provider_names/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate351.errors = [{instancePath:instancePath+"/provider_names",schemaPath:"#/properties/provider_names/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -21249,7 +21272,7 @@ if(valid0){
 if(data.free !== undefined){
 const _errs12 = errors;
 if(typeof data.free !== "boolean"){
-validate349.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate351.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -21262,13 +21285,13 @@ if(data.input_price !== undefined){
 let data6 = data.input_price;
 const _errs14 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate349.errors = [{instancePath:instancePath+"/input_price",schemaPath:"#/properties/input_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate351.errors = [{instancePath:instancePath+"/input_price",schemaPath:"#/properties/input_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs14){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate349.errors = [{instancePath:instancePath+"/input_price",schemaPath:"#/properties/input_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate351.errors = [{instancePath:instancePath+"/input_price",schemaPath:"#/properties/input_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -21283,13 +21306,13 @@ if(data.output_price !== undefined){
 let data7 = data.output_price;
 const _errs16 = errors;
 if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate349.errors = [{instancePath:instancePath+"/output_price",schemaPath:"#/properties/output_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate351.errors = [{instancePath:instancePath+"/output_price",schemaPath:"#/properties/output_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs16){
 if((typeof data7 == "number") && (isFinite(data7))){
 if(data7 < 0 || isNaN(data7)){
-validate349.errors = [{instancePath:instancePath+"/output_price",schemaPath:"#/properties/output_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate351.errors = [{instancePath:instancePath+"/output_price",schemaPath:"#/properties/output_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -21308,21 +21331,21 @@ var valid0 = true;
 }
 }
 else {
-validate349.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate351.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate349.errors = vErrors;
+validate351.errors = vErrors;
 return errors === 0;
 }
-validate349.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate351.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate346(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate348(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyInput" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate346.evaluated;
+const evaluated0 = validate348.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -21333,14 +21356,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.action === undefined) && (missing0 = "action")) || ((data.client_ip === undefined) && (missing0 = "client_ip"))) || ((data.subjects === undefined) && (missing0 = "subjects"))) || ((data.candidates === undefined) && (missing0 = "candidates"))){
-validate346.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate348.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "action") || (key0 === "client_ip")) || (key0 === "subjects")) || (key0 === "candidates"))){
-validate346.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate348.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -21350,11 +21373,11 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate346.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate348.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
-validate346.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema153.properties.action.enum},message:"must be equal to one of the allowed values"}];
+validate348.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema154.properties.action.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -21367,7 +21390,7 @@ if(data.client_ip !== undefined){
 let data1 = data.client_ip;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate346.errors = [{instancePath:instancePath+"/client_ip",schemaPath:"#/properties/client_ip/type",keyword:"type",params:{type: schema153.properties.client_ip.type},message:"must be string,null"}];
+validate348.errors = [{instancePath:instancePath+"/client_ip",schemaPath:"#/properties/client_ip/type",keyword:"type",params:{type: schema154.properties.client_ip.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -21382,12 +21405,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 3){
-validate346.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/maxItems",keyword:"maxItems",params:{limit: 3},message:"must NOT have more than 3 items"}];
+validate348.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/maxItems",keyword:"maxItems",params:{limit: 3},message:"must NOT have more than 3 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate346.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate348.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -21395,8 +21418,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate347(data2[i0], {instancePath:instancePath+"/subjects/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate347.errors : vErrors.concat(validate347.errors);
+if(!(validate349(data2[i0], {instancePath:instancePath+"/subjects/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate349.errors : vErrors.concat(validate349.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -21408,7 +21431,7 @@ break;
 }
 }
 else {
-validate346.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate348.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -21424,7 +21447,7 @@ const _errs9 = errors;
 if(errors === _errs9){
 if(Array.isArray(data4)){
 if(data4.length < 1){
-validate346.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate348.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -21432,8 +21455,8 @@ var valid2 = true;
 const len1 = data4.length;
 for(let i1=0; i1<len1; i1++){
 const _errs11 = errors;
-if(!(validate349(data4[i1], {instancePath:instancePath+"/candidates/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate349.errors : vErrors.concat(validate349.errors);
+if(!(validate351(data4[i1], {instancePath:instancePath+"/candidates/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate351.errors : vErrors.concat(validate351.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -21444,7 +21467,7 @@ break;
 }
 }
 else {
-validate346.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate348.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -21460,28 +21483,28 @@ var valid0 = true;
 }
 }
 else {
-validate346.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate348.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate346.errors = vErrors;
+validate348.errors = vErrors;
 return errors === 0;
 }
-validate346.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate348.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validatePolicySubject = validate347;
+export const validatePolicySubject = validate349;
 
-export const validatePolicyCandidate = validate349;
+export const validatePolicyCandidate = validate351;
 
-export const validateAccessDiff = validate351;
-const schema156 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}}},"$id":"AccessDiff"};
-const schema157 = {"type":"object","additionalProperties":false,"required":["gained","lost"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"}},"$id":"AccessDiffPairs"};
+export const validateAccessDiff = validate353;
+const schema157 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}}},"$id":"AccessDiff"};
+const schema158 = {"type":"object","additionalProperties":false,"required":["gained","lost"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"}},"$id":"AccessDiffPairs"};
 
-function validate352(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate354(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessDiffPairs" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate352.evaluated;
+const evaluated0 = validate354.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -21492,14 +21515,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))){
-validate352.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate354.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "gained") || (key0 === "lost"))){
-validate352.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate354.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -21509,7 +21532,7 @@ if(data.gained !== undefined){
 let data0 = data.gained;
 const _errs2 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate352.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate354.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -21522,7 +21545,7 @@ if(data.lost !== undefined){
 let data1 = data.lost;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate352.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate354.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -21535,23 +21558,23 @@ var valid0 = true;
 }
 }
 else {
-validate352.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate354.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate352.errors = vErrors;
+validate354.errors = vErrors;
 return errors === 0;
 }
-validate352.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate354.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema158 = {"type":"object","additionalProperties":false,"required":["change","holders","mappings","credential","addresses","reason","rules"],"properties":{"change":{"type":"string","enum":["gained","lost"]},"holders":{"type":"array","items":{"$ref":"AccessHolder"}},"mappings":{"type":"array","items":{"type":"string"}},"credential":{"type":"boolean"},"addresses":{"type":"array","items":{"type":"string"}},"reason":{"type":"string","enum":["rules","holder added","holder removed"]},"rules":{"type":"array","items":{"$ref":"AccessFlipRule"}}},"$id":"AccessFlip"};
-const schema159 = {"type":"object","additionalProperties":false,"required":["scope","id","name"],"properties":{"scope":{"type":"string","enum":["key","member"]},"id":{"type":"string"},"name":{"type":"string"}},"$id":"AccessHolder"};
+const schema159 = {"type":"object","additionalProperties":false,"required":["change","holders","mappings","credential","addresses","reason","rules"],"properties":{"change":{"type":"string","enum":["gained","lost"]},"holders":{"type":"array","items":{"$ref":"AccessHolder"}},"mappings":{"type":"array","items":{"type":"string"}},"credential":{"type":"boolean"},"addresses":{"type":"array","items":{"type":"string"}},"reason":{"type":"string","enum":["rules","holder added","holder removed"]},"rules":{"type":"array","items":{"$ref":"AccessFlipRule"}}},"$id":"AccessFlip"};
+const schema160 = {"type":"object","additionalProperties":false,"required":["scope","id","name"],"properties":{"scope":{"type":"string","enum":["key","member"]},"id":{"type":"string"},"name":{"type":"string"}},"$id":"AccessHolder"};
 
-function validate355(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate357(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessHolder" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate355.evaluated;
+const evaluated0 = validate357.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -21562,14 +21585,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.scope === undefined) && (missing0 = "scope")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.name === undefined) && (missing0 = "name"))){
-validate355.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate357.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "scope") || (key0 === "id")) || (key0 === "name"))){
-validate355.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate357.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -21579,11 +21602,11 @@ if(data.scope !== undefined){
 let data0 = data.scope;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate355.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "key") || (data0 === "member"))){
-validate355.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema159.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate357.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema160.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -21595,7 +21618,7 @@ if(valid0){
 if(data.id !== undefined){
 const _errs4 = errors;
 if(typeof data.id !== "string"){
-validate355.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -21607,7 +21630,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs6 = errors;
 if(typeof data.name !== "string"){
-validate355.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -21621,22 +21644,22 @@ var valid0 = true;
 }
 }
 else {
-validate355.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate357.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate355.errors = vErrors;
+validate357.errors = vErrors;
 return errors === 0;
 }
-validate355.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate357.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema160 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","change"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"},"change":{"type":"string","enum":["added","removed","changed"]}},"$id":"AccessFlipRule"};
+const schema161 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","change"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"},"change":{"type":"string","enum":["added","removed","changed"]}},"$id":"AccessFlipRule"};
 
-function validate357(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessFlipRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate357.evaluated;
+const evaluated0 = validate359.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -21647,14 +21670,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.change === undefined) && (missing0 = "change"))){
-validate357.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate359.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "id") || (key0 === "scope")) || (key0 === "ruleType")) || (key0 === "change"))){
-validate357.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate359.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -21663,7 +21686,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate357.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate359.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -21676,11 +21699,11 @@ if(data.scope !== undefined){
 let data1 = data.scope;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate357.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate359.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data1 === "organization") || (data1 === "member")) || (data1 === "key"))){
-validate357.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema160.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate359.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema161.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -21705,11 +21728,11 @@ if(data.change !== undefined){
 let data3 = data.change;
 const _errs7 = errors;
 if(typeof data3 !== "string"){
-validate357.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate359.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data3 === "added") || (data3 === "removed")) || (data3 === "changed"))){
-validate357.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema160.properties.change.enum},message:"must be equal to one of the allowed values"}];
+validate359.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema161.properties.change.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -21724,21 +21747,21 @@ var valid0 = true;
 }
 }
 else {
-validate357.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate359.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate357.errors = vErrors;
+validate359.errors = vErrors;
 return errors === 0;
 }
-validate357.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate359.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate354(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate356(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessFlip" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate354.evaluated;
+const evaluated0 = validate356.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -21749,14 +21772,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.change === undefined) && (missing0 = "change")) || ((data.holders === undefined) && (missing0 = "holders"))) || ((data.mappings === undefined) && (missing0 = "mappings"))) || ((data.credential === undefined) && (missing0 = "credential"))) || ((data.addresses === undefined) && (missing0 = "addresses"))) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.rules === undefined) && (missing0 = "rules"))){
-validate354.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate356.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "change") || (key0 === "holders")) || (key0 === "mappings")) || (key0 === "credential")) || (key0 === "addresses")) || (key0 === "reason")) || (key0 === "rules"))){
-validate354.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate356.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -21766,11 +21789,11 @@ if(data.change !== undefined){
 let data0 = data.change;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate354.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate356.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "gained") || (data0 === "lost"))){
-validate354.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema158.properties.change.enum},message:"must be equal to one of the allowed values"}];
+validate356.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema159.properties.change.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -21788,8 +21811,8 @@ var valid1 = true;
 const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs6 = errors;
-if(!(validate355(data1[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate355.errors : vErrors.concat(validate355.errors);
+if(!(validate357(data1[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate357.errors : vErrors.concat(validate357.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -21799,7 +21822,7 @@ break;
 }
 }
 else {
-validate354.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate356.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -21819,7 +21842,7 @@ const len1 = data3.length;
 for(let i1=0; i1<len1; i1++){
 const _errs9 = errors;
 if(typeof data3[i1] !== "string"){
-validate354.errors = [{instancePath:instancePath+"/mappings/" + i1,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate356.errors = [{instancePath:instancePath+"/mappings/" + i1,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs9 === errors;
@@ -21829,7 +21852,7 @@ break;
 }
 }
 else {
-validate354.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate356.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -21842,7 +21865,7 @@ if(valid0){
 if(data.credential !== undefined){
 const _errs11 = errors;
 if(typeof data.credential !== "boolean"){
-validate354.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate356.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -21861,7 +21884,7 @@ const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs15 = errors;
 if(typeof data6[i2] !== "string"){
-validate354.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate356.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs15 === errors;
@@ -21871,7 +21894,7 @@ break;
 }
 }
 else {
-validate354.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate356.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -21885,11 +21908,11 @@ if(data.reason !== undefined){
 let data8 = data.reason;
 const _errs17 = errors;
 if(typeof data8 !== "string"){
-validate354.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate356.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data8 === "rules") || (data8 === "holder added")) || (data8 === "holder removed"))){
-validate354.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema158.properties.reason.enum},message:"must be equal to one of the allowed values"}];
+validate356.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema159.properties.reason.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -21907,8 +21930,8 @@ var valid4 = true;
 const len3 = data9.length;
 for(let i3=0; i3<len3; i3++){
 const _errs21 = errors;
-if(!(validate357(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate357.errors : vErrors.concat(validate357.errors);
+if(!(validate359(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate359.errors : vErrors.concat(validate359.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs21 === errors;
@@ -21918,7 +21941,7 @@ break;
 }
 }
 else {
-validate354.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate356.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -21937,21 +21960,21 @@ var valid0 = true;
 }
 }
 else {
-validate354.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate356.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate354.errors = vErrors;
+validate356.errors = vErrors;
 return errors === 0;
 }
-validate354.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate356.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate351(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate353(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessDiff" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate351.evaluated;
+const evaluated0 = validate353.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -21962,14 +21985,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))){
-validate351.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate353.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips"))){
-validate351.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate353.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -21979,7 +22002,7 @@ if(data.gained !== undefined){
 let data0 = data.gained;
 const _errs2 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate351.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate353.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -21992,7 +22015,7 @@ if(data.lost !== undefined){
 let data1 = data.lost;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate351.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate353.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -22003,8 +22026,8 @@ var valid0 = true;
 if(valid0){
 if(data.withoutCredential !== undefined){
 const _errs6 = errors;
-if(!(validate352(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
+if(!(validate354(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate354.errors : vErrors.concat(validate354.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -22022,8 +22045,8 @@ var valid1 = true;
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs9 = errors;
-if(!(validate354(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate354.errors : vErrors.concat(validate354.errors);
+if(!(validate356(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate356.errors : vErrors.concat(validate356.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs9 === errors;
@@ -22033,7 +22056,7 @@ break;
 }
 }
 else {
-validate351.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate353.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -22049,30 +22072,30 @@ var valid0 = true;
 }
 }
 else {
-validate351.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate353.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate351.errors = vErrors;
+validate353.errors = vErrors;
 return errors === 0;
 }
-validate351.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate353.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateAccessDiffPairs = validate352;
+export const validateAccessDiffPairs = validate354;
 
-export const validateAccessFlip = validate354;
+export const validateAccessFlip = validate356;
 
-export const validateAccessFlipRule = validate357;
+export const validateAccessFlipRule = validate359;
 
-export const validateAccessOverview = validate361;
-const schema161 = {"type":"object","additionalProperties":false,"required":["holders"],"properties":{"holders":{"type":"array","items":{"$ref":"AccessOverviewHolder"}}},"$id":"AccessOverview"};
-const schema162 = {"type":"object","additionalProperties":false,"required":["scope","id","name","mappings","withoutCredential","addresses"],"properties":{"scope":{"type":"string","enum":["key","member"]},"id":{"type":"string"},"name":{"type":"string"},"mappings":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"integer"},"mappingsWithoutCredential":{"type":"array","items":{"type":"string"}},"addresses":{"type":"array","items":{"type":"string"}}},"$id":"AccessOverviewHolder"};
+export const validateAccessOverview = validate363;
+const schema162 = {"type":"object","additionalProperties":false,"required":["holders"],"properties":{"holders":{"type":"array","items":{"$ref":"AccessOverviewHolder"}}},"$id":"AccessOverview"};
+const schema163 = {"type":"object","additionalProperties":false,"required":["scope","id","name","mappings","withoutCredential","addresses"],"properties":{"scope":{"type":"string","enum":["key","member"]},"id":{"type":"string"},"name":{"type":"string"},"mappings":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"integer"},"mappingsWithoutCredential":{"type":"array","items":{"type":"string"}},"addresses":{"type":"array","items":{"type":"string"}}},"$id":"AccessOverviewHolder"};
 
-function validate362(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate364(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessOverviewHolder" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate362.evaluated;
+const evaluated0 = validate364.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -22083,14 +22106,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.scope === undefined) && (missing0 = "scope")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.mappings === undefined) && (missing0 = "mappings"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.addresses === undefined) && (missing0 = "addresses"))){
-validate362.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate364.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "scope") || (key0 === "id")) || (key0 === "name")) || (key0 === "mappings")) || (key0 === "withoutCredential")) || (key0 === "mappingsWithoutCredential")) || (key0 === "addresses"))){
-validate362.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate364.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -22100,11 +22123,11 @@ if(data.scope !== undefined){
 let data0 = data.scope;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate362.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate364.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "key") || (data0 === "member"))){
-validate362.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema162.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate364.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema163.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -22116,7 +22139,7 @@ if(valid0){
 if(data.id !== undefined){
 const _errs4 = errors;
 if(typeof data.id !== "string"){
-validate362.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate364.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -22128,7 +22151,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs6 = errors;
 if(typeof data.name !== "string"){
-validate362.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate364.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -22147,7 +22170,7 @@ const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
 if(typeof data3[i0] !== "string"){
-validate362.errors = [{instancePath:instancePath+"/mappings/" + i0,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate364.errors = [{instancePath:instancePath+"/mappings/" + i0,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs10 === errors;
@@ -22157,7 +22180,7 @@ break;
 }
 }
 else {
-validate362.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate364.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -22171,7 +22194,7 @@ if(data.withoutCredential !== undefined){
 let data5 = data.withoutCredential;
 const _errs12 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate362.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate364.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -22190,7 +22213,7 @@ const len1 = data6.length;
 for(let i1=0; i1<len1; i1++){
 const _errs16 = errors;
 if(typeof data6[i1] !== "string"){
-validate362.errors = [{instancePath:instancePath+"/mappingsWithoutCredential/" + i1,schemaPath:"#/properties/mappingsWithoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate364.errors = [{instancePath:instancePath+"/mappingsWithoutCredential/" + i1,schemaPath:"#/properties/mappingsWithoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs16 === errors;
@@ -22200,7 +22223,7 @@ break;
 }
 }
 else {
-validate362.errors = [{instancePath:instancePath+"/mappingsWithoutCredential",schemaPath:"#/properties/mappingsWithoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate364.errors = [{instancePath:instancePath+"/mappingsWithoutCredential",schemaPath:"#/properties/mappingsWithoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -22220,7 +22243,7 @@ const len2 = data8.length;
 for(let i2=0; i2<len2; i2++){
 const _errs20 = errors;
 if(typeof data8[i2] !== "string"){
-validate362.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate364.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs20 === errors;
@@ -22230,7 +22253,7 @@ break;
 }
 }
 else {
-validate362.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate364.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -22249,21 +22272,21 @@ var valid0 = true;
 }
 }
 else {
-validate362.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate364.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate362.errors = vErrors;
+validate364.errors = vErrors;
 return errors === 0;
 }
-validate362.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate364.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate361(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate363(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessOverview" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate361.evaluated;
+const evaluated0 = validate363.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -22274,14 +22297,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.holders === undefined) && (missing0 = "holders")){
-validate361.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate363.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "holders")){
-validate361.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate363.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -22296,8 +22319,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate362(data0[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate362.errors : vErrors.concat(validate362.errors);
+if(!(validate364(data0[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate364.errors : vErrors.concat(validate364.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -22307,7 +22330,7 @@ break;
 }
 }
 else {
-validate361.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate363.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -22316,26 +22339,26 @@ return false;
 }
 }
 else {
-validate361.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate363.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate361.errors = vErrors;
+validate363.errors = vErrors;
 return errors === 0;
 }
-validate361.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate363.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateAccessOverviewHolder = validate362;
+export const validateAccessOverviewHolder = validate364;
 
-export const validateAccessReport = validate364;
-const schema163 = {"type":"object","additionalProperties":false,"required":["holder","policyRevision","addresses","reached","denied","withoutCredential","rules"],"properties":{"holder":{"$ref":"AccessHolder"},"policyRevision":{"type":"string"},"addresses":{"type":"array","items":{"$ref":"AccessAddressClass"}},"reached":{"type":"array","items":{"$ref":"AccessCell"}},"denied":{"type":"array","items":{"$ref":"AccessCell"}},"withoutCredential":{"type":"integer"},"rules":{"type":"array","items":{"$ref":"AccessRule"}}},"$id":"AccessReport"};
-const schema164 = {"type":"object","additionalProperties":false,"required":["addresses","permitted","ruleIds"],"properties":{"addresses":{"type":"array","items":{"type":"string"}},"permitted":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessAddressClass"};
+export const validateAccessReport = validate366;
+const schema164 = {"type":"object","additionalProperties":false,"required":["holder","policyRevision","addresses","reached","denied","withoutCredential","rules"],"properties":{"holder":{"$ref":"AccessHolder"},"policyRevision":{"type":"string"},"addresses":{"type":"array","items":{"$ref":"AccessAddressClass"}},"reached":{"type":"array","items":{"$ref":"AccessCell"}},"denied":{"type":"array","items":{"$ref":"AccessCell"}},"withoutCredential":{"type":"integer"},"rules":{"type":"array","items":{"$ref":"AccessRule"}}},"$id":"AccessReport"};
+const schema165 = {"type":"object","additionalProperties":false,"required":["addresses","permitted","ruleIds"],"properties":{"addresses":{"type":"array","items":{"type":"string"}},"permitted":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessAddressClass"};
 
-function validate366(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate368(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessAddressClass" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate366.evaluated;
+const evaluated0 = validate368.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -22346,14 +22369,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.addresses === undefined) && (missing0 = "addresses")) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
-validate366.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate368.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "addresses") || (key0 === "permitted")) || (key0 === "ruleIds"))){
-validate366.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate368.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -22369,7 +22392,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate366.errors = [{instancePath:instancePath+"/addresses/" + i0,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate368.errors = [{instancePath:instancePath+"/addresses/" + i0,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -22379,7 +22402,7 @@ break;
 }
 }
 else {
-validate366.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate368.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -22392,7 +22415,7 @@ if(valid0){
 if(data.permitted !== undefined){
 const _errs6 = errors;
 if(typeof data.permitted !== "boolean"){
-validate366.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate368.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -22411,121 +22434,11 @@ const len1 = data3.length;
 for(let i1=0; i1<len1; i1++){
 const _errs10 = errors;
 if(typeof data3[i1] !== "string"){
-validate366.errors = [{instancePath:instancePath+"/ruleIds/" + i1,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate368.errors = [{instancePath:instancePath+"/ruleIds/" + i1,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs10 === errors;
 if(!valid2){
-break;
-}
-}
-}
-else {
-validate366.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate366.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate366.errors = vErrors;
-return errors === 0;
-}
-validate366.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema165 = {"type":"object","additionalProperties":false,"required":["model","provider","credential","ruleIds"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"credential":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessCell"};
-
-function validate368(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessCell" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate368.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.credential === undefined) && (missing0 = "credential"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
-validate368.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((((key0 === "model") || (key0 === "provider")) || (key0 === "credential")) || (key0 === "ruleIds"))){
-validate368.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.model !== undefined){
-const _errs2 = errors;
-if(typeof data.model !== "string"){
-validate368.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.provider !== undefined){
-const _errs4 = errors;
-if(typeof data.provider !== "string"){
-validate368.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.credential !== undefined){
-const _errs6 = errors;
-if(typeof data.credential !== "boolean"){
-validate368.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.ruleIds !== undefined){
-let data3 = data.ruleIds;
-const _errs8 = errors;
-if(errors === _errs8){
-if(Array.isArray(data3)){
-var valid1 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
-const _errs10 = errors;
-if(typeof data3[i0] !== "string"){
-validate368.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid1 = _errs10 === errors;
-if(!valid1){
 break;
 }
 }
@@ -22545,7 +22458,6 @@ var valid0 = true;
 }
 }
 }
-}
 else {
 validate368.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
@@ -22556,13 +22468,124 @@ return errors === 0;
 }
 validate368.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema166 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"}},"$id":"AccessRule"};
+const schema166 = {"type":"object","additionalProperties":false,"required":["model","provider","credential","ruleIds"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"credential":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessCell"};
 
-function validate371(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate370(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessCell" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate370.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.credential === undefined) && (missing0 = "credential"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
+validate370.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "model") || (key0 === "provider")) || (key0 === "credential")) || (key0 === "ruleIds"))){
+validate370.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.model !== undefined){
+const _errs2 = errors;
+if(typeof data.model !== "string"){
+validate370.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.provider !== undefined){
+const _errs4 = errors;
+if(typeof data.provider !== "string"){
+validate370.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.credential !== undefined){
+const _errs6 = errors;
+if(typeof data.credential !== "boolean"){
+validate370.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ruleIds !== undefined){
+let data3 = data.ruleIds;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs10 = errors;
+if(typeof data3[i0] !== "string"){
+validate370.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs10 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate370.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate370.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate370.errors = vErrors;
+return errors === 0;
+}
+validate370.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema167 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"}},"$id":"AccessRule"};
+
+function validate373(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate371.evaluated;
+const evaluated0 = validate373.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -22573,14 +22596,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))){
-validate371.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate373.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "id") || (key0 === "scope")) || (key0 === "ruleType"))){
-validate371.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate373.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -22589,7 +22612,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate371.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate373.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -22602,11 +22625,11 @@ if(data.scope !== undefined){
 let data1 = data.scope;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate371.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate373.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data1 === "organization") || (data1 === "member")) || (data1 === "key"))){
-validate371.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema166.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate373.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema167.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -22632,21 +22655,21 @@ var valid0 = true;
 }
 }
 else {
-validate371.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate373.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate371.errors = vErrors;
+validate373.errors = vErrors;
 return errors === 0;
 }
-validate371.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate373.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate364(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate366(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessReport" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate364.evaluated;
+const evaluated0 = validate366.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -22657,14 +22680,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.holder === undefined) && (missing0 = "holder")) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))) || ((data.addresses === undefined) && (missing0 = "addresses"))) || ((data.reached === undefined) && (missing0 = "reached"))) || ((data.denied === undefined) && (missing0 = "denied"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.rules === undefined) && (missing0 = "rules"))){
-validate364.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate366.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "holder") || (key0 === "policyRevision")) || (key0 === "addresses")) || (key0 === "reached")) || (key0 === "denied")) || (key0 === "withoutCredential")) || (key0 === "rules"))){
-validate364.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate366.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -22672,8 +22695,8 @@ break;
 if(_errs1 === errors){
 if(data.holder !== undefined){
 const _errs2 = errors;
-if(!(validate355(data.holder, {instancePath:instancePath+"/holder",parentData:data,parentDataProperty:"holder",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate355.errors : vErrors.concat(validate355.errors);
+if(!(validate357(data.holder, {instancePath:instancePath+"/holder",parentData:data,parentDataProperty:"holder",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate357.errors : vErrors.concat(validate357.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -22685,7 +22708,7 @@ if(valid0){
 if(data.policyRevision !== undefined){
 const _errs3 = errors;
 if(typeof data.policyRevision !== "string"){
-validate364.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate366.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -22703,8 +22726,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs7 = errors;
-if(!(validate366(data2[i0], {instancePath:instancePath+"/addresses/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
+if(!(validate368(data2[i0], {instancePath:instancePath+"/addresses/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate368.errors : vErrors.concat(validate368.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -22714,7 +22737,7 @@ break;
 }
 }
 else {
-validate364.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate366.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -22733,8 +22756,8 @@ var valid2 = true;
 const len1 = data4.length;
 for(let i1=0; i1<len1; i1++){
 const _errs10 = errors;
-if(!(validate368(data4[i1], {instancePath:instancePath+"/reached/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate368.errors : vErrors.concat(validate368.errors);
+if(!(validate370(data4[i1], {instancePath:instancePath+"/reached/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate370.errors : vErrors.concat(validate370.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs10 === errors;
@@ -22744,7 +22767,7 @@ break;
 }
 }
 else {
-validate364.errors = [{instancePath:instancePath+"/reached",schemaPath:"#/properties/reached/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate366.errors = [{instancePath:instancePath+"/reached",schemaPath:"#/properties/reached/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -22763,8 +22786,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs13 = errors;
-if(!(validate368(data6[i2], {instancePath:instancePath+"/denied/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate368.errors : vErrors.concat(validate368.errors);
+if(!(validate370(data6[i2], {instancePath:instancePath+"/denied/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate370.errors : vErrors.concat(validate370.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs13 === errors;
@@ -22774,7 +22797,7 @@ break;
 }
 }
 else {
-validate364.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate366.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -22788,7 +22811,7 @@ if(data.withoutCredential !== undefined){
 let data8 = data.withoutCredential;
 const _errs14 = errors;
 if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate364.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate366.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -22806,8 +22829,8 @@ var valid4 = true;
 const len3 = data9.length;
 for(let i3=0; i3<len3; i3++){
 const _errs18 = errors;
-if(!(validate371(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate371.errors : vErrors.concat(validate371.errors);
+if(!(validate373(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs18 === errors;
@@ -22817,7 +22840,7 @@ break;
 }
 }
 else {
-validate364.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate366.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -22836,32 +22859,32 @@ var valid0 = true;
 }
 }
 else {
-validate364.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate366.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate364.errors = vErrors;
+validate366.errors = vErrors;
 return errors === 0;
 }
-validate364.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate366.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateAccessHolder = validate355;
+export const validateAccessHolder = validate357;
 
-export const validateAccessAddressClass = validate366;
+export const validateAccessAddressClass = validate368;
 
-export const validateAccessCell = validate368;
+export const validateAccessCell = validate370;
 
-export const validateAccessRule = validate371;
+export const validateAccessRule = validate373;
 
-export const validateDraftRules = validate374;
-const schema167 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}}},"$id":"DraftRules"};
-const schema168 = {"type":"object","additionalProperties":false,"minProperties":1,"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"remove":{"const":true},"key":{"type":"string","minLength":1,"maxLength":256},"member":{"type":"string","minLength":1,"maxLength":320},"organization":{"const":true},"ruleType":{"$ref":"RuleType"},"ruleValue":{"type":"object"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"DraftRule"};
+export const validateDraftRules = validate376;
+const schema168 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}}},"$id":"DraftRules"};
+const schema169 = {"type":"object","additionalProperties":false,"minProperties":1,"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"remove":{"const":true},"key":{"type":"string","minLength":1,"maxLength":256},"member":{"type":"string","minLength":1,"maxLength":320},"organization":{"const":true},"ruleType":{"$ref":"RuleType"},"ruleValue":{"type":"object"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"DraftRule"};
 
-function validate375(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate377(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="DraftRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate375.evaluated;
+const evaluated0 = validate377.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -22871,14 +22894,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(Object.keys(data).length < 1){
-validate375.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
+validate377.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema168.properties, key0))){
-validate375.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema169.properties, key0))){
+validate377.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -22890,18 +22913,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate375.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate377.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate375.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate377.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate375.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate377.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -22914,7 +22937,7 @@ if(valid0){
 if(data.remove !== undefined){
 const _errs4 = errors;
 if(true !== data.remove){
-validate375.errors = [{instancePath:instancePath+"/remove",schemaPath:"#/properties/remove/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate377.errors = [{instancePath:instancePath+"/remove",schemaPath:"#/properties/remove/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -22929,18 +22952,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data2 === "string"){
 if(func5(data2) > 256){
-validate375.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate377.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func5(data2) < 1){
-validate375.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate377.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate375.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate377.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -22956,18 +22979,18 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
 if(func5(data3) > 320){
-validate375.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/maxLength",keyword:"maxLength",params:{limit: 320},message:"must NOT have more than 320 characters"}];
+validate377.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/maxLength",keyword:"maxLength",params:{limit: 320},message:"must NOT have more than 320 characters"}];
 return false;
 }
 else {
 if(func5(data3) < 1){
-validate375.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate377.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate375.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate377.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -22980,7 +23003,7 @@ if(valid0){
 if(data.organization !== undefined){
 const _errs9 = errors;
 if(true !== data.organization){
-validate375.errors = [{instancePath:instancePath+"/organization",schemaPath:"#/properties/organization/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate377.errors = [{instancePath:instancePath+"/organization",schemaPath:"#/properties/organization/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -23005,7 +23028,7 @@ if(data.ruleValue !== undefined){
 let data6 = data.ruleValue;
 const _errs11 = errors;
 if(!(data6 && typeof data6 == "object" && !Array.isArray(data6))){
-validate375.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate377.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -23042,13 +23065,13 @@ if(data.description !== undefined){
 let data9 = data.description;
 const _errs15 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate375.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema168.properties.description.type},message:"must be string,null"}];
+validate377.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema169.properties.description.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs15){
 if(typeof data9 === "string"){
 if(func5(data9) > 256){
-validate375.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate377.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
@@ -23071,21 +23094,21 @@ var valid0 = true;
 }
 }
 else {
-validate375.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate377.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate375.errors = vErrors;
+validate377.errors = vErrors;
 return errors === 0;
 }
-validate375.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate377.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate374(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate376(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="DraftRules" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate374.evaluated;
+const evaluated0 = validate376.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23096,14 +23119,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.rules === undefined) && (missing0 = "rules")){
-validate374.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate376.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "rules")){
-validate374.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate376.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -23115,12 +23138,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 200){
-validate374.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate376.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate374.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate376.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -23128,8 +23151,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate375(data0[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate375.errors : vErrors.concat(validate375.errors);
+if(!(validate377(data0[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -23141,7 +23164,7 @@ break;
 }
 }
 else {
-validate374.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate376.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23150,26 +23173,26 @@ return false;
 }
 }
 else {
-validate374.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate376.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate374.errors = vErrors;
+validate376.errors = vErrors;
 return errors === 0;
 }
-validate374.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate376.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateDraftRule = validate375;
+export const validateDraftRule = validate377;
 
-export const validateEvaluateRequest = validate380;
-const schema169 = {"type":"object","additionalProperties":false,"required":["request"],"properties":{"key":{"type":"string","minLength":1,"maxLength":128},"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}},"request":{"$ref":"EvaluateCall"}},"$id":"EvaluateRequest"};
-const schema170 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string","minLength":1,"maxLength":512},"provider":{"type":"string","minLength":1,"maxLength":512},"address":{"type":["string","null"],"maxLength":64}},"$id":"EvaluateCall"};
+export const validateEvaluateRequest = validate382;
+const schema170 = {"type":"object","additionalProperties":false,"required":["request"],"properties":{"key":{"type":"string","minLength":1,"maxLength":128},"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}},"request":{"$ref":"EvaluateCall"}},"$id":"EvaluateRequest"};
+const schema171 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string","minLength":1,"maxLength":512},"provider":{"type":"string","minLength":1,"maxLength":512},"address":{"type":["string","null"],"maxLength":64}},"$id":"EvaluateCall"};
 
-function validate382(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="EvaluateCall" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate382.evaluated;
+const evaluated0 = validate384.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23180,14 +23203,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.model === undefined) && (missing0 = "model")){
-validate382.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate384.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "action") || (key0 === "model")) || (key0 === "provider")) || (key0 === "address"))){
-validate382.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate384.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -23197,11 +23220,11 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate382.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate384.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
-validate382.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema170.properties.action.enum},message:"must be equal to one of the allowed values"}];
+validate384.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema171.properties.action.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -23216,18 +23239,18 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(func5(data1) > 512){
-validate382.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate384.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 else {
 if(func5(data1) < 1){
-validate382.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate384.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate382.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate384.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -23243,18 +23266,18 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func5(data2) > 512){
-validate382.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate384.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 else {
 if(func5(data2) < 1){
-validate382.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate384.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate382.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate384.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -23268,13 +23291,13 @@ if(data.address !== undefined){
 let data3 = data.address;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate382.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema170.properties.address.type},message:"must be string,null"}];
+validate384.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema171.properties.address.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(func5(data3) > 64){
-validate382.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate384.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 }
@@ -23291,21 +23314,21 @@ var valid0 = true;
 }
 }
 else {
-validate382.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate384.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate382.errors = vErrors;
+validate384.errors = vErrors;
 return errors === 0;
 }
-validate382.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate384.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate380(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate382(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="EvaluateRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate380.evaluated;
+const evaluated0 = validate382.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23316,14 +23339,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.request === undefined) && (missing0 = "request")){
-validate380.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate382.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "key") || (key0 === "rules")) || (key0 === "request"))){
-validate380.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate382.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -23335,18 +23358,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate380.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate382.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate380.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate382.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate380.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate382.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -23362,12 +23385,12 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(Array.isArray(data1)){
 if(data1.length > 200){
-validate380.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate382.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data1.length < 1){
-validate380.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate382.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -23375,8 +23398,8 @@ var valid1 = true;
 const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs6 = errors;
-if(!(validate375(data1[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate375.errors : vErrors.concat(validate375.errors);
+if(!(validate377(data1[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -23388,7 +23411,7 @@ break;
 }
 }
 else {
-validate380.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate382.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23400,8 +23423,8 @@ var valid0 = true;
 if(valid0){
 if(data.request !== undefined){
 const _errs7 = errors;
-if(!(validate382(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
+if(!(validate384(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -23415,26 +23438,26 @@ var valid0 = true;
 }
 }
 else {
-validate380.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate382.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate380.errors = vErrors;
+validate382.errors = vErrors;
 return errors === 0;
 }
-validate380.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate382.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateEvaluateCall = validate382;
+export const validateEvaluateCall = validate384;
 
-export const validateExplanation = validate384;
-const schema171 = {"type":"object","additionalProperties":false,"required":["outcome","reason","request","candidates","withoutCredential","permitted","violations","rules","flips","alternative","policyRevision"],"properties":{"outcome":{"type":"string","enum":["permit","deny","not_found"]},"reason":{"type":["string","null"]},"request":{"$ref":"ExplainedRequest"},"candidates":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"array","items":{"type":"string"}},"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"},"rules":{"type":"array","items":{"$ref":"AccessRule"}},"flips":{"$ref":"ExplainedFlips"},"alternative":{"anyOf":[{"$ref":"ExplainedAlternative"},{"type":"null"}]},"policyRevision":{"type":"string"}},"$id":"Explanation"};
-const schema172 = {"type":"object","additionalProperties":false,"required":["action","model","address"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string"},"address":{"type":["string","null"]}},"$id":"ExplainedRequest"};
+export const validateExplanation = validate386;
+const schema172 = {"type":"object","additionalProperties":false,"required":["outcome","reason","request","candidates","withoutCredential","permitted","violations","rules","flips","alternative","policyRevision"],"properties":{"outcome":{"type":"string","enum":["permit","deny","not_found"]},"reason":{"type":["string","null"]},"request":{"$ref":"ExplainedRequest"},"candidates":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"array","items":{"type":"string"}},"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"},"rules":{"type":"array","items":{"$ref":"AccessRule"}},"flips":{"$ref":"ExplainedFlips"},"alternative":{"anyOf":[{"$ref":"ExplainedAlternative"},{"type":"null"}]},"policyRevision":{"type":"string"}},"$id":"Explanation"};
+const schema173 = {"type":"object","additionalProperties":false,"required":["action","model","address"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string"},"address":{"type":["string","null"]}},"$id":"ExplainedRequest"};
 
-function validate385(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate387(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate385.evaluated;
+const evaluated0 = validate387.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23445,14 +23468,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.action === undefined) && (missing0 = "action")) || ((data.model === undefined) && (missing0 = "model"))) || ((data.address === undefined) && (missing0 = "address"))){
-validate385.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate387.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "action") || (key0 === "model")) || (key0 === "address"))){
-validate385.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate387.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -23462,11 +23485,11 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate385.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate387.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
-validate385.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema172.properties.action.enum},message:"must be equal to one of the allowed values"}];
+validate387.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema173.properties.action.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -23478,7 +23501,7 @@ if(valid0){
 if(data.model !== undefined){
 const _errs4 = errors;
 if(typeof data.model !== "string"){
-validate385.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate387.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -23491,7 +23514,7 @@ if(data.address !== undefined){
 let data2 = data.address;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate385.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema172.properties.address.type},message:"must be string,null"}];
+validate387.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema173.properties.address.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -23505,22 +23528,22 @@ var valid0 = true;
 }
 }
 else {
-validate385.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate387.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate385.errors = vErrors;
+validate387.errors = vErrors;
 return errors === 0;
 }
-validate385.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate387.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema173 = {"type":"object","additionalProperties":false,"required":["sets","exhaustive"],"properties":{"sets":{"type":"array","items":{"type":"array","items":{"type":"string"}}},"exhaustive":{"type":"boolean"}},"$id":"ExplainedFlips"};
+const schema174 = {"type":"object","additionalProperties":false,"required":["sets","exhaustive"],"properties":{"sets":{"type":"array","items":{"type":"array","items":{"type":"string"}}},"exhaustive":{"type":"boolean"}},"$id":"ExplainedFlips"};
 
-function validate390(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedFlips" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate390.evaluated;
+const evaluated0 = validate392.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23531,14 +23554,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.sets === undefined) && (missing0 = "sets")) || ((data.exhaustive === undefined) && (missing0 = "exhaustive"))){
-validate390.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate392.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "sets") || (key0 === "exhaustive"))){
-validate390.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate392.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -23561,7 +23584,7 @@ const len1 = data1.length;
 for(let i1=0; i1<len1; i1++){
 const _errs6 = errors;
 if(typeof data1[i1] !== "string"){
-validate390.errors = [{instancePath:instancePath+"/sets/" + i0+"/" + i1,schemaPath:"#/properties/sets/items/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate392.errors = [{instancePath:instancePath+"/sets/" + i0+"/" + i1,schemaPath:"#/properties/sets/items/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs6 === errors;
@@ -23571,7 +23594,7 @@ break;
 }
 }
 else {
-validate390.errors = [{instancePath:instancePath+"/sets/" + i0,schemaPath:"#/properties/sets/items/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate392.errors = [{instancePath:instancePath+"/sets/" + i0,schemaPath:"#/properties/sets/items/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23582,7 +23605,7 @@ break;
 }
 }
 else {
-validate390.errors = [{instancePath:instancePath+"/sets",schemaPath:"#/properties/sets/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate392.errors = [{instancePath:instancePath+"/sets",schemaPath:"#/properties/sets/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23595,98 +23618,13 @@ if(valid0){
 if(data.exhaustive !== undefined){
 const _errs8 = errors;
 if(typeof data.exhaustive !== "boolean"){
-validate390.errors = [{instancePath:instancePath+"/exhaustive",schemaPath:"#/properties/exhaustive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate392.errors = [{instancePath:instancePath+"/exhaustive",schemaPath:"#/properties/exhaustive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs8 === errors;
 }
 else {
 var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate390.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate390.errors = vErrors;
-return errors === 0;
-}
-validate390.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema174 = {"type":"object","additionalProperties":false,"required":["model","provider","nearness"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"nearness":{"type":"string","enum":["same model","same family","same modalities"]}},"$id":"ExplainedAlternative"};
-
-function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ExplainedAlternative" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate392.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.nearness === undefined) && (missing0 = "nearness"))){
-validate392.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "model") || (key0 === "provider")) || (key0 === "nearness"))){
-validate392.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.model !== undefined){
-const _errs2 = errors;
-if(typeof data.model !== "string"){
-validate392.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.provider !== undefined){
-const _errs4 = errors;
-if(typeof data.provider !== "string"){
-validate392.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.nearness !== undefined){
-let data2 = data.nearness;
-const _errs6 = errors;
-if(typeof data2 !== "string"){
-validate392.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!(((data2 === "same model") || (data2 === "same family")) || (data2 === "same modalities"))){
-validate392.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/enum",keyword:"enum",params:{allowedValues: schema174.properties.nearness.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
 }
 }
 }
@@ -23702,12 +23640,97 @@ return errors === 0;
 }
 validate392.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+const schema175 = {"type":"object","additionalProperties":false,"required":["model","provider","nearness"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"nearness":{"type":"string","enum":["same model","same family","same modalities"]}},"$id":"ExplainedAlternative"};
 
-function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate394(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ExplainedAlternative" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate394.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.nearness === undefined) && (missing0 = "nearness"))){
+validate394.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "model") || (key0 === "provider")) || (key0 === "nearness"))){
+validate394.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.model !== undefined){
+const _errs2 = errors;
+if(typeof data.model !== "string"){
+validate394.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.provider !== undefined){
+const _errs4 = errors;
+if(typeof data.provider !== "string"){
+validate394.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.nearness !== undefined){
+let data2 = data.nearness;
+const _errs6 = errors;
+if(typeof data2 !== "string"){
+validate394.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data2 === "same model") || (data2 === "same family")) || (data2 === "same modalities"))){
+validate394.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/enum",keyword:"enum",params:{allowedValues: schema175.properties.nearness.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate394.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate394.errors = vErrors;
+return errors === 0;
+}
+validate394.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate386(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Explanation" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate384.evaluated;
+const evaluated0 = validate386.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23718,14 +23741,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((((data.outcome === undefined) && (missing0 = "outcome")) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.request === undefined) && (missing0 = "request"))) || ((data.candidates === undefined) && (missing0 = "candidates"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.violations === undefined) && (missing0 = "violations"))) || ((data.rules === undefined) && (missing0 = "rules"))) || ((data.flips === undefined) && (missing0 = "flips"))) || ((data.alternative === undefined) && (missing0 = "alternative"))) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))){
-validate384.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate386.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema171.properties, key0))){
-validate384.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema172.properties, key0))){
+validate386.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -23735,11 +23758,11 @@ if(data.outcome !== undefined){
 let data0 = data.outcome;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate384.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate386.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "permit") || (data0 === "deny")) || (data0 === "not_found"))){
-validate384.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema171.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
+validate386.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema172.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -23752,7 +23775,7 @@ if(data.reason !== undefined){
 let data1 = data.reason;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate384.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema171.properties.reason.type},message:"must be string,null"}];
+validate386.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema172.properties.reason.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -23763,8 +23786,8 @@ var valid0 = true;
 if(valid0){
 if(data.request !== undefined){
 const _errs6 = errors;
-if(!(validate385(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate385.errors : vErrors.concat(validate385.errors);
+if(!(validate387(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate387.errors : vErrors.concat(validate387.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -23783,7 +23806,7 @@ const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs9 = errors;
 if(typeof data3[i0] !== "string"){
-validate384.errors = [{instancePath:instancePath+"/candidates/" + i0,schemaPath:"#/properties/candidates/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate386.errors = [{instancePath:instancePath+"/candidates/" + i0,schemaPath:"#/properties/candidates/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs9 === errors;
@@ -23793,7 +23816,7 @@ break;
 }
 }
 else {
-validate384.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate386.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23813,7 +23836,7 @@ const len1 = data5.length;
 for(let i1=0; i1<len1; i1++){
 const _errs13 = errors;
 if(typeof data5[i1] !== "string"){
-validate384.errors = [{instancePath:instancePath+"/withoutCredential/" + i1,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate386.errors = [{instancePath:instancePath+"/withoutCredential/" + i1,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs13 === errors;
@@ -23823,7 +23846,7 @@ break;
 }
 }
 else {
-validate384.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate386.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23843,7 +23866,7 @@ const len2 = data7.length;
 for(let i2=0; i2<len2; i2++){
 const _errs17 = errors;
 if(typeof data7[i2] !== "string"){
-validate384.errors = [{instancePath:instancePath+"/permitted/" + i2,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate386.errors = [{instancePath:instancePath+"/permitted/" + i2,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs17 === errors;
@@ -23853,7 +23876,7 @@ break;
 }
 }
 else {
-validate384.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate386.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23872,8 +23895,8 @@ var valid4 = true;
 const len3 = data9.length;
 for(let i3=0; i3<len3; i3++){
 const _errs21 = errors;
-if(!(validate342(data9[i3], {instancePath:instancePath+"/violations/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate342.errors : vErrors.concat(validate342.errors);
+if(!(validate344(data9[i3], {instancePath:instancePath+"/violations/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs21 === errors;
@@ -23883,7 +23906,7 @@ break;
 }
 }
 else {
-validate384.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate386.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23895,8 +23918,8 @@ var valid0 = true;
 if(valid0){
 if(data.shadow !== undefined){
 const _errs22 = errors;
-if(!(validate344(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate346(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate346.errors : vErrors.concat(validate346.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs22 === errors;
@@ -23914,8 +23937,8 @@ var valid5 = true;
 const len4 = data12.length;
 for(let i4=0; i4<len4; i4++){
 const _errs25 = errors;
-if(!(validate371(data12[i4], {instancePath:instancePath+"/rules/" + i4,parentData:data12,parentDataProperty:i4,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate371.errors : vErrors.concat(validate371.errors);
+if(!(validate373(data12[i4], {instancePath:instancePath+"/rules/" + i4,parentData:data12,parentDataProperty:i4,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 var valid5 = _errs25 === errors;
@@ -23925,7 +23948,7 @@ break;
 }
 }
 else {
-validate384.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate386.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23937,8 +23960,8 @@ var valid0 = true;
 if(valid0){
 if(data.flips !== undefined){
 const _errs26 = errors;
-if(!(validate390(data.flips, {instancePath:instancePath+"/flips",parentData:data,parentDataProperty:"flips",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
+if(!(validate392(data.flips, {instancePath:instancePath+"/flips",parentData:data,parentDataProperty:"flips",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs26 === errors;
@@ -23953,8 +23976,8 @@ const _errs27 = errors;
 const _errs28 = errors;
 let valid6 = false;
 const _errs29 = errors;
-if(!(validate392(data15, {instancePath:instancePath+"/alternative",parentData:data,parentDataProperty:"alternative",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+if(!(validate394(data15, {instancePath:instancePath+"/alternative",parentData:data,parentDataProperty:"alternative",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs29 === errors;
@@ -23981,7 +24004,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate384.errors = vErrors;
+validate386.errors = vErrors;
 return false;
 }
 else {
@@ -24004,7 +24027,7 @@ if(valid0){
 if(data.policyRevision !== undefined){
 const _errs32 = errors;
 if(typeof data.policyRevision !== "string"){
-validate384.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate386.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -24027,33 +24050,33 @@ var valid0 = true;
 }
 }
 else {
-validate384.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate386.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate384.errors = vErrors;
+validate386.errors = vErrors;
 return errors === 0;
 }
-validate384.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate386.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateExplainedAlternative = validate392;
+export const validateExplainedAlternative = validate394;
 
-export const validateExplainedRequest = validate385;
+export const validateExplainedRequest = validate387;
 
-export const validateExplainedFlips = validate390;
+export const validateExplainedFlips = validate392;
 
-export const validateFixture = validate394;
-const schema175 = {"type":"object","additionalProperties":false,"required":["name","given","requests","expect"],"properties":{"name":{"type":"string","minLength":1,"maxLength":256},"description":{"type":"string"},"skip":{"type":"string","minLength":1},"given":{"$ref":"FixtureGiven"},"requests":{"$ref":"FixtureRequests"},"expect":{"type":"array","maxItems":1000,"items":{"$ref":"FixtureExpectation"}}},"$id":"Fixture"};
-const schema176 = {"type":"object","additionalProperties":false,"properties":{"include":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"catalog":{"$ref":"FixtureCatalog"},"organization":{"$ref":"FixtureSubject"},"members":{"type":"object","additionalProperties":{"$ref":"FixtureSubject"}},"keys":{"type":"object","additionalProperties":{"$ref":"FixtureKey"}},"addresses":{"type":"object","additionalProperties":{"$ref":"FixtureConnection"}}},"$id":"FixtureGiven"};
-const schema177 = {"type":["string","object"],"additionalProperties":false,"properties":{"models":{"type":"object","additionalProperties":{"$ref":"FixtureModel"}},"custom":{"type":"object","additionalProperties":{"$ref":"FixtureMapping"}},"withoutCredential":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureCatalog"};
-const schema178 = {"type":"object","additionalProperties":false,"required":["providers"],"properties":{"aliases":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"providers":{"type":"object","minProperties":1,"additionalProperties":{"$ref":"FixtureMapping"}}},"$id":"FixtureModel"};
-const schema179 = {"type":"object","additionalProperties":false,"properties":{"inputPrice":{"type":["string","number"]},"outputPrice":{"type":["string","number"]},"requestPrice":{"type":["string","number"]},"imagePrice":{"type":["string","number"]},"free":{"type":"boolean"},"deactivated":{"type":"boolean"}},"$id":"FixtureMapping"};
+export const validateFixture = validate396;
+const schema176 = {"type":"object","additionalProperties":false,"required":["name","given","requests","expect"],"properties":{"name":{"type":"string","minLength":1,"maxLength":256},"description":{"type":"string"},"skip":{"type":"string","minLength":1},"given":{"$ref":"FixtureGiven"},"requests":{"$ref":"FixtureRequests"},"expect":{"type":"array","maxItems":1000,"items":{"$ref":"FixtureExpectation"}}},"$id":"Fixture"};
+const schema177 = {"type":"object","additionalProperties":false,"properties":{"include":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"catalog":{"$ref":"FixtureCatalog"},"organization":{"$ref":"FixtureSubject"},"members":{"type":"object","additionalProperties":{"$ref":"FixtureSubject"}},"keys":{"type":"object","additionalProperties":{"$ref":"FixtureKey"}},"addresses":{"type":"object","additionalProperties":{"$ref":"FixtureConnection"}}},"$id":"FixtureGiven"};
+const schema178 = {"type":["string","object"],"additionalProperties":false,"properties":{"models":{"type":"object","additionalProperties":{"$ref":"FixtureModel"}},"custom":{"type":"object","additionalProperties":{"$ref":"FixtureMapping"}},"withoutCredential":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureCatalog"};
+const schema179 = {"type":"object","additionalProperties":false,"required":["providers"],"properties":{"aliases":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"providers":{"type":"object","minProperties":1,"additionalProperties":{"$ref":"FixtureMapping"}}},"$id":"FixtureModel"};
+const schema180 = {"type":"object","additionalProperties":false,"properties":{"inputPrice":{"type":["string","number"]},"outputPrice":{"type":["string","number"]},"requestPrice":{"type":["string","number"]},"imagePrice":{"type":["string","number"]},"free":{"type":"boolean"},"deactivated":{"type":"boolean"}},"$id":"FixtureMapping"};
 
-function validate398(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate400(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureMapping" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate398.evaluated;
+const evaluated0 = validate400.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24065,7 +24088,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "inputPrice") || (key0 === "outputPrice")) || (key0 === "requestPrice")) || (key0 === "imagePrice")) || (key0 === "free")) || (key0 === "deactivated"))){
-validate398.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate400.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24075,7 +24098,7 @@ if(data.inputPrice !== undefined){
 let data0 = data.inputPrice;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!((typeof data0 == "number") && (isFinite(data0))))){
-validate398.errors = [{instancePath:instancePath+"/inputPrice",schemaPath:"#/properties/inputPrice/type",keyword:"type",params:{type: schema179.properties.inputPrice.type},message:"must be string,number"}];
+validate400.errors = [{instancePath:instancePath+"/inputPrice",schemaPath:"#/properties/inputPrice/type",keyword:"type",params:{type: schema180.properties.inputPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -24088,7 +24111,7 @@ if(data.outputPrice !== undefined){
 let data1 = data.outputPrice;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (!((typeof data1 == "number") && (isFinite(data1))))){
-validate398.errors = [{instancePath:instancePath+"/outputPrice",schemaPath:"#/properties/outputPrice/type",keyword:"type",params:{type: schema179.properties.outputPrice.type},message:"must be string,number"}];
+validate400.errors = [{instancePath:instancePath+"/outputPrice",schemaPath:"#/properties/outputPrice/type",keyword:"type",params:{type: schema180.properties.outputPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -24101,7 +24124,7 @@ if(data.requestPrice !== undefined){
 let data2 = data.requestPrice;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!((typeof data2 == "number") && (isFinite(data2))))){
-validate398.errors = [{instancePath:instancePath+"/requestPrice",schemaPath:"#/properties/requestPrice/type",keyword:"type",params:{type: schema179.properties.requestPrice.type},message:"must be string,number"}];
+validate400.errors = [{instancePath:instancePath+"/requestPrice",schemaPath:"#/properties/requestPrice/type",keyword:"type",params:{type: schema180.properties.requestPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -24114,7 +24137,7 @@ if(data.imagePrice !== undefined){
 let data3 = data.imagePrice;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (!((typeof data3 == "number") && (isFinite(data3))))){
-validate398.errors = [{instancePath:instancePath+"/imagePrice",schemaPath:"#/properties/imagePrice/type",keyword:"type",params:{type: schema179.properties.imagePrice.type},message:"must be string,number"}];
+validate400.errors = [{instancePath:instancePath+"/imagePrice",schemaPath:"#/properties/imagePrice/type",keyword:"type",params:{type: schema180.properties.imagePrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -24126,7 +24149,7 @@ if(valid0){
 if(data.free !== undefined){
 const _errs10 = errors;
 if(typeof data.free !== "boolean"){
-validate398.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate400.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -24138,7 +24161,7 @@ if(valid0){
 if(data.deactivated !== undefined){
 const _errs12 = errors;
 if(typeof data.deactivated !== "boolean"){
-validate398.errors = [{instancePath:instancePath+"/deactivated",schemaPath:"#/properties/deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate400.errors = [{instancePath:instancePath+"/deactivated",schemaPath:"#/properties/deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -24154,21 +24177,21 @@ var valid0 = true;
 }
 }
 else {
-validate398.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate400.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate398.errors = vErrors;
+validate400.errors = vErrors;
 return errors === 0;
 }
-validate398.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate400.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate397(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate399(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureModel" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate397.evaluated;
+const evaluated0 = validate399.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24179,14 +24202,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.providers === undefined) && (missing0 = "providers")){
-validate397.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate399.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "aliases") || (key0 === "providers"))){
-validate397.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate399.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24196,18 +24219,18 @@ if(data.aliases !== undefined){
 let data0 = data.aliases;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate397.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: schema178.properties.aliases.type},message:"must be string,array"}];
+validate399.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: schema179.properties.aliases.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate397.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate399.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate397.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate399.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24216,7 +24239,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate397.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate399.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -24240,14 +24263,14 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 if(Object.keys(data2).length < 1){
-validate397.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
+validate399.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
 return false;
 }
 else {
 for(const key1 in data2){
 const _errs9 = errors;
-if(!(validate398(data2[key1], {instancePath:instancePath+"/providers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data2[key1], {instancePath:instancePath+"/providers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs9 === errors;
@@ -24258,7 +24281,7 @@ break;
 }
 }
 else {
-validate397.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate399.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -24272,21 +24295,21 @@ var valid0 = true;
 }
 }
 else {
-validate397.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate399.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate397.errors = vErrors;
+validate399.errors = vErrors;
 return errors === 0;
 }
-validate397.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate399.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate396(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate398(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureCatalog" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate396.evaluated;
+const evaluated0 = validate398.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24294,7 +24317,7 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if((typeof data !== "string") && (!(data && typeof data == "object" && !Array.isArray(data)))){
-validate396.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema177.type},message:"must be string,object"}];
+validate398.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema178.type},message:"must be string,object"}];
 return false;
 }
 if(errors === 0){
@@ -24302,7 +24325,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "models") || (key0 === "custom")) || (key0 === "withoutCredential"))){
-validate396.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate398.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24315,8 +24338,8 @@ if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 for(const key1 in data0){
 const _errs5 = errors;
-if(!(validate397(data0[key1], {instancePath:instancePath+"/models/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate397.errors : vErrors.concat(validate397.errors);
+if(!(validate399(data0[key1], {instancePath:instancePath+"/models/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate399.errors : vErrors.concat(validate399.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -24326,7 +24349,7 @@ break;
 }
 }
 else {
-validate396.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate398.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -24343,8 +24366,8 @@ if(errors === _errs6){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 for(const key2 in data2){
 const _errs9 = errors;
-if(!(validate398(data2[key2], {instancePath:instancePath+"/custom/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data2[key2], {instancePath:instancePath+"/custom/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs9 === errors;
@@ -24354,7 +24377,7 @@ break;
 }
 }
 else {
-validate396.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate398.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -24368,18 +24391,18 @@ if(data.withoutCredential !== undefined){
 let data4 = data.withoutCredential;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate396.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: schema177.properties.withoutCredential.type},message:"must be string,array"}];
+validate398.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: schema178.properties.withoutCredential.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate396.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate398.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate396.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate398.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24388,7 +24411,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
 if(typeof data4[i0] !== "string"){
-validate396.errors = [{instancePath:instancePath+"/withoutCredential/" + i0,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate398.errors = [{instancePath:instancePath+"/withoutCredential/" + i0,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -24410,19 +24433,19 @@ var valid0 = true;
 }
 }
 }
-validate396.errors = vErrors;
+validate398.errors = vErrors;
 return errors === 0;
 }
-validate396.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate398.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema180 = {"type":"object","additionalProperties":false,"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureSubject"};
-const schema181 = {"type":"object","additionalProperties":false,"properties":{"allow_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"deny_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"allow_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"deny_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"allow_pricing":{"$ref":"PricingValue"},"deny_pricing":{"$ref":"PricingValue"},"allow_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"deny_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"mode":{"$ref":"RuleMode"},"status":{"$ref":"RuleStatus"},"description":{"type":"string","maxLength":256}},"$id":"FixtureRule"};
+const schema181 = {"type":"object","additionalProperties":false,"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureSubject"};
+const schema182 = {"type":"object","additionalProperties":false,"properties":{"allow_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"deny_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"allow_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"deny_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"allow_pricing":{"$ref":"PricingValue"},"deny_pricing":{"$ref":"PricingValue"},"allow_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"deny_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"mode":{"$ref":"RuleMode"},"status":{"$ref":"RuleStatus"},"description":{"type":"string","maxLength":256}},"$id":"FixtureRule"};
 
-function validate404(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate406(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate404.evaluated;
+const evaluated0 = validate406.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24433,8 +24456,8 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema181.properties, key0))){
-validate404.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema182.properties, key0))){
+validate406.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24446,12 +24469,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate404.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate406.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate404.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate406.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24463,12 +24486,12 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(!pattern6.test(data1)){
-validate404.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
+validate406.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate406.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24481,7 +24504,7 @@ break;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate406.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24497,12 +24520,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate404.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate406.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate404.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate406.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24514,12 +24537,12 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate404.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
+validate406.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate406.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24532,7 +24555,7 @@ break;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate406.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24548,12 +24571,12 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate404.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate406.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate404.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate406.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24565,12 +24588,12 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data5 === "string"){
 if(!pattern7.test(data5)){
-validate404.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate406.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate406.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24583,7 +24606,7 @@ break;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate406.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24599,12 +24622,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 1000){
-validate404.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate406.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate404.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate406.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24616,12 +24639,12 @@ const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data7 === "string"){
 if(!pattern7.test(data7)){
-validate404.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate406.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate406.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24634,7 +24657,7 @@ break;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate406.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24674,12 +24697,12 @@ const _errs20 = errors;
 if(errors === _errs20){
 if(Array.isArray(data10)){
 if(data10.length > 200){
-validate404.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate406.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data10.length < 1){
-validate404.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate406.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24691,18 +24714,18 @@ const _errs22 = errors;
 if(errors === _errs22){
 if(typeof data11 === "string"){
 if(func5(data11) > 64){
-validate404.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate406.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(func5(data11) < 1){
-validate404.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate406.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate406.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24715,7 +24738,7 @@ break;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate406.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24731,12 +24754,12 @@ const _errs24 = errors;
 if(errors === _errs24){
 if(Array.isArray(data12)){
 if(data12.length > 200){
-validate404.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate406.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data12.length < 1){
-validate404.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate406.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24748,18 +24771,18 @@ const _errs26 = errors;
 if(errors === _errs26){
 if(typeof data13 === "string"){
 if(func5(data13) > 64){
-validate404.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate406.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(func5(data13) < 1){
-validate404.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate406.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate406.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24772,7 +24795,7 @@ break;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate406.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24812,12 +24835,12 @@ const _errs30 = errors;
 if(errors === _errs30){
 if(typeof data16 === "string"){
 if(func5(data16) > 256){
-validate404.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate406.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
 else {
-validate404.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate406.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24839,21 +24862,21 @@ var valid0 = true;
 }
 }
 else {
-validate404.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate406.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate404.errors = vErrors;
+validate406.errors = vErrors;
 return errors === 0;
 }
-validate404.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate406.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate403(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate405(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureSubject" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate403.evaluated;
+const evaluated0 = validate405.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24865,7 +24888,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "rules") || (key0 === "rulesFrom")) || (key0 === "unavailable"))){
-validate403.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate405.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24877,14 +24900,14 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 if(Object.keys(data0).length > 200){
-validate403.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
+validate405.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
 return false;
 }
 else {
 for(const key1 in data0){
 const _errs5 = errors;
-if(!(validate404(data0[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
+if(!(validate406(data0[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate406.errors : vErrors.concat(validate406.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -24895,7 +24918,7 @@ break;
 }
 }
 else {
-validate403.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate405.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -24911,12 +24934,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func5(data2) < 1){
-validate403.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate405.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate403.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate405.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24929,7 +24952,7 @@ if(valid0){
 if(data.unavailable !== undefined){
 const _errs8 = errors;
 if(true !== data.unavailable){
-validate403.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate405.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -24942,22 +24965,22 @@ var valid0 = true;
 }
 }
 else {
-validate403.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate405.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate403.errors = vErrors;
+validate405.errors = vErrors;
 return errors === 0;
 }
-validate403.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate405.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema182 = {"type":"object","additionalProperties":false,"properties":{"owner":{"type":"string"},"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureKey"};
+const schema183 = {"type":"object","additionalProperties":false,"properties":{"owner":{"type":"string"},"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureKey"};
 
-function validate412(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate414(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureKey" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate412.evaluated;
+const evaluated0 = validate414.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24969,7 +24992,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "owner") || (key0 === "rules")) || (key0 === "rulesFrom")) || (key0 === "unavailable"))){
-validate412.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate414.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24978,7 +25001,7 @@ if(_errs1 === errors){
 if(data.owner !== undefined){
 const _errs2 = errors;
 if(typeof data.owner !== "string"){
-validate412.errors = [{instancePath:instancePath+"/owner",schemaPath:"#/properties/owner/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate414.errors = [{instancePath:instancePath+"/owner",schemaPath:"#/properties/owner/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -24993,14 +25016,14 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 if(Object.keys(data1).length > 200){
-validate412.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
+validate414.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
 return false;
 }
 else {
 for(const key1 in data1){
 const _errs7 = errors;
-if(!(validate404(data1[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
+if(!(validate406(data1[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate406.errors : vErrors.concat(validate406.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -25011,7 +25034,7 @@ break;
 }
 }
 else {
-validate412.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate414.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -25027,12 +25050,12 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(func5(data3) < 1){
-validate412.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate414.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate412.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate414.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25045,7 +25068,7 @@ if(valid0){
 if(data.unavailable !== undefined){
 const _errs10 = errors;
 if(true !== data.unavailable){
-validate412.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate414.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -25059,22 +25082,22 @@ var valid0 = true;
 }
 }
 else {
-validate412.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate414.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate412.errors = vErrors;
+validate414.errors = vErrors;
 return errors === 0;
 }
-validate412.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate414.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema183 = {"type":"object","additionalProperties":false,"properties":{"forwardedFor":{"type":"string"},"socket":{"type":"string"},"trustedProxies":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureConnection"};
+const schema184 = {"type":"object","additionalProperties":false,"properties":{"forwardedFor":{"type":"string"},"socket":{"type":"string"},"trustedProxies":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureConnection"};
 
-function validate415(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate417(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureConnection" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate415.evaluated;
+const evaluated0 = validate417.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25086,7 +25109,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "forwardedFor") || (key0 === "socket")) || (key0 === "trustedProxies"))){
-validate415.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate417.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25095,7 +25118,7 @@ if(_errs1 === errors){
 if(data.forwardedFor !== undefined){
 const _errs2 = errors;
 if(typeof data.forwardedFor !== "string"){
-validate415.errors = [{instancePath:instancePath+"/forwardedFor",schemaPath:"#/properties/forwardedFor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate417.errors = [{instancePath:instancePath+"/forwardedFor",schemaPath:"#/properties/forwardedFor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25107,7 +25130,7 @@ if(valid0){
 if(data.socket !== undefined){
 const _errs4 = errors;
 if(typeof data.socket !== "string"){
-validate415.errors = [{instancePath:instancePath+"/socket",schemaPath:"#/properties/socket/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate417.errors = [{instancePath:instancePath+"/socket",schemaPath:"#/properties/socket/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -25120,18 +25143,18 @@ if(data.trustedProxies !== undefined){
 let data2 = data.trustedProxies;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate415.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema183.properties.trustedProxies.type},message:"must be string,array"}];
+validate417.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema184.properties.trustedProxies.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate415.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate417.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate415.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate417.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -25140,7 +25163,7 @@ const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
 if(typeof data2[i0] !== "string"){
-validate415.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate417.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs8 === errors;
@@ -25162,21 +25185,21 @@ var valid0 = true;
 }
 }
 else {
-validate415.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate417.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate415.errors = vErrors;
+validate417.errors = vErrors;
 return errors === 0;
 }
-validate415.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate417.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate395(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate397(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureGiven" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate395.evaluated;
+const evaluated0 = validate397.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25188,7 +25211,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "include") || (key0 === "catalog")) || (key0 === "organization")) || (key0 === "members")) || (key0 === "keys")) || (key0 === "addresses"))){
-validate395.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate397.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25198,18 +25221,18 @@ if(data.include !== undefined){
 let data0 = data.include;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate395.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/type",keyword:"type",params:{type: schema176.properties.include.type},message:"must be string,array"}];
+validate397.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/type",keyword:"type",params:{type: schema177.properties.include.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate395.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate397.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate395.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate397.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -25218,7 +25241,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate395.errors = [{instancePath:instancePath+"/include/" + i0,schemaPath:"#/properties/include/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate397.errors = [{instancePath:instancePath+"/include/" + i0,schemaPath:"#/properties/include/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -25238,8 +25261,8 @@ var valid0 = true;
 if(valid0){
 if(data.catalog !== undefined){
 const _errs6 = errors;
-if(!(validate396(data.catalog, {instancePath:instancePath+"/catalog",parentData:data,parentDataProperty:"catalog",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate396.errors : vErrors.concat(validate396.errors);
+if(!(validate398(data.catalog, {instancePath:instancePath+"/catalog",parentData:data,parentDataProperty:"catalog",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -25250,8 +25273,8 @@ var valid0 = true;
 if(valid0){
 if(data.organization !== undefined){
 const _errs7 = errors;
-if(!(validate403(data.organization, {instancePath:instancePath+"/organization",parentData:data,parentDataProperty:"organization",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate403.errors : vErrors.concat(validate403.errors);
+if(!(validate405(data.organization, {instancePath:instancePath+"/organization",parentData:data,parentDataProperty:"organization",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate405.errors : vErrors.concat(validate405.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -25267,8 +25290,8 @@ if(errors === _errs8){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 for(const key1 in data4){
 const _errs11 = errors;
-if(!(validate403(data4[key1], {instancePath:instancePath+"/members/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate403.errors : vErrors.concat(validate403.errors);
+if(!(validate405(data4[key1], {instancePath:instancePath+"/members/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate405.errors : vErrors.concat(validate405.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -25278,7 +25301,7 @@ break;
 }
 }
 else {
-validate395.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate397.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -25295,8 +25318,8 @@ if(errors === _errs12){
 if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 for(const key2 in data6){
 const _errs15 = errors;
-if(!(validate412(data6[key2], {instancePath:instancePath+"/keys/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate412.errors : vErrors.concat(validate412.errors);
+if(!(validate414(data6[key2], {instancePath:instancePath+"/keys/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate414.errors : vErrors.concat(validate414.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs15 === errors;
@@ -25306,7 +25329,7 @@ break;
 }
 }
 else {
-validate395.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate397.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -25323,8 +25346,8 @@ if(errors === _errs16){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 for(const key3 in data8){
 const _errs19 = errors;
-if(!(validate415(data8[key3], {instancePath:instancePath+"/addresses/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate415.errors : vErrors.concat(validate415.errors);
+if(!(validate417(data8[key3], {instancePath:instancePath+"/addresses/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate417.errors : vErrors.concat(validate417.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs19 === errors;
@@ -25334,7 +25357,7 @@ break;
 }
 }
 else {
-validate395.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate397.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -25351,446 +25374,19 @@ var valid0 = true;
 }
 }
 else {
-validate395.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate397.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate395.errors = vErrors;
+validate397.errors = vErrors;
 return errors === 0;
 }
-validate395.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate397.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema184 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureRequests"};
-
-function validate418(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="FixtureRequests" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate418.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.model === undefined) && (missing0 = "model")){
-validate418.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((((key0 === "action") || (key0 === "key")) || (key0 === "model")) || (key0 === "provider")) || (key0 === "address"))){
-validate418.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.action !== undefined){
-let data0 = data.action;
-const _errs2 = errors;
-if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate418.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema184.properties.action.type},message:"must be string,array"}];
-return false;
-}
-if(errors === _errs2){
-if(Array.isArray(data0)){
-if(data0.length > 1000){
-validate418.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
-return false;
-}
-else {
-if(data0.length < 1){
-validate418.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid1 = true;
-const len0 = data0.length;
-for(let i0=0; i0<len0; i0++){
-const _errs4 = errors;
-if(typeof data0[i0] !== "string"){
-validate418.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid1 = _errs4 === errors;
-if(!valid1){
-break;
-}
-}
-}
-}
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.key !== undefined){
-let data2 = data.key;
-const _errs6 = errors;
-if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate418.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema184.properties.key.type},message:"must be string,array"}];
-return false;
-}
-if(errors === _errs6){
-if(Array.isArray(data2)){
-if(data2.length > 1000){
-validate418.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
-return false;
-}
-else {
-if(data2.length < 1){
-validate418.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid2 = true;
-const len1 = data2.length;
-for(let i1=0; i1<len1; i1++){
-const _errs8 = errors;
-if(typeof data2[i1] !== "string"){
-validate418.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs8 === errors;
-if(!valid2){
-break;
-}
-}
-}
-}
-}
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.model !== undefined){
-let data4 = data.model;
-const _errs10 = errors;
-if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate418.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema184.properties.model.type},message:"must be string,array"}];
-return false;
-}
-if(errors === _errs10){
-if(Array.isArray(data4)){
-if(data4.length > 1000){
-validate418.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
-return false;
-}
-else {
-if(data4.length < 1){
-validate418.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid3 = true;
-const len2 = data4.length;
-for(let i2=0; i2<len2; i2++){
-const _errs12 = errors;
-if(typeof data4[i2] !== "string"){
-validate418.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid3 = _errs12 === errors;
-if(!valid3){
-break;
-}
-}
-}
-}
-}
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.provider !== undefined){
-let data6 = data.provider;
-const _errs14 = errors;
-if((typeof data6 !== "string") && (!(Array.isArray(data6)))){
-validate418.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema184.properties.provider.type},message:"must be string,array"}];
-return false;
-}
-if(errors === _errs14){
-if(Array.isArray(data6)){
-if(data6.length > 1000){
-validate418.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
-return false;
-}
-else {
-if(data6.length < 1){
-validate418.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid4 = true;
-const len3 = data6.length;
-for(let i3=0; i3<len3; i3++){
-const _errs16 = errors;
-if(typeof data6[i3] !== "string"){
-validate418.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid4 = _errs16 === errors;
-if(!valid4){
-break;
-}
-}
-}
-}
-}
-}
-var valid0 = _errs14 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.address !== undefined){
-let data8 = data.address;
-const _errs18 = errors;
-if((typeof data8 !== "string") && (!(Array.isArray(data8)))){
-validate418.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema184.properties.address.type},message:"must be string,array"}];
-return false;
-}
-if(errors === _errs18){
-if(Array.isArray(data8)){
-if(data8.length > 1000){
-validate418.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
-return false;
-}
-else {
-if(data8.length < 1){
-validate418.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid5 = true;
-const len4 = data8.length;
-for(let i4=0; i4<len4; i4++){
-const _errs20 = errors;
-if(typeof data8[i4] !== "string"){
-validate418.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid5 = _errs20 === errors;
-if(!valid5){
-break;
-}
-}
-}
-}
-}
-}
-var valid0 = _errs18 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate418.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate418.errors = vErrors;
-return errors === 0;
-}
-validate418.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema185 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"permit":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"deny":{"type":"string","pattern":"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},"error":{"type":"string","enum":["not_found","unavailable"]},"rules":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"violations":{"type":"object","additionalProperties":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"shadow":{"$ref":"FixtureShadow"}},"$id":"FixtureExpectation"};
-const pattern74 = new RegExp("^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$", "u");
-const schema186 = {"type":"object","additionalProperties":false,"properties":{"permit":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldDeny":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldAllow":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"required":["permit"],"$id":"FixtureShadow"};
-
-function validate421(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="FixtureShadow" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate421.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.permit === undefined) && (missing0 = "permit")){
-validate421.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "permit") || (key0 === "wouldDeny")) || (key0 === "wouldAllow"))){
-validate421.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.permit !== undefined){
-let data0 = data.permit;
-const _errs2 = errors;
-if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate421.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/type",keyword:"type",params:{type: schema186.properties.permit.type},message:"must be string,array"}];
-return false;
-}
-if(errors === _errs2){
-if(Array.isArray(data0)){
-if(data0.length > 1000){
-validate421.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
-return false;
-}
-else {
-if(data0.length < 1){
-validate421.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid1 = true;
-const len0 = data0.length;
-for(let i0=0; i0<len0; i0++){
-const _errs4 = errors;
-if(typeof data0[i0] !== "string"){
-validate421.errors = [{instancePath:instancePath+"/permit/" + i0,schemaPath:"#/properties/permit/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid1 = _errs4 === errors;
-if(!valid1){
-break;
-}
-}
-}
-}
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.wouldDeny !== undefined){
-let data2 = data.wouldDeny;
-const _errs6 = errors;
-if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate421.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/type",keyword:"type",params:{type: schema186.properties.wouldDeny.type},message:"must be string,array"}];
-return false;
-}
-if(errors === _errs6){
-if(Array.isArray(data2)){
-if(data2.length > 1000){
-validate421.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
-return false;
-}
-else {
-if(data2.length < 1){
-validate421.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid2 = true;
-const len1 = data2.length;
-for(let i1=0; i1<len1; i1++){
-const _errs8 = errors;
-if(typeof data2[i1] !== "string"){
-validate421.errors = [{instancePath:instancePath+"/wouldDeny/" + i1,schemaPath:"#/properties/wouldDeny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs8 === errors;
-if(!valid2){
-break;
-}
-}
-}
-}
-}
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.wouldAllow !== undefined){
-let data4 = data.wouldAllow;
-const _errs10 = errors;
-if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate421.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/type",keyword:"type",params:{type: schema186.properties.wouldAllow.type},message:"must be string,array"}];
-return false;
-}
-if(errors === _errs10){
-if(Array.isArray(data4)){
-if(data4.length > 1000){
-validate421.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
-return false;
-}
-else {
-if(data4.length < 1){
-validate421.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid3 = true;
-const len2 = data4.length;
-for(let i2=0; i2<len2; i2++){
-const _errs12 = errors;
-if(typeof data4[i2] !== "string"){
-validate421.errors = [{instancePath:instancePath+"/wouldAllow/" + i2,schemaPath:"#/properties/wouldAllow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid3 = _errs12 === errors;
-if(!valid3){
-break;
-}
-}
-}
-}
-}
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate421.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate421.errors = vErrors;
-return errors === 0;
-}
-validate421.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
+const schema185 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureRequests"};
 
 function validate420(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="FixtureExpectation" */;
+/*# sourceURL="FixtureRequests" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate420.evaluated;
@@ -25802,9 +25398,15 @@ evaluated0.items = undefined;
 }
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.model === undefined) && (missing0 = "model")){
+validate420.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema185.properties, key0))){
+if(!(((((key0 === "action") || (key0 === "key")) || (key0 === "model")) || (key0 === "provider")) || (key0 === "address"))){
 validate420.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -26020,23 +25622,444 @@ var valid0 = _errs18 === errors;
 else {
 var valid0 = true;
 }
+}
+}
+}
+}
+}
+}
+}
+else {
+validate420.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate420.errors = vErrors;
+return errors === 0;
+}
+validate420.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema186 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"permit":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"deny":{"type":"string","pattern":"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},"error":{"type":"string","enum":["not_found","unavailable"]},"rules":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"violations":{"type":"object","additionalProperties":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"shadow":{"$ref":"FixtureShadow"}},"$id":"FixtureExpectation"};
+const pattern74 = new RegExp("^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$", "u");
+const schema187 = {"type":"object","additionalProperties":false,"properties":{"permit":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldDeny":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldAllow":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"required":["permit"],"$id":"FixtureShadow"};
+
+function validate423(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="FixtureShadow" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate423.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.permit === undefined) && (missing0 = "permit")){
+validate423.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "permit") || (key0 === "wouldDeny")) || (key0 === "wouldAllow"))){
+validate423.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.permit !== undefined){
+let data0 = data.permit;
+const _errs2 = errors;
+if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
+validate423.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/type",keyword:"type",params:{type: schema187.properties.permit.type},message:"must be string,array"}];
+return false;
+}
+if(errors === _errs2){
+if(Array.isArray(data0)){
+if(data0.length > 1000){
+validate423.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+return false;
+}
+else {
+if(data0.length < 1){
+validate423.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(typeof data0[i0] !== "string"){
+validate423.errors = [{instancePath:instancePath+"/permit/" + i0,schemaPath:"#/properties/permit/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.wouldDeny !== undefined){
+let data2 = data.wouldDeny;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
+validate423.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/type",keyword:"type",params:{type: schema187.properties.wouldDeny.type},message:"must be string,array"}];
+return false;
+}
+if(errors === _errs6){
+if(Array.isArray(data2)){
+if(data2.length > 1000){
+validate423.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+return false;
+}
+else {
+if(data2.length < 1){
+validate423.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid2 = true;
+const len1 = data2.length;
+for(let i1=0; i1<len1; i1++){
+const _errs8 = errors;
+if(typeof data2[i1] !== "string"){
+validate423.errors = [{instancePath:instancePath+"/wouldDeny/" + i1,schemaPath:"#/properties/wouldDeny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs8 === errors;
+if(!valid2){
+break;
+}
+}
+}
+}
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.wouldAllow !== undefined){
+let data4 = data.wouldAllow;
+const _errs10 = errors;
+if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
+validate423.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/type",keyword:"type",params:{type: schema187.properties.wouldAllow.type},message:"must be string,array"}];
+return false;
+}
+if(errors === _errs10){
+if(Array.isArray(data4)){
+if(data4.length > 1000){
+validate423.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+return false;
+}
+else {
+if(data4.length < 1){
+validate423.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid3 = true;
+const len2 = data4.length;
+for(let i2=0; i2<len2; i2++){
+const _errs12 = errors;
+if(typeof data4[i2] !== "string"){
+validate423.errors = [{instancePath:instancePath+"/wouldAllow/" + i2,schemaPath:"#/properties/wouldAllow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid3 = _errs12 === errors;
+if(!valid3){
+break;
+}
+}
+}
+}
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate423.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate423.errors = vErrors;
+return errors === 0;
+}
+validate423.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate422(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="FixtureExpectation" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate422.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func1.call(schema186.properties, key0))){
+validate422.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.action !== undefined){
+let data0 = data.action;
+const _errs2 = errors;
+if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
+validate422.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema186.properties.action.type},message:"must be string,array"}];
+return false;
+}
+if(errors === _errs2){
+if(Array.isArray(data0)){
+if(data0.length > 1000){
+validate422.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+return false;
+}
+else {
+if(data0.length < 1){
+validate422.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(typeof data0[i0] !== "string"){
+validate422.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.key !== undefined){
+let data2 = data.key;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
+validate422.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema186.properties.key.type},message:"must be string,array"}];
+return false;
+}
+if(errors === _errs6){
+if(Array.isArray(data2)){
+if(data2.length > 1000){
+validate422.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+return false;
+}
+else {
+if(data2.length < 1){
+validate422.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid2 = true;
+const len1 = data2.length;
+for(let i1=0; i1<len1; i1++){
+const _errs8 = errors;
+if(typeof data2[i1] !== "string"){
+validate422.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs8 === errors;
+if(!valid2){
+break;
+}
+}
+}
+}
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.model !== undefined){
+let data4 = data.model;
+const _errs10 = errors;
+if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
+validate422.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema186.properties.model.type},message:"must be string,array"}];
+return false;
+}
+if(errors === _errs10){
+if(Array.isArray(data4)){
+if(data4.length > 1000){
+validate422.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+return false;
+}
+else {
+if(data4.length < 1){
+validate422.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid3 = true;
+const len2 = data4.length;
+for(let i2=0; i2<len2; i2++){
+const _errs12 = errors;
+if(typeof data4[i2] !== "string"){
+validate422.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid3 = _errs12 === errors;
+if(!valid3){
+break;
+}
+}
+}
+}
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.provider !== undefined){
+let data6 = data.provider;
+const _errs14 = errors;
+if((typeof data6 !== "string") && (!(Array.isArray(data6)))){
+validate422.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema186.properties.provider.type},message:"must be string,array"}];
+return false;
+}
+if(errors === _errs14){
+if(Array.isArray(data6)){
+if(data6.length > 1000){
+validate422.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+return false;
+}
+else {
+if(data6.length < 1){
+validate422.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid4 = true;
+const len3 = data6.length;
+for(let i3=0; i3<len3; i3++){
+const _errs16 = errors;
+if(typeof data6[i3] !== "string"){
+validate422.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid4 = _errs16 === errors;
+if(!valid4){
+break;
+}
+}
+}
+}
+}
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.address !== undefined){
+let data8 = data.address;
+const _errs18 = errors;
+if((typeof data8 !== "string") && (!(Array.isArray(data8)))){
+validate422.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema186.properties.address.type},message:"must be string,array"}];
+return false;
+}
+if(errors === _errs18){
+if(Array.isArray(data8)){
+if(data8.length > 1000){
+validate422.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+return false;
+}
+else {
+if(data8.length < 1){
+validate422.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid5 = true;
+const len4 = data8.length;
+for(let i4=0; i4<len4; i4++){
+const _errs20 = errors;
+if(typeof data8[i4] !== "string"){
+validate422.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid5 = _errs20 === errors;
+if(!valid5){
+break;
+}
+}
+}
+}
+}
+}
+var valid0 = _errs18 === errors;
+}
+else {
+var valid0 = true;
+}
 if(valid0){
 if(data.permit !== undefined){
 let data10 = data.permit;
 const _errs22 = errors;
 if((typeof data10 !== "string") && (!(Array.isArray(data10)))){
-validate420.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/type",keyword:"type",params:{type: schema185.properties.permit.type},message:"must be string,array"}];
+validate422.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/type",keyword:"type",params:{type: schema186.properties.permit.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs22){
 if(Array.isArray(data10)){
 if(data10.length > 1000){
-validate420.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate422.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data10.length < 1){
-validate420.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate422.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26045,7 +26068,7 @@ const len5 = data10.length;
 for(let i5=0; i5<len5; i5++){
 const _errs24 = errors;
 if(typeof data10[i5] !== "string"){
-validate420.errors = [{instancePath:instancePath+"/permit/" + i5,schemaPath:"#/properties/permit/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate422.errors = [{instancePath:instancePath+"/permit/" + i5,schemaPath:"#/properties/permit/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid6 = _errs24 === errors;
@@ -26069,12 +26092,12 @@ const _errs26 = errors;
 if(errors === _errs26){
 if(typeof data12 === "string"){
 if(!pattern74.test(data12)){
-validate420.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"+"\""}];
+validate422.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"+"\""}];
 return false;
 }
 }
 else {
-validate420.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate422.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26088,11 +26111,11 @@ if(data.error !== undefined){
 let data13 = data.error;
 const _errs28 = errors;
 if(typeof data13 !== "string"){
-validate420.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate422.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data13 === "not_found") || (data13 === "unavailable"))){
-validate420.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/enum",keyword:"enum",params:{allowedValues: schema185.properties.error.enum},message:"must be equal to one of the allowed values"}];
+validate422.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/enum",keyword:"enum",params:{allowedValues: schema186.properties.error.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs28 === errors;
@@ -26105,18 +26128,18 @@ if(data.rules !== undefined){
 let data14 = data.rules;
 const _errs30 = errors;
 if((typeof data14 !== "string") && (!(Array.isArray(data14)))){
-validate420.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: schema185.properties.rules.type},message:"must be string,array"}];
+validate422.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: schema186.properties.rules.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs30){
 if(Array.isArray(data14)){
 if(data14.length > 1000){
-validate420.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate422.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data14.length < 1){
-validate420.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate422.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26125,7 +26148,7 @@ const len6 = data14.length;
 for(let i6=0; i6<len6; i6++){
 const _errs32 = errors;
 if(typeof data14[i6] !== "string"){
-validate420.errors = [{instancePath:instancePath+"/rules/" + i6,schemaPath:"#/properties/rules/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate422.errors = [{instancePath:instancePath+"/rules/" + i6,schemaPath:"#/properties/rules/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid7 = _errs32 === errors;
@@ -26152,18 +26175,18 @@ for(const key1 in data16){
 let data17 = data16[key1];
 const _errs37 = errors;
 if((typeof data17 !== "string") && (!(Array.isArray(data17)))){
-validate420.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/type",keyword:"type",params:{type: schema185.properties.violations.additionalProperties.type},message:"must be string,array"}];
+validate422.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/type",keyword:"type",params:{type: schema186.properties.violations.additionalProperties.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs37){
 if(Array.isArray(data17)){
 if(data17.length > 1000){
-validate420.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate422.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data17.length < 1){
-validate420.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate422.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26172,7 +26195,7 @@ const len7 = data17.length;
 for(let i7=0; i7<len7; i7++){
 const _errs39 = errors;
 if(typeof data17[i7] !== "string"){
-validate420.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i7,schemaPath:"#/properties/violations/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate422.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i7,schemaPath:"#/properties/violations/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid9 = _errs39 === errors;
@@ -26191,7 +26214,7 @@ break;
 }
 }
 else {
-validate420.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate422.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -26203,8 +26226,8 @@ var valid0 = true;
 if(valid0){
 if(data.shadow !== undefined){
 const _errs41 = errors;
-if(!(validate421(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate421.errors : vErrors.concat(validate421.errors);
+if(!(validate423(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate423.errors : vErrors.concat(validate423.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs41 === errors;
@@ -26225,21 +26248,21 @@ var valid0 = true;
 }
 }
 else {
-validate420.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate422.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate420.errors = vErrors;
+validate422.errors = vErrors;
 return errors === 0;
 }
-validate420.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate422.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate394(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate396(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Fixture" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate394.evaluated;
+const evaluated0 = validate396.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26250,14 +26273,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.name === undefined) && (missing0 = "name")) || ((data.given === undefined) && (missing0 = "given"))) || ((data.requests === undefined) && (missing0 = "requests"))) || ((data.expect === undefined) && (missing0 = "expect"))){
-validate394.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate396.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "name") || (key0 === "description")) || (key0 === "skip")) || (key0 === "given")) || (key0 === "requests")) || (key0 === "expect"))){
-validate394.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate396.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26269,18 +26292,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 256){
-validate394.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate396.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate394.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate396.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate394.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate396.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26293,7 +26316,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs4 = errors;
 if(typeof data.description !== "string"){
-validate394.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate396.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -26308,12 +26331,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func5(data2) < 1){
-validate394.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate396.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate394.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate396.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26325,8 +26348,8 @@ var valid0 = true;
 if(valid0){
 if(data.given !== undefined){
 const _errs8 = errors;
-if(!(validate395(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate395.errors : vErrors.concat(validate395.errors);
+if(!(validate397(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate397.errors : vErrors.concat(validate397.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs8 === errors;
@@ -26337,8 +26360,8 @@ var valid0 = true;
 if(valid0){
 if(data.requests !== undefined){
 const _errs9 = errors;
-if(!(validate418(data.requests, {instancePath:instancePath+"/requests",parentData:data,parentDataProperty:"requests",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate418.errors : vErrors.concat(validate418.errors);
+if(!(validate420(data.requests, {instancePath:instancePath+"/requests",parentData:data,parentDataProperty:"requests",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate420.errors : vErrors.concat(validate420.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs9 === errors;
@@ -26353,7 +26376,7 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(Array.isArray(data5)){
 if(data5.length > 1000){
-validate394.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate396.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
@@ -26361,8 +26384,8 @@ var valid1 = true;
 const len0 = data5.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
-if(!(validate420(data5[i0], {instancePath:instancePath+"/expect/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate420.errors : vErrors.concat(validate420.errors);
+if(!(validate422(data5[i0], {instancePath:instancePath+"/expect/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate422.errors : vErrors.concat(validate422.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs12 === errors;
@@ -26373,7 +26396,7 @@ break;
 }
 }
 else {
-validate394.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate396.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26391,46 +26414,46 @@ var valid0 = true;
 }
 }
 else {
-validate394.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate396.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate394.errors = vErrors;
+validate396.errors = vErrors;
 return errors === 0;
 }
-validate394.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate396.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateFixtureGiven = validate395;
+export const validateFixtureGiven = validate397;
 
-export const validateFixtureSubject = validate403;
+export const validateFixtureSubject = validate405;
 
-export const validateFixtureKey = validate412;
+export const validateFixtureKey = validate414;
 
-export const validateFixtureRule = validate404;
+export const validateFixtureRule = validate406;
 
-export const validateFixtureCatalog = validate396;
+export const validateFixtureCatalog = validate398;
 
-export const validateFixtureModel = validate397;
+export const validateFixtureModel = validate399;
 
-export const validateFixtureMapping = validate398;
+export const validateFixtureMapping = validate400;
 
-export const validateFixtureRequests = validate418;
+export const validateFixtureRequests = validate420;
 
-export const validateFixtureConnection = validate415;
+export const validateFixtureConnection = validate417;
 
-export const validateFixtureExpectation = validate420;
+export const validateFixtureExpectation = validate422;
 
-export const validateFixtureShadow = validate421;
+export const validateFixtureShadow = validate423;
 
-export const validateLintReport = validate424;
-const schema187 = {"type":"object","additionalProperties":false,"required":["findings"],"properties":{"findings":{"type":"array","items":{"$ref":"LintFinding"}}},"$id":"LintReport"};
-const schema188 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","ruleIds","message"],"properties":{"code":{"type":"string","enum":["dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","overlapping-ranges","open-to-future-models"]},"scope":{"type":"string","enum":["organization","member","key"]},"subjectId":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
+export const validateLintReport = validate426;
+const schema188 = {"type":"object","additionalProperties":false,"required":["findings"],"properties":{"findings":{"type":"array","items":{"$ref":"LintFinding"}}},"$id":"LintReport"};
+const schema189 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","ruleIds","message"],"properties":{"code":{"type":"string","enum":["dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","overlapping-ranges","open-to-future-models"]},"scope":{"type":"string","enum":["organization","member","key"]},"subjectId":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
 
-function validate425(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate427(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LintFinding" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate425.evaluated;
+const evaluated0 = validate427.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26441,14 +26464,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((data.code === undefined) && (missing0 = "code")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.subjectId === undefined) && (missing0 = "subjectId"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))) || ((data.message === undefined) && (missing0 = "message"))){
-validate425.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate427.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "code") || (key0 === "scope")) || (key0 === "subjectId")) || (key0 === "ruleIds")) || (key0 === "message"))){
-validate425.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate427.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26458,11 +26481,11 @@ if(data.code !== undefined){
 let data0 = data.code;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate425.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate427.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((((((data0 === "dead-rule") || (data0 === "shadowed-rule")) || (data0 === "allow-matches-nothing")) || (data0 === "unknown-model")) || (data0 === "deactivated-model")) || (data0 === "unknown-provider")) || (data0 === "overlapping-ranges")) || (data0 === "open-to-future-models"))){
-validate425.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema188.properties.code.enum},message:"must be equal to one of the allowed values"}];
+validate427.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema189.properties.code.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -26475,11 +26498,11 @@ if(data.scope !== undefined){
 let data1 = data.scope;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate425.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate427.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data1 === "organization") || (data1 === "member")) || (data1 === "key"))){
-validate425.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema188.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate427.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema189.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -26491,7 +26514,7 @@ if(valid0){
 if(data.subjectId !== undefined){
 const _errs6 = errors;
 if(typeof data.subjectId !== "string"){
-validate425.errors = [{instancePath:instancePath+"/subjectId",schemaPath:"#/properties/subjectId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate427.errors = [{instancePath:instancePath+"/subjectId",schemaPath:"#/properties/subjectId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -26510,7 +26533,7 @@ const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
 if(typeof data3[i0] !== "string"){
-validate425.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate427.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs10 === errors;
@@ -26520,7 +26543,7 @@ break;
 }
 }
 else {
-validate425.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate427.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26533,7 +26556,7 @@ if(valid0){
 if(data.message !== undefined){
 const _errs12 = errors;
 if(typeof data.message !== "string"){
-validate425.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate427.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -26549,21 +26572,21 @@ var valid0 = true;
 }
 }
 else {
-validate425.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate427.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate425.errors = vErrors;
+validate427.errors = vErrors;
 return errors === 0;
 }
-validate425.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate427.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate424(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate426(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LintReport" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate424.evaluated;
+const evaluated0 = validate426.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26574,14 +26597,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.findings === undefined) && (missing0 = "findings")){
-validate424.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate426.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "findings")){
-validate424.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate426.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26596,8 +26619,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate425(data0[i0], {instancePath:instancePath+"/findings/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate425.errors : vErrors.concat(validate425.errors);
+if(!(validate427(data0[i0], {instancePath:instancePath+"/findings/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate427.errors : vErrors.concat(validate427.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -26607,7 +26630,7 @@ break;
 }
 }
 else {
-validate424.errors = [{instancePath:instancePath+"/findings",schemaPath:"#/properties/findings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate426.errors = [{instancePath:instancePath+"/findings",schemaPath:"#/properties/findings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26616,27 +26639,27 @@ return false;
 }
 }
 else {
-validate424.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate426.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate424.errors = vErrors;
+validate426.errors = vErrors;
 return errors === 0;
 }
-validate424.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate426.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateLintFinding = validate425;
+export const validateLintFinding = validate427;
 
-export const validateWorldDocument = validate427;
-const schema189 = {"type":"object","additionalProperties":false,"required":["organizations"],"properties":{"organizations":{"type":"array","minItems":1,"items":{"$ref":"WorldDocumentOrganization"}}},"$id":"WorldDocument"};
-const schema190 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"name":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}},"members":{"type":"array","items":{"$ref":"WorldDocumentMember"}},"keys":{"type":"array","items":{"$ref":"WorldDocumentKey"}}},"$id":"WorldDocumentOrganization"};
-const schema191 = {"type":"object","additionalProperties":false,"required":["id","ruleType","ruleValue"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"WorldDocumentRule"};
+export const validateWorldDocument = validate429;
+const schema190 = {"type":"object","additionalProperties":false,"required":["organizations"],"properties":{"organizations":{"type":"array","minItems":1,"items":{"$ref":"WorldDocumentOrganization"}}},"$id":"WorldDocument"};
+const schema191 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"name":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}},"members":{"type":"array","items":{"$ref":"WorldDocumentMember"}},"keys":{"type":"array","items":{"$ref":"WorldDocumentKey"}}},"$id":"WorldDocumentOrganization"};
+const schema192 = {"type":"object","additionalProperties":false,"required":["id","ruleType","ruleValue"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"WorldDocumentRule"};
 
-function validate429(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate431(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate429.evaluated;
+const evaluated0 = validate431.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26647,14 +26670,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.id === undefined) && (missing0 = "id")) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.ruleValue === undefined) && (missing0 = "ruleValue"))){
-validate429.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate431.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "id") || (key0 === "ruleType")) || (key0 === "ruleValue")) || (key0 === "status")) || (key0 === "mode")) || (key0 === "description"))){
-validate429.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate431.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26666,18 +26689,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate429.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate431.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate429.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate431.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate429.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate431.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26739,13 +26762,13 @@ if(data.description !== undefined){
 let data5 = data.description;
 const _errs8 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate429.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema191.properties.description.type},message:"must be string,null"}];
+validate431.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema192.properties.description.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs8){
 if(typeof data5 === "string"){
 if(func5(data5) > 256){
-validate429.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate431.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
@@ -26764,22 +26787,22 @@ var valid0 = true;
 }
 }
 else {
-validate429.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate431.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate429.errors = vErrors;
+validate431.errors = vErrors;
 return errors === 0;
 }
-validate429.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate431.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema192 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"email":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentMember"};
+const schema193 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"email":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentMember"};
 
-function validate435(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate437(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentMember" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate435.evaluated;
+const evaluated0 = validate437.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26790,14 +26813,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate435.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate437.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "id") || (key0 === "email")) || (key0 === "rules"))){
-validate435.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate437.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26809,18 +26832,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate435.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate437.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate435.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate437.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate435.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate437.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26833,7 +26856,7 @@ if(valid0){
 if(data.email !== undefined){
 const _errs4 = errors;
 if(typeof data.email !== "string"){
-validate435.errors = [{instancePath:instancePath+"/email",schemaPath:"#/properties/email/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate437.errors = [{instancePath:instancePath+"/email",schemaPath:"#/properties/email/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -26851,8 +26874,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate429(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate429.errors : vErrors.concat(validate429.errors);
+if(!(validate431(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate431.errors : vErrors.concat(validate431.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -26862,7 +26885,7 @@ break;
 }
 }
 else {
-validate435.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate437.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26877,22 +26900,22 @@ var valid0 = true;
 }
 }
 else {
-validate435.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate437.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate435.errors = vErrors;
+validate437.errors = vErrors;
 return errors === 0;
 }
-validate435.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate437.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema193 = {"type":"object","additionalProperties":false,"required":["id","memberId"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"memberId":{"type":"string","minLength":1,"maxLength":128},"description":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentKey"};
+const schema194 = {"type":"object","additionalProperties":false,"required":["id","memberId"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"memberId":{"type":"string","minLength":1,"maxLength":128},"description":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentKey"};
 
-function validate438(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate440(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentKey" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate438.evaluated;
+const evaluated0 = validate440.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26903,14 +26926,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.id === undefined) && (missing0 = "id")) || ((data.memberId === undefined) && (missing0 = "memberId"))){
-validate438.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate440.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "id") || (key0 === "memberId")) || (key0 === "description")) || (key0 === "rules"))){
-validate438.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate440.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26922,18 +26945,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate438.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate440.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate438.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate440.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate438.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate440.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26949,18 +26972,18 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(func5(data1) > 128){
-validate438.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate440.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data1) < 1){
-validate438.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate440.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate438.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate440.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26973,7 +26996,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs6 = errors;
 if(typeof data.description !== "string"){
-validate438.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate440.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -26991,8 +27014,8 @@ var valid1 = true;
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
-if(!(validate429(data3[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate429.errors : vErrors.concat(validate429.errors);
+if(!(validate431(data3[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate431.errors : vErrors.concat(validate431.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs10 === errors;
@@ -27002,7 +27025,7 @@ break;
 }
 }
 else {
-validate438.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate440.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27018,21 +27041,21 @@ var valid0 = true;
 }
 }
 else {
-validate438.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate440.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate438.errors = vErrors;
+validate440.errors = vErrors;
 return errors === 0;
 }
-validate438.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate440.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate428(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate430(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentOrganization" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate428.evaluated;
+const evaluated0 = validate430.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -27043,14 +27066,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate428.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate430.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "id") || (key0 === "name")) || (key0 === "rules")) || (key0 === "members")) || (key0 === "keys"))){
-validate428.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate430.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -27062,18 +27085,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate428.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate430.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate428.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate430.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate428.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate430.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -27086,7 +27109,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs4 = errors;
 if(typeof data.name !== "string"){
-validate428.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate430.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -27104,8 +27127,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate429(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate429.errors : vErrors.concat(validate429.errors);
+if(!(validate431(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate431.errors : vErrors.concat(validate431.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -27115,7 +27138,7 @@ break;
 }
 }
 else {
-validate428.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate430.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27134,8 +27157,8 @@ var valid2 = true;
 const len1 = data4.length;
 for(let i1=0; i1<len1; i1++){
 const _errs11 = errors;
-if(!(validate435(data4[i1], {instancePath:instancePath+"/members/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate435.errors : vErrors.concat(validate435.errors);
+if(!(validate437(data4[i1], {instancePath:instancePath+"/members/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate437.errors : vErrors.concat(validate437.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -27145,7 +27168,7 @@ break;
 }
 }
 else {
-validate428.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate430.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27164,8 +27187,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs14 = errors;
-if(!(validate438(data6[i2], {instancePath:instancePath+"/keys/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate438.errors : vErrors.concat(validate438.errors);
+if(!(validate440(data6[i2], {instancePath:instancePath+"/keys/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs14 === errors;
@@ -27175,7 +27198,7 @@ break;
 }
 }
 else {
-validate428.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate430.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27192,21 +27215,21 @@ var valid0 = true;
 }
 }
 else {
-validate428.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate430.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate428.errors = vErrors;
+validate430.errors = vErrors;
 return errors === 0;
 }
-validate428.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate430.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate427(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate429(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocument" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate427.evaluated;
+const evaluated0 = validate429.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -27217,14 +27240,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.organizations === undefined) && (missing0 = "organizations")){
-validate427.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate429.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "organizations")){
-validate427.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate429.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -27236,7 +27259,7 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length < 1){
-validate427.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate429.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27244,8 +27267,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate428(data0[i0], {instancePath:instancePath+"/organizations/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate428.errors : vErrors.concat(validate428.errors);
+if(!(validate430(data0[i0], {instancePath:instancePath+"/organizations/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate430.errors : vErrors.concat(validate430.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -27256,7 +27279,7 @@ break;
 }
 }
 else {
-validate427.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate429.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27265,19 +27288,19 @@ return false;
 }
 }
 else {
-validate427.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate429.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate427.errors = vErrors;
+validate429.errors = vErrors;
 return errors === 0;
 }
-validate427.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate429.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateWorldDocumentOrganization = validate428;
+export const validateWorldDocumentOrganization = validate430;
 
-export const validateWorldDocumentMember = validate435;
+export const validateWorldDocumentMember = validate437;
 
-export const validateWorldDocumentKey = validate438;
+export const validateWorldDocumentKey = validate440;
 
-export const validateWorldDocumentRule = validate429;
+export const validateWorldDocumentRule = validate431;
