@@ -3,25 +3,25 @@ import type { KeptStream } from './response-cache.ts';
 
 type Chunk = Pick<UpstreamChunk, 'choices' | 'fields'>;
 
-/** A chunk as it is kept: its text alone, when there is nothing else in it. */
-type Piece = string | Chunk;
+/** A chunk as it is kept: its text alone, when there is nothing else in it; else as JSON, which takes a fraction of the objects. */
+type Piece = string | { readonly json: string };
 
 /** Characters beyond which a stream is not kept: many streams run at once. */
 const MAX_CHARACTERS = 256 * 1024;
 /** What a piece takes beside its text. */
 const PIECE_OVERHEAD = 64;
 
-/** The text of a chunk that says nothing but a piece of the first choice's content. */
+/** The text of a chunk that says nothing but a piece of the first choice's content, and perhaps again whose it is. */
 function plainText({ choices }: Chunk): string | undefined {
   const [choice] = choices;
   if (choice === undefined || choices.length > 1 || choice.index !== 0 || choice.finish_reason !== null)
     return undefined;
   const { delta } = choice;
-  if (typeof delta.content !== 'string' || Object.keys(delta).length > 1) return undefined;
+  for (const name in delta) if (name !== 'content' && name !== 'role') return undefined;
   for (const [name, value] of Object.entries(choice)) {
     if (name !== 'index' && name !== 'delta' && value !== null) return undefined;
   }
-  return delta.content;
+  return typeof delta.content === 'string' ? delta.content : undefined;
 }
 
 /** Takes down a stream while it passes, so that it can be given again. */
@@ -33,10 +33,12 @@ export class StreamKeeper {
 
   add(chunk: Chunk): void {
     if (this.#characters > MAX_CHARACTERS) return;
-    if (this.#pieces.length === 0) this.#fields = chunk.fields;
-    const text = plainText(chunk);
-    this.#characters += PIECE_OVERHEAD + (text ?? JSON.stringify(chunk.choices)).length;
-    this.#pieces.push(text ?? { choices: chunk.choices, fields: chunk.fields });
+    const isFirst = this.#pieces.length === 0;
+    if (isFirst) this.#fields = chunk.fields;
+    const text = isFirst ? undefined : plainText(chunk); // The role must stand in the first.
+    const piece = text ?? { json: JSON.stringify({ choices: chunk.choices, fields: chunk.fields }) };
+    this.#characters += PIECE_OVERHEAD + (typeof piece === 'string' ? piece : piece.json).length;
+    this.#pieces.push(piece);
     if (this.#characters > MAX_CHARACTERS) this.#pieces = [];
   }
 
@@ -50,8 +52,11 @@ export class StreamKeeper {
 
 function* replay(pieces: readonly Piece[], fields: Chunk['fields']): Generator<Chunk, void, undefined> {
   for (const piece of pieces) {
-    yield typeof piece === 'string'
-      ? { choices: [{ index: 0, delta: { content: piece }, finish_reason: null }], fields }
-      : piece;
+    if (typeof piece === 'string') {
+      yield { choices: [{ index: 0, delta: { content: piece }, finish_reason: null }], fields };
+    } else {
+      const chunk: Chunk = JSON.parse(piece.json);
+      yield chunk;
+    }
   }
 }
