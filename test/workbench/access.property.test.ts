@@ -58,6 +58,9 @@ function lies(address: string | null, texts: readonly string[]): boolean {
   });
 }
 
+/** A member has none: any project's keys are his. */
+const projectOf = ({ keys }: World, { id }: Holder): string | null => keys.get(id)?.projectId ?? null;
+
 const cellsOf = (holder: Holder, mappings: readonly Mapping[], addresses: readonly (string | null)[]): string[] =>
   mappings.flatMap((mapping) =>
     addresses
@@ -79,7 +82,7 @@ it.each(SHOWN)(
               .filter((address) => lies(address, open))
               .map((each) => `${holder.id} ${provider}/${model} ${each}`),
           );
-          const isCallable = (mapping: Mapping): boolean => canCall(world, holder.projectId, mapping);
+          const isCallable = (mapping: Mapping): boolean => canCall(world, projectOf(world, holder), mapping);
           const all = mappingsIn(world);
           const looked = shown.withoutCredential ? all : all.filter(isCallable);
           expect(cells.toSorted()).toEqual(cellsOf(holder, looked, addresses).toSorted());
@@ -140,7 +143,8 @@ const flippedCells = ({ flips }: AccessDiff, addresses: readonly (string | null)
 function lookedAt(before: World, after: World, holder: Holder, { withoutCredential }: Shown): Mapping[] {
   const byId = new Map([...mappingsIn(before), ...mappingsIn(after)].map((mapping) => [mapping.id, mapping]));
   return [...byId.values()].filter(
-    (mapping) => withoutCredential || [before, after].some((world) => canCall(world, holder.projectId, mapping)),
+    (mapping) =>
+      withoutCredential || [before, after].some((world) => canCall(world, projectOf(world, holder), mapping)),
   );
 }
 
