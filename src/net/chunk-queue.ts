@@ -19,7 +19,9 @@ interface Waiter {
 export class ChunkQueue implements AsyncIterableIterator<Buffer, undefined> {
   readonly #source: ChunkSource;
   #chunks: Buffer[] = [];
+  /** Bytes of what is queued and of what the reader has in hand. */
   #bytes = 0;
+  #inHand = 0;
   #paused = false;
   #ended = false;
   #error: Error | undefined;
@@ -32,13 +34,14 @@ export class ChunkQueue implements AsyncIterableIterator<Buffer, undefined> {
   push(chunk: Buffer): void {
     if (this.#ended) return;
     const waiter = this.#waiter;
+    this.#bytes += chunk.length;
     if (waiter !== undefined) {
       this.#waiter = undefined;
+      this.#inHand = chunk.length;
       waiter.resolve({ done: false, value: chunk });
-      return;
+    } else {
+      this.#chunks.push(chunk);
     }
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
     if (!this.#paused && this.#bytes >= HIGH_WATER_BYTES) {
       this.#paused = true;
       this.#source.pause();
@@ -61,16 +64,12 @@ export class ChunkQueue implements AsyncIterableIterator<Buffer, undefined> {
     }
   }
 
+  /** Whoever asks for the next chunk is done with the one before. */
   next(): Promise<IteratorResult<Buffer, undefined>> {
+    this.#bytes -= this.#inHand;
     const value = this.#chunks.shift();
-    if (value !== undefined) {
-      this.#bytes -= value.length;
-      if (this.#paused && this.#bytes === 0) {
-        this.#paused = false;
-        this.#source.resume();
-      }
-      return Promise.resolve({ done: false, value });
-    }
+    this.#inHand = value?.length ?? 0;
+    if (value !== undefined) return Promise.resolve({ done: false, value });
     if (this.#error !== undefined) {
       const error = this.#error;
       this.#error = undefined;
@@ -79,21 +78,25 @@ export class ChunkQueue implements AsyncIterableIterator<Buffer, undefined> {
     if (this.#ended) return Promise.resolve({ done: true, value: undefined });
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
+      this.#resume();
     });
   }
 
   /** Drops what is queued and what still comes; the producer runs on to its end. */
   drain(): void {
     this.#chunks = [];
-    this.#bytes = 0;
     this.end();
-    if (this.#paused) this.#source.resume();
+    this.#resume();
+  }
+
+  #resume(): void {
+    if (!this.#paused) return;
     this.#paused = false;
+    this.#source.resume();
   }
 
   return(): Promise<IteratorResult<Buffer, undefined>> {
     this.#chunks = [];
-    this.#bytes = 0;
     this.#error = undefined;
     if (!this.#ended) {
       this.end();

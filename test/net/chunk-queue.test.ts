@@ -14,7 +14,7 @@ function queueWithLog(): { queue: ChunkQueue; log: string[] } {
 const KB = (count: number): Buffer => Buffer.alloc(count * 1024);
 
 describe('ChunkQueue', () => {
-  it('pauses its source once at 64 KiB and resumes it when all is read', async () => {
+  it('pauses its source once at 64 KiB and resumes it when the reader is done with all of them', async () => {
     const { queue, log } = queueWithLog();
     queue.push(KB(63));
     expect(log).toEqual([]);
@@ -23,9 +23,26 @@ describe('ChunkQueue', () => {
     expect(log).toEqual(['pause']);
     await queue.next();
     await queue.next();
-    expect(log).toEqual(['pause']);
     await queue.next();
+    expect(log).toEqual(['pause']);
+    const fourth = queue.next();
     expect(log).toEqual(['pause', 'resume']);
+    queue.push(KB(1));
+    expect(await fourth).toEqual({ done: false, value: KB(1) });
+  });
+
+  it('counts what the reader has in hand', async () => {
+    const { queue, log } = queueWithLog();
+    const first = queue.next();
+    queue.push(KB(64));
+    await first;
+    expect(log).toEqual(['pause']);
+    const second = queue.next();
+    expect(log).toEqual(['pause', 'resume']);
+    queue.push(KB(63));
+    await second;
+    queue.push(KB(1));
+    expect(log).toEqual(['pause', 'resume', 'pause']);
   });
 
   it('hands on what is queued before it tells of a failure, and ends after it', async () => {
