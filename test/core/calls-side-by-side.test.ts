@@ -1,0 +1,98 @@
+// 64 callers at once, on a key with room for exactly ten of their calls. PARALLEL_ROUNDS says how often in a row (CI: 100).
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chat, completionOf, errorOf, eventsOf, hello } from '../support/chat.ts';
+import { addKey, startGateway, type TestGateway } from '../support/gateway.ts';
+import { addOwnModels, FLAT } from '../support/own-models.ts';
+import type { Answer } from '../support/request.ts';
+import { callRows, keySums } from '../support/rows.ts';
+import { chunk, completion, events, json, startUpstream, type TestUpstream, USAGE_CHUNK } from '../support/upstream.ts';
+
+const CALLERS = 64;
+const ROOM = 10;
+const CALL = 10_000_000_000n;
+const ROUNDS = Number(process.env.PARALLEL_ROUNDS ?? '3');
+
+let upstream: TestUpstream;
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway({
+    ALLOW_PRIVATE_UPSTREAMS: new URL(upstream.origin).host,
+    RATE_LIMIT_CHAT_PER_MINUTE: '1000000',
+  });
+  const { allowPrivateUpstreams } = gateway.config;
+  addOwnModels(gateway.db, gateway.firstRun, upstream.origin, allowPrivateUpstreams, { flat: FLAT });
+});
+
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+/** Answers a moment later, so that calls overlap, in the kind that is asked for. */
+const answering =
+  (stream: boolean) =>
+  async (...call: Parameters<ReturnType<typeof json>>) => {
+    await sleep(Math.random() * 4);
+    const reply = stream
+      ? events(chunk({ role: 'assistant', content: 'Hello' }), chunk({}, 'stop'), USAGE_CHUNK)
+      : json(completion('Hello'));
+    await reply(...call);
+  };
+
+/** How a call ended: served to its end, or refused as documented; anything else as it is. */
+function ending(answer: Answer, stream: boolean): string {
+  if (answer.status !== 200) {
+    const { code } = errorOf(answer);
+    return code === 'budget_reserved' && answer.headers['retry-after'] !== '1'
+      ? 'no retry-after'
+      : `${answer.status} ${code}`;
+  }
+  if (!stream) return completionOf(answer).usage.cost === 0.01 ? 'served' : answer.text;
+  const { chunks, done } = eventsOf(answer.text);
+  return done && chunks.at(-1)?.usage?.cost === 0.01 ? 'served' : answer.text;
+}
+
+const REFUSED = new Set(['401 usage_limit_reached', '429 budget_reserved']);
+
+const RECURRING = { periodUsageLimit: '0.1', periodUsageDurationValue: 1, periodUsageDurationUnit: 'day' } as const;
+
+describe.each([
+  ['whole answers', false],
+  ['streams', true],
+])('of 64 callers for %s', (_, stream) => {
+  it.each([
+    ['an all-time', { usageLimit: '0.1' }],
+    ['a recurring', RECURRING],
+  ])(
+    `on a key whose room is ten calls, by %s limit, ten are served, ${ROUNDS} times in a row`,
+    { timeout: 30_000 + ROUNDS * 3000 },
+    async (__, limits) => {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const key = addKey(gateway, limits);
+        upstream.begin(answering(stream));
+        const bodies = Array.from({ length: CALLERS }, (___, i) =>
+          hello({ model: 'own/flat', stream, messages: [{ role: 'user', content: `Round ${round}, caller ${i}` }] }),
+        );
+
+        const answers = await Promise.all(bodies.map((body) => chat(gateway, body, key)));
+
+        const endings = answers.map((answer) => ending(answer, stream));
+        expect(endings.filter((end) => !REFUSED.has(end))).toEqual(Array(ROOM).fill('served'));
+        expect(upstream.received).toHaveLength(ROOM);
+        expect(keySums(gateway, key.id)).toMatchObject({
+          usage_pico: 10n * CALL,
+          reserved_pico: 0n,
+          period_reserved_pico: 0n,
+        });
+      }
+      for (const ofKey of Map.groupBy(callRows(gateway), ({ key_id: id }) => id).values()) {
+        const states = Map.groupBy(ofKey, ({ state }) => state);
+        expect(new Set(states.keys())).toEqual(new Set(['settled', 'released']).intersection(new Set(states.keys())));
+        expect(states.get('settled')?.map(({ cost_pico: cost }) => cost)).toEqual(Array(ROOM).fill(CALL));
+      }
+    },
+  );
+});
