@@ -27,6 +27,15 @@ it('the routes are read from the router', () => {
   expect(identifying.length).toBeGreaterThan(30);
 });
 
+it('a route of which nothing is known fails by its name', () => {
+  const unknown = { method: 'POST', path: '/v1/master/widgets' };
+  expect(() => placesOf({ ...unknown, path: `${unknown.path}/:id` })).toThrow(
+    'POST /v1/master/widgets/:id: what :id ident',
+  );
+  expect(() => placesOf(unknown)).toThrow('POST /v1/master/widgets: no body is known that it accepts');
+  expect(() => placesOf({ ...unknown, method: 'GET' })).toThrow('GET /v1/master/widgets: what its query identifies');
+});
+
 describe('an identifier of another organization is as one that nobody has', () => {
   it.each(titled(identifying))('%s', async (_, route) => {
     const places = placesOf(route);
