@@ -1,0 +1,56 @@
+// POST /v1/moderations: keys with a usage limit. No tokens are charged for a moderation; its price must be known all the same.
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { errorOf } from '../../support/chat.ts';
+import { addKey, startGateway } from '../../support/gateway.ts';
+import { judged, moderate, moderationOf } from '../../support/images.ts';
+import { callRow, keySums } from '../../support/rows.ts';
+import { startUpstream, type TestUpstream, upstreamEnv } from '../../support/upstream.ts';
+
+const MODEL = 'sandbox-moderation';
+let upstream: TestUpstream;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+});
+
+beforeEach(() => upstream.begin(judged()));
+
+afterAll(() => upstream.close());
+
+const start = (prices?: string) =>
+  startGateway({ ...upstreamEnv('acme', upstream.origin, MODEL, prices), MODERATION_MODEL: `acme/${MODEL}` });
+
+it('at a known price it holds nothing back and costs nothing', async () => {
+  const gateway = await start(`${MODEL}=2/8`);
+  try {
+    const key = addKey(gateway, { usageLimit: '0.000001' });
+
+    const answer = await moderate(gateway, { input: 'x'.repeat(5000) }, key);
+
+    expect(moderationOf(answer).usage.cost).toBe(0);
+    expect(callRow(gateway, answer)).toMatchObject({ state: 'settled', reservation_pico: 0n, cost_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 0n, reserved_pico: 0n });
+  } finally {
+    await gateway.close();
+  }
+});
+
+it('at an unknown price it is refused, and sent nowhere', async () => {
+  const gateway = await start();
+  try {
+    const limited = await moderate(gateway, { input: 'x' }, addKey(gateway, { usageLimit: '1' }));
+
+    expect([limited.status, errorOf(limited)]).toMatchObject([
+      401,
+      {
+        code: 'usage_limit_reached',
+        message:
+          'This API key has a usage limit, and no price is known for any permitted provider of the model: the limit could not be kept.',
+      },
+    ]);
+    expect(upstream.received).toEqual([]);
+    expect((await moderate(gateway, { input: 'x' })).status).toBe(200);
+  } finally {
+    await gateway.close();
+  }
+});
