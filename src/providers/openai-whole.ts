@@ -2,10 +2,26 @@ import type { OutboundRequest } from '../net/transport.ts';
 import type { Endpoint } from './adapter.ts';
 import { isRecord, parseJson } from './json.ts';
 import { disguisedError, isError } from './openai-error.ts';
-import { badResponse } from './upstream-error.ts';
+import { badResponse, notTakenByProvider } from './upstream-error.ts';
 
-/** A JSON request to a path under the base URL. @param stream whether the answer shall come as events, not whole */
+/** By which resellers and other gateways take another model than `model`: one that no policy decided on and nobody priced. */
+const OTHER_MODELS: ReadonlySet<string> = new Set(['models', 'fallbacks', 'preset']);
+
+function refuseOtherModels(body: object): void {
+  for (const [field, value] of Object.entries(body)) {
+    if (!OTHER_MODELS.has(field) || value === null || value === undefined) continue;
+    throw notTakenByProvider(
+      `\`${field}\` is not taken: the gateway itself chooses among the models that are permitted.`,
+    );
+  }
+}
+
+/**
+ * A JSON request to a path under the base URL. @param stream whether the answer shall come as events, not whole
+ * @throws UpstreamError `rejected` for a body that names models beside its own
+ */
 export function openAiPost(path: string, body: object, endpoint: Endpoint, stream = false): OutboundRequest {
+  refuseOtherModels(body);
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept: stream ? 'text/event-stream' : 'application/json',

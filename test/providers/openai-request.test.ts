@@ -81,6 +81,19 @@ describe('buildRequest', () => {
     );
   });
 
+  it.each(['"models":["dear"]', '"fallbacks":[{"model":"dear"}]', '"preset":"dear"'])(
+    'is refused where the upstream could take a model that was not decided on: %s',
+    (field) => {
+      expect(() => sent(`{"model":"m",${field},${MESSAGES}}`)).toThrow(
+        expect.objectContaining({ errorType: 'rejected', retryable: true }),
+      );
+    },
+  );
+
+  it('forwards such a field where it says nothing', () => {
+    expect(sent(`{"model":"m","models":null,${MESSAGES}}`)).toBe(`{"model":"gpt-x-2026","models":null,${MESSAGES}}`);
+  });
+
   it('leaves the request as it was', () => {
     const request = Object.freeze(parsed(`{"model":"m","stream":true,${MESSAGES}}`));
     openAiAdapter.buildRequest({ request, mapping: MAPPING, maxOutputTokens: 1 }, ENDPOINT);
