@@ -1,4 +1,5 @@
 import type { ChatMessage, ChatRequest, ChatTool, ContentPart, ImageRequest, PolicyInput } from '../generated/types.ts';
+import { record } from '../providers/json.ts';
 
 /** What a request asks for, as far as it bears on what its answer may cost. */
 export interface Demand {
@@ -46,6 +47,13 @@ const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(val
 
 const isData = (url: string): boolean => /^data:/i.test(url.slice(0, 5));
 
+/** What some providers take in an image's place: a film, a sound, a document. */
+const NO_IMAGE =
+  /\.(?:3gpp?|aac|aiff?|avi|csv|flac|flv|html?|json|m4a|mov|mp3|mp4|mpe?g|oga|ogg|opus|pdf|txt|wav|webm|wmv|xml)$/i;
+
+const isImage = (url: string): boolean =>
+  isData(url) ? /^data:image\//i.test(url.slice(0, 11)) : !NO_IMAGE.test(url.split(/[?#]/, 1)[0] ?? '');
+
 /** Sums what is no text. */
 class Media {
   /** Of the body, to be left out of the count of its text. */
@@ -69,8 +77,12 @@ class Media {
   }
 
   #addImage(url: string): void {
-    this.hasPictures = true;
     this.images += 1;
+    if (!isImage(url)) {
+      this.#addFile(url);
+      return;
+    }
+    this.hasPictures = true;
     this.tokens += ALLOWANCES.image;
     if (isData(url)) this.bytes += bytesOf(url);
   }
@@ -99,11 +111,20 @@ class Media {
 
 function mediaOf(messages: readonly ChatMessage[]): Media {
   const media = new Media();
-  for (const { content, audio } of messages) {
+  for (const message of messages) {
+    const { content, audio } = message;
     if (audio !== undefined && audio !== null) media.addSpokenAnswer();
     if (Array.isArray(content)) for (const part of content) media.add(part);
+    for (const url of returnedImages(message)) media.add({ type: 'image_url', image_url: { url } });
   }
   return media;
+}
+
+/** Images of an earlier answer, where our answers have them. */
+function returnedImages(message: ChatMessage): string[] {
+  const { images } = record(message);
+  if (!Array.isArray(images)) return [];
+  return images.map((image: unknown) => record(record(image).image_url).url).filter((url) => typeof url === 'string');
 }
 
 const isOwnTool = ({ type }: ChatTool): boolean => type !== 'function' && type !== 'custom';

@@ -103,6 +103,16 @@ describe('the bound of a chat', () => {
       ALLOWANCES.file,
       { hasPictures: true, hasAudio: true, promptImages: 0 },
     ],
+    ...[
+      'https://films.test/a.MP4?x=1',
+      `data:application/pdf;base64,${'A'.repeat(9000)}`,
+      `data:video/mp4;base64,${'A'.repeat(9000)}`,
+    ].map((url): [string, ContentPart[], number, object] => [
+      `what is no image, sent as one: ${url.slice(0, 20)}`,
+      [{ type: 'image_url', image_url: { url } }],
+      ALLOWANCES.file,
+      { hasPictures: true, hasAudio: true, promptImages: 1 },
+    ]),
     [
       'something that nobody here knows',
       [{ type: 'hologram' }],
@@ -114,6 +124,16 @@ describe('the bound of a chat', () => {
 
     expect(demand).toMatchObject({ mediaTokens, ...kinds });
     expect(demand.textTokens).toBeLessThan(200);
+  });
+
+  it('has the same allowance for images of an earlier answer, which come back beside its content', () => {
+    const returned = (url: string) => {
+      const answer = { role: 'assistant' as const, content: null, images: [{ type: 'image_url', image_url: { url } }] };
+      return chatDemand(asking({ messages: [answer, { role: 'user', content: 'Go on' }] }));
+    };
+
+    expect(returned('data:image/png;base64,AAAA')).toMatchObject({ mediaTokens: ALLOWANCES.image, hasPictures: true });
+    expect(returned('https://films.test/a.mp4')).toMatchObject({ mediaTokens: ALLOWANCES.file, hasAudio: true });
   });
 
   it('counts an image by its address as text too', () => {
