@@ -1,4 +1,5 @@
 import type { ChunkDelta, CompletionMessage } from '../generated/types.ts';
+import { record } from '../providers/json.ts';
 import type { TextToCount } from '../providers/token-estimate.ts';
 
 /** What is kept of one answer for an estimate: 500 streams at once hold 32 MB at most. Of the rest only the size is known. */
@@ -11,7 +12,8 @@ export class SaidText {
   #omittedBytes = 0;
 
   /** A message, or a piece of one; pieces of one choice belong together. */
-  add(choice: number, { content, reasoning, refusal, tool_calls: calls }: CompletionMessage | ChunkDelta): void {
+  add(choice: number, message: CompletionMessage | ChunkDelta): void {
+    const { content, reasoning, refusal, tool_calls: calls } = message;
     this.#keep(choice, content);
     this.#keep(choice, reasoning);
     this.#keep(choice, refusal);
@@ -19,6 +21,10 @@ export class SaidText {
       this.#keep(choice, called?.name);
       this.#keep(choice, called?.arguments);
     }
+    // The old form of a call of a function, which passes as it came.
+    const { name, arguments: given } = record(record(message).function_call);
+    this.#keep(choice, name);
+    this.#keep(choice, given);
   }
 
   /** @param text unknown, for unlike `content` the others pass as the provider sent them */

@@ -16,6 +16,15 @@ describe('what is kept of an answer for an estimate', () => {
     expect(said.toCount()).toEqual({ texts: ['Hello', 'Hm. weather{"city":1}', 'No.'], omittedBytes: 0 });
   });
 
+  it('is the call of a function in its old form too', () => {
+    const said = new SaidText();
+    const first = { content: null, function_call: { name: 'weather', arguments: '{"ci' } };
+    const next = { content: null, function_call: { arguments: 'ty":1}' } };
+    for (const piece of [first, next]) said.add(0, piece);
+
+    expect(said.toCount()).toEqual({ texts: ['weather{"city":1}'], omittedBytes: 0 });
+  });
+
   it('is at most 64 KiB of all choices; of the rest only the size is known', () => {
     const said = new SaidText();
     said.add(0, { content: 'a'.repeat(KEPT - 3) });
