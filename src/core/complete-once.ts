@@ -33,7 +33,7 @@ export async function completeOnce(
     mapping: target.mapping,
     upstreamModel: upstream.model,
     usage,
-    kept: { kind: 'whole', upstream, characters: JSON.stringify(upstream.choices).length },
+    kept: { kind: 'whole', upstream, characters: JSON.stringify([upstream.choices, upstream.fields]).length },
   });
   const metadata = callMetadata(answer, target.mapping, upstream.model, attempts);
   return chatCompletion(

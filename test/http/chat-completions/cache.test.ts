@@ -166,6 +166,12 @@ describe('it is not given again', () => {
     expect(await hits(ask(large(), refused), ask(), ask(large(), refused))).toEqual([false, false, false]);
   });
 
+  it('when it is too large, whichever of its fields is', async () => {
+    upstream.begin(json(completion('Once', { x_more: 'x'.repeat(9_000_000) })));
+
+    expect(await hits(ask(), ask())).toEqual([false, false]);
+  });
+
   it('where the project does not keep answers, from the next call on', async () => {
     await chat(gateway, large());
     setProject({ cachingEnabled: false });
