@@ -56,7 +56,11 @@ export const NO_USAGE: Usage = {
  * remainder. The parts of the prompt claim it in this order: cached reads, writes of an hour, writes of five minutes.
  */
 export function normaliseUsage(reported: Partial<Usage>): Usage {
-  const usage = { ...NO_USAGE, ...reported };
+  const all = { ...NO_USAGE, ...reported };
+  // Adapters add up what was reported; such a sum can be larger than any number that can be stored.
+  const promptTokens = Math.min(all.promptTokens, Number.MAX_SAFE_INTEGER);
+  const completionTokens = Math.min(all.completionTokens, Number.MAX_SAFE_INTEGER);
+  const usage = { ...all, promptTokens, completionTokens };
   const cachedTokens = Math.min(usage.cachedTokens, usage.promptTokens);
   const cacheWrite1hTokens = Math.min(usage.cacheWrite1hTokens, usage.promptTokens - cachedTokens);
   const uncached = usage.promptTokens - cachedTokens - cacheWrite1hTokens;

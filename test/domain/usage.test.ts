@@ -16,6 +16,21 @@ describe('normaliseUsage', () => {
     expect(normaliseUsage(reported)).toEqual({ ...NO_USAGE, ...reported, cacheWrite5mTokens: 10 });
   });
 
+  it('keeps sums within what can be stored', () => {
+    const largest = Number.MAX_SAFE_INTEGER;
+    const sum = 3000 * largest;
+
+    expect(
+      normaliseUsage({ promptTokens: sum, cachedTokens: sum, completionTokens: sum, reasoningTokens: sum }),
+    ).toEqual({
+      ...NO_USAGE,
+      promptTokens: largest,
+      cachedTokens: largest,
+      completionTokens: largest,
+      reasoningTokens: largest,
+    });
+  });
+
   it('never lets a part exceed its whole', () => {
     const count = fc.nat({ max: 1000 });
     const counts = fc.record({
