@@ -98,6 +98,12 @@ describe('a playground key', () => {
       return key === undefined ? undefined : refusal(key, startMs)?.code;
     });
     expect(codes).toEqual(['api_key_disabled', 'invalid_api_key']);
+
+    const { project: third } = createProject(db, owner, { name: 'Third' }, startMs);
+    expect(playgroundKeys().filter(([, of]) => of === third.id)).toEqual([
+      [ID.developer, third.id],
+      [ID.owner, third.id],
+    ]);
   });
 });
 
