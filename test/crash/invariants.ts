@@ -1,11 +1,11 @@
 import { runningPeriod } from '../../src/domain/api-key.ts';
 import { usdNumber } from '../../src/domain/money.ts';
+import type { Database } from '../../src/store/database.ts';
 import { toApiKey } from '../../src/store/key-columns.ts';
 import { build } from '../../src/store/sql.ts';
 import type { Acknowledged } from './load.ts';
-import type { World } from './world.ts';
 
-/** What must hold of the ledger whenever the gateway has been started again. */
+/** What was seen of the calls of some keys. */
 export interface Evidence {
   readonly keyIds: readonly string[];
   readonly acknowledged: readonly Acknowledged[];
@@ -18,76 +18,94 @@ export interface Counts {
   readonly recovered: number;
 }
 
-/** What is broken, in words; nothing when all holds. */
-export function findFaults(
-  { db }: World,
-  { keyIds, acknowledged, dispatched }: Evidence,
-): [faults: string[], counts: Counts] {
-  const faults: string[] = [];
-  const check = (holds: boolean, fault: string): void => {
-    if (!holds) faults.push(fault);
-  };
-  const rows = db.all(
+class Faults {
+  readonly found: string[] = [];
+
+  check(holds: boolean, fault: string): void {
+    if (!holds) this.found.push(fault);
+  }
+}
+
+const rowsOf = (db: Database, keyIds: readonly string[]) =>
+  db.all(
     build
       .selectFrom('calls')
       .selectAll()
       .where('key_id', 'in', [...keyIds]),
   );
-  const open = db.all(build.selectFrom('calls').select('id').where('state', '=', 'open'));
-  check(open.length === 0, `no row stays open: ${open.length} do`);
 
+type Row = ReturnType<typeof rowsOf>[number];
+
+const sum = (rows: readonly Row[], amount: (row: Row) => bigint): bigint =>
+  rows.reduce((total, row) => total + amount(row), 0n);
+
+const costOf = (row: Row): bigint => row.cost_pico;
+const heldBy = (row: Row): bigint => (row.state === 'open' ? row.reservation_pico : 0n);
+
+/** What is broken of what must hold at every moment, calls running or not: sums are those of the rows, and within the limits. */
+export function findLedgerFaults(db: Database, keyIds: readonly string[]): string[] {
+  const faults = new Faults();
+  // One snapshot, for others write meanwhile.
+  db.connection
+    .transaction(() => {
+      const byKey = Map.groupBy(rowsOf(db, keyIds), (row) => row.key_id);
+      for (const row of db.all(
+        build
+          .selectFrom('keys')
+          .selectAll()
+          .where('id', 'in', [...keyIds]),
+      )) {
+        checkKey(faults, row.id, toApiKey(row), byKey.get(row.id) ?? []);
+      }
+    })
+    .deferred();
+  return faults.found;
+}
+
+function checkKey(faults: Faults, id: string, key: ReturnType<typeof toApiKey>, rows: readonly Row[]): void {
+  const startedAt = key.currentPeriodStartedAt;
+  const inWindow = startedAt === null ? [] : rows.filter((row) => row.period_started_at === startedAt);
+  const agree = (name: string, kept: bigint, counted: bigint): void =>
+    faults.check(kept === counted, `sums equal the rows: ${id} has ${name} ${kept}, its rows ${counted}`);
+  agree('usage', key.usage, sum(rows, costOf));
+  agree('reserved', key.reserved, sum(rows, heldBy));
+  agree('current period usage', key.currentPeriodUsage, sum(inWindow, costOf));
+  agree('current period reserved', key.currentPeriodReserved, sum(inWindow, heldBy));
+  const within = (name: string, limit: bigint | null, spent: bigint): void =>
+    faults.check(limit === null || spent <= limit, `no key is over its ${name} cap: ${id} by ${spent - (limit ?? 0n)}`);
+  within('all-time', key.usageLimit, key.usage + key.reserved);
+  const period = runningPeriod(key, Date.now());
+  if (period !== undefined) within('recurring', key.periodUsageLimit, period.usage + key.currentPeriodReserved);
+}
+
+/** What is broken of what must hold when no call is running; nothing when all holds. */
+export function findFaults(db: Database, evidence: Evidence): [faults: string[], counts: Counts] {
+  const { keyIds, acknowledged, dispatched } = evidence;
+  const faults = new Faults();
+  const open = db.all(build.selectFrom('calls').select('id').where('state', '=', 'open'));
+  faults.check(open.length === 0, `no row stays open: ${open.length} do`);
+
+  const rows = rowsOf(db, keyIds);
   const byClient = Map.groupBy(rows, (row) => row.client_request_id ?? '');
   for (const [clientId, ofClient] of byClient) {
-    check(ofClient.length === 1, `every call has one row: ${clientId} has ${ofClient.length}`);
+    faults.check(ofClient.length === 1, `every call has one row: ${clientId} has ${ofClient.length}`);
   }
   for (const clientId of dispatched) {
-    check(byClient.has(clientId), `what reached the upstream has a row: ${clientId} has none`);
+    faults.check(byClient.has(clientId), `what reached the upstream has a row: ${clientId} has none`);
   }
   for (const { clientId, callId, keyId, cost } of acknowledged) {
     const [row] = byClient.get(clientId) ?? [];
     const found = row && `${row.id} ${row.state} ${usdNumber(row.cost_pico)} ${row.key_id}`;
     const wanted = `${callId} settled ${cost} ${keyId}`;
-    check(
+    faults.check(
       found === wanted,
       `an acknowledged call is settled at what was answered: ${clientId} is ${found}, not ${wanted}`,
     );
   }
-  for (const row of rows.filter(({ state }) => state === 'recovered')) {
-    check(row.cost_pico === row.reservation_pico, `a recovered call costs its reservation: ${row.id}`);
+  const recovered = rows.filter(({ state }) => state === 'recovered');
+  for (const row of recovered) {
+    faults.check(row.cost_pico === row.reservation_pico, `a recovered call costs its reservation: ${row.id}`);
   }
-
-  const byKey = Map.groupBy(rows, (row) => row.key_id);
-  for (const row of db.all(
-    build
-      .selectFrom('keys')
-      .selectAll()
-      .where('id', 'in', [...keyIds]),
-  )) {
-    const key = toApiKey(row);
-    const ofKey = byKey.get(row.id) ?? [];
-    const total = sum(ofKey);
-    const window = sum(
-      ofKey.filter(({ period_started_at: begun }) => begun !== null && begun === key.currentPeriodStartedAt),
-    );
-    check(key.usage === total, `sums equal the rows: ${row.id} has ${key.usage}, its rows ${total}`);
-    check(
-      key.currentPeriodUsage === window,
-      `sums of windows equal the rows: ${row.id} has ${key.currentPeriodUsage}, its rows ${window}`,
-    );
-    check(key.reserved === 0n && key.currentPeriodReserved === 0n, `nothing is held back any more: ${row.id}`);
-    check(
-      key.usageLimit === null || key.usage <= key.usageLimit,
-      `no key is over its cap: ${row.id} by ${key.usage - (key.usageLimit ?? 0n)}`,
-    );
-    const spent = runningPeriod(key, Date.now())?.usage ?? 0n;
-    check(
-      key.periodUsageLimit === null || spent <= key.periodUsageLimit,
-      `no key is over its recurring cap: ${row.id}`,
-    );
-  }
-  const count = (state: string) => rows.filter((row) => row.state === state).length;
-  return [faults, { settled: count('settled'), recovered: count('recovered') }];
+  const settled = rows.filter(({ state }) => state === 'settled').length;
+  return [[...faults.found, ...findLedgerFaults(db, keyIds)], { settled, recovered: recovered.length }];
 }
-
-const sum = (rows: readonly { readonly cost_pico: bigint }[]): bigint =>
-  rows.reduce((total, { cost_pico: cost }) => total + cost, 0n);

@@ -16,7 +16,7 @@ export interface LoadKey {
   readonly token: string;
 }
 
-/** Clients that call as long as the gateway answers. */
+/** Clients that call as long as the gateway answers, or until so many calls were made. */
 export class Load {
   readonly acknowledged: Acknowledged[] = [];
   readonly statuses = new Map<number, number>();
@@ -26,10 +26,12 @@ export class Load {
   readonly #random: Random;
   readonly #round: number;
   readonly #keys: readonly [LoadKey, ...LoadKey[]];
+  readonly #most: number;
   #calls = 0;
   #over = false;
 
-  constructor(random: Random, round: number, keys: readonly [LoadKey, ...LoadKey[]]) {
+  constructor(random: Random, round: number, keys: readonly [LoadKey, ...LoadKey[]], most = Number.POSITIVE_INFINITY) {
+    this.#most = most;
     this.#random = random;
     this.#round = round;
     this.#keys = keys;
@@ -38,7 +40,7 @@ export class Load {
     this.#answered = resolve;
   }
 
-  /** Resolves when the gateway is gone and every client has noticed. */
+  /** Resolves when the gateway is gone, or all calls were made, and every client has noticed. */
   async run(origin: string, clients: number): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: clients });
     await Promise.all(Array.from({ length: clients }, () => this.#client(origin, agent)));
@@ -51,7 +53,7 @@ export class Load {
   }
 
   async #client(origin: string, agent: Agent): Promise<void> {
-    for (;;) {
+    while (this.#calls < this.#most) {
       try {
         await this.#call(origin, agent);
       } catch (error) {

@@ -70,7 +70,7 @@ try {
     await serving.origin();
 
     const evidence = { keyIds: keys.map(({ id }) => id), acknowledged: load.acknowledged, dispatched };
-    const [faults, counts] = findFaults(world, evidence);
+    const [faults, counts] = findFaults(world.db, evidence);
     if (faults.length > 0) throw new Error(`round ${round} of seed ${seed}:\n${faults.slice(0, 20).join('\n')}`);
     all.push(evidence);
     totals.acknowledged += load.acknowledged.length;
@@ -82,7 +82,7 @@ try {
     );
   }
   // What later crashes and recoveries might have done to earlier rounds.
-  const late = all.flatMap((evidence) => findFaults(world, evidence)[0]);
+  const late = all.flatMap((evidence) => findFaults(world.db, evidence)[0]);
   if (late.length > 0) throw new Error(`after all rounds of seed ${seed}:\n${late.slice(0, 20).join('\n')}`);
 } finally {
   progress.end();
