@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type Koa from 'koa';
 import { ConfigError } from '../domain/config-value.ts';
 import { answerMalformedRequests } from './malformed-request.ts';
@@ -20,7 +21,7 @@ export interface ListenOptions {
 export interface Listener {
   /** Where it listens, as a URL without a final slash. */
   readonly origin: string;
-  /** Stops accepting, waits for what runs, at most `graceMs`, then ends the rest. */
+  /** Stops accepting, waits for what runs, at most `graceMs`, then ends the rest, and waits until its calls are settled. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -64,8 +65,13 @@ function cutStalledClients(server: Server, afterMs: number): void {
   });
 }
 
+/** Longer than it takes to settle a call whose connection was ended: to count its tokens has ten seconds. */
+const SETTLING_MS = 15_000;
+
 /** Serves an app. @throws ConfigError when the address cannot be had */
 export async function listen<State>(app: Koa<State>, options: ListenOptions): Promise<Listener> {
+  const handle = app.callback();
+  const handled = new Set<Promise<void>>();
   const server = createServer(
     {
       headersTimeout: options.headersTimeoutMs,
@@ -74,7 +80,11 @@ export async function listen<State>(app: Koa<State>, options: ListenOptions): Pr
       // The host check refuses a request without `Host` too, in the envelope.
       requireHostHeader: false,
     },
-    app.callback(),
+    (request, response) => {
+      const done = handle(request, response);
+      handled.add(done);
+      void done.finally(() => handled.delete(done));
+    },
   );
   answerMalformedRequests(server);
   cutStalledClients(server, options.stallTimeoutMs);
@@ -89,6 +99,8 @@ export async function listen<State>(app: Koa<State>, options: ListenOptions): Pr
       await closed;
       clearInterval(sweeping);
       clearTimeout(ending);
+      // Connections are gone before those who served them know; what they settle with must not be closed before them.
+      await Promise.race([Promise.allSettled(handled), sleep(SETTLING_MS, undefined, { ref: false })]);
     },
   };
 }

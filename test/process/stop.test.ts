@@ -86,5 +86,12 @@ it('a stream that goes on for longer than the grace is cut, and settled with wha
 
   expect(await stream.ended).not.toContain('[DONE]');
   expect(await server.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
-  expect(rows().map(({ state }) => state)).toEqual(['settled']);
+  expect(
+    rows().map(({ state, status_code, usage_estimated, cost_pico }) => [
+      state,
+      status_code,
+      usage_estimated,
+      cost_pico,
+    ]),
+  ).toEqual([['settled', 499, 1, (8n * 2n + 1n * 8n) * 1_000_000n]]);
 });
