@@ -133,7 +133,11 @@ function settlement({ target, attempts, usage, cost, statusCode, errorCode }: Ou
 
 /** Settles a call on its row; resolves when that is committed. The answer must wait for it. */
 export async function settleCall(store: Store, call: Call, outcome: Outcome): Promise<void> {
-  await store.settleCall(call.opened, settlement(outcome));
+  const settled = settlement(outcome);
+  const { reservation } = call.opened;
+  // Pictures are charged by tokens that the provider did not report: a limit cannot be kept by taking them for free.
+  const isUntold = outcome.cost?.unknownPrice === true && reservation !== undefined;
+  await store.settleCall(call.opened, isUntold ? { ...settled, cost: reservation.amount } : settled);
 }
 
 /** Ends a call of which nothing was sent to a provider: what was held back for it is free again. */

@@ -27,6 +27,8 @@ beforeEach(async () => {
   addOwnModels(gateway.db, gateway.firstRun, upstream.origin, gateway.config.allowPrivateUpstreams, {
     flat: FLAT,
     metered: METERED,
+    // The cheapest, but nobody knows how long its answers can get.
+    endless: { pricing: { prompt: '0', completion: '0' } },
     // Its own maximum is smaller, and it costs more by the token.
     terse: { maxOutput: 30, pricing: { prompt: '0.000001', completion: '0.00002' } },
   });
@@ -207,6 +209,23 @@ describe('a caller with a limit who names a maximum', () => {
     expect(completionOf(answer).usage.info).toBe(
       'The API key has a usage limit: each choice was limited to 30 tokens.',
     );
+  });
+});
+
+describe('the choice of `auto`', () => {
+  it('is, for a key with a limit, made among what can be bounded', async () => {
+    const key = addKey(gateway, { usageLimit: '5' });
+    const auto = (more: object = {}) => hello({ model: 'auto', ...more });
+
+    for (const [body, caller] of [
+      [auto(), undefined],
+      [auto(), key],
+      [auto({ max_tokens: 50 }), key],
+    ] as const) {
+      await chat(gateway, body, caller);
+    }
+
+    expect(asked()).toMatchObject([{ model: 'endless' }, { model: 'flat', max_tokens: 1000 }, { model: 'endless' }]);
   });
 });
 

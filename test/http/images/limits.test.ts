@@ -78,6 +78,18 @@ describe('a key with a usage limit', () => {
     expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 12_020_000_000n, reserved_pico: 0n });
   });
 
+  it('pays all that was held back where the provider does not report the tokens that it charges', async () => {
+    const key = addKey(gateway, { usageLimit: '1' });
+
+    const answer = await draw(gateway, fox({ model: 'own/tokens' }), key);
+
+    const { reservation_pico: reserved, cost_pico: cost } = callRow(gateway, answer);
+    expect([imagesOf(answer).usage.cost, cost]).toEqual([undefined, reserved]);
+    expect(reserved > 0n).toBe(true);
+    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: cost, reserved_pico: 0n });
+    expect(callRow(gateway, await draw(gateway, fox({ model: 'own/tokens' }))).cost_pico).toBe(0n);
+  });
+
   it('may not use a model of which the price of a picture is unknown', async () => {
     const answer = await draw(gateway, fox({ model: 'own/unknown' }), addKey(gateway, { usageLimit: '1' }));
 
