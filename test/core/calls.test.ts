@@ -98,6 +98,35 @@ describe('a decision', () => {
   });
 });
 
+describe('a call that ends before anything is sent to a provider', () => {
+  it.each([false, true])(
+    'is released on its row, and what was held back for it is free (streamed: %s)',
+    async (stream) => {
+      const key = addKey(gateway, {
+        usageLimit: '1',
+        periodUsageLimit: '1',
+        periodUsageDurationValue: 1,
+        periodUsageDurationUnit: 'day',
+      });
+      await gateway.container.close();
+      const { timeouts } = gateway.config;
+      const hasty = await createContainer({ ...gateway.config, timeouts: { ...timeouts, total: 0 } }, { clock });
+      try {
+        const answer = await chat({ ...gateway, origin: hasty.gateway.origin }, hello({ stream }), key);
+
+        expect(answer.status).toBe(502);
+        expect(callRows(gateway)).toMatchObject([
+          { state: 'released', status_code: 502, error_code: 'upstream_error', cost_pico: 0n, attempts_json: null },
+        ]);
+        expect((callRows(gateway)[0]?.reservation_pico ?? 0n) > 0n).toBe(true);
+        expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 0n, reserved_pico: 0n, period_reserved_pico: 0n });
+      } finally {
+        await hasty.close();
+      }
+    },
+  );
+});
+
 describe('a call that a crash left open', () => {
   it('is recovered at the next start: booked at its reservation, once, and never open again', async () => {
     const id = completionOf(await chat(gateway, hello())).metadata.log_id;
