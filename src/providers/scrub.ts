@@ -27,8 +27,9 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
  * (decisions.md, section 5, "error texts of upstreams"). `secret` is the one that the request carried.
  */
 export function scrub(text: string, secret?: string): string {
-  let clean = text.slice(0, MAX_INPUT).replace(CONTROL, ' ');
-  if (secret !== undefined && secret !== '') clean = clean.replaceAll(secret, REDACTED);
+  // The secret goes before the text is cut: the cut might leave a part of it that is no longer recognized.
+  const withoutSecret = secret === undefined || secret === '' ? text : text.replaceAll(secret, REDACTED);
+  let clean = withoutSecret.slice(0, MAX_INPUT).replace(CONTROL, ' ');
   for (const pattern of CREDENTIALS) clean = clean.replace(pattern, REDACTED);
   clean = clean.replace(LONG_WORD, (word) => (looksRandom(word) ? REDACTED : word)).trim();
   return (clean.length > MAX_OUTPUT ? `${clean.slice(0, MAX_OUTPUT)}…` : clean).toWellFormed();

@@ -97,6 +97,12 @@ describe('scrub', () => {
     'tool_call_id call_abc123 of messages[3] not found',
   ])('leaves %s', (text) => expect(scrub(text)).toBe(text));
 
+  it('leaves no part of the secret where a long text is cut', () => {
+    const removed = `sk-${'a'.repeat(4076)} `;
+    const text = scrub(`${removed}says correct-horse-battery-staple is wrong`, 'correct-horse-battery-staple');
+    expect(text).toBe('[redacted] says [redacted]');
+  });
+
   it('makes one bounded line of well-formed text', () => {
     expect(scrub('a\r\nb\u0000\u001b[31mc')).toBe('a b [31mc');
     expect(scrub('word '.repeat(100_000)).length).toBe(1001);
