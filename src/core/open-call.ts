@@ -25,7 +25,7 @@ function boundAll(candidates: readonly Mapping[], demand: Demand): Bounded {
 
 /**
  * Commits the call's row, with its decision and what its key's limits hold back for it, before anything is dispatched. Whether a
- * limit applies is read there; only then the demand is asked for, and only candidates with a bound may serve.
+ * limit applies is read there; only then the demand is needed, and only candidates with a bound may serve.
  * @throws ApiError 401 or 429 when the limits leave no room, StoreUnavailable
  */
 export async function openCall(
@@ -36,7 +36,8 @@ export async function openCall(
 ): Promise<Call> {
   const call = newCall(facts);
   facts.context.onCall(call.id);
-  let demand: Demand | undefined;
+  // Measuring a large body takes long, which no transaction should; a key that got its limit just now is the exception.
+  let demand: Demand | undefined = facts.principal.capped ? findDemand() : undefined;
   let bounded: Bounded | undefined;
   const opened = await store.openCall(call, decisionRecord(permitted.decision), () => {
     demand ??= findDemand();
