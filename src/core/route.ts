@@ -102,6 +102,7 @@ function afterFailure(rest: readonly Target[], { mapping }: Target, { errorType 
 /**
  * Tries the permitted candidates until one attempt succeeds: cheapest first, each with the customer's keys in their order and
  * then the service's; what failed of late goes last. Only what `Permitted` holds is ever called, and each attempt asserts it anew.
+ * @param kind of a stream the end is told by `streamEnded` or `streamBroke`: that it has begun is no success yet
  * @throws RouteFailure, whatever happened
  */
 export async function route<T>(
@@ -110,6 +111,7 @@ export async function route<T>(
   principal: Principal,
   context: CallContext,
   attempt: Attempt<T>,
+  kind: 'whole' | 'stream' = 'whole',
 ): Promise<Routed<T>> {
   const { findReach, health } = deps;
   const { permitted, opened } = call;
@@ -132,7 +134,7 @@ export async function route<T>(
       const remainingMs = Math.ceil(deadline - performance.now());
       if (remainingMs <= 0) break;
       dispatched = true;
-      const tried = await tryTarget(deps, call, target, context, () => attempt(target, remainingMs));
+      const tried = await tryTarget(deps, call, target, context, kind, () => attempt(target, remainingMs));
       attempts.push(attemptRecord(target, call.id, tried.error));
       if (tried.error === undefined) return { value: tried.value, target, attempts };
       last = tried.error;
@@ -156,22 +158,47 @@ async function tryTarget<T>(
   { id }: Call,
   target: Target,
   { signal }: CallContext,
+  kind: 'whole' | 'stream',
   attempt: () => Promise<T>,
 ): Promise<Tried<T>> {
   const isProbe = health.begun(target);
   let outcome: 'succeeded' | 'failed' | undefined;
   try {
     const value = await attempt();
-    outcome = 'succeeded';
-    telemetry.attemptSucceeded(target.mapping);
+    if (kind === 'whole') {
+      outcome = 'succeeded';
+      telemetry.attemptSucceeded(target.mapping);
+    }
     return { value };
   } catch (thrown) {
     const error = toUpstreamError(thrown);
     if (signal.aborted) return { error };
-    if (error.errorType !== 'rejected') outcome = 'failed';
+    if (error.errorType !== 'rejected' && !cutByUs(error)) outcome = 'failed';
     telemetry.attemptFailed(id, target.mapping, error.errorType, error.message);
     return { error };
   } finally {
     health.ended(target, isProbe, outcome);
   }
+}
+
+/** A stream has come to its end: only now its attempt has succeeded. */
+export function streamEnded({ health, telemetry }: RouteDeps, { target }: Routed<unknown>): void {
+  health.ended(target, false, 'succeeded');
+  telemetry.attemptSucceeded(target.mapping);
+}
+
+/** True where a bound of ours cut the answer off: that says nothing about the provider, and what came was produced. */
+export const cutByUs = ({ cause }: UpstreamError): boolean =>
+  cause instanceof TransportError && (cause.phase === 'total' || cause.kind === 'too_large');
+
+/** A stream has broken after it had begun. Returns the attempts as they are told of then: the last one failed. */
+export function streamBroke(
+  { health, telemetry }: RouteDeps,
+  { id }: Call,
+  { target, attempts }: Routed<unknown>,
+  error: UpstreamError,
+): RoutingAttempt[] {
+  if (!cutByUs(error)) health.ended(target, false, 'failed');
+  telemetry.attemptFailed(id, target.mapping, error.errorType, error.message);
+  return [...attempts.slice(0, -1), attemptRecord(target, id, error)];
 }

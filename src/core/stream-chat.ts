@@ -1,12 +1,13 @@
 import { NO_USAGE } from '../domain/usage.ts';
 import type { ChatChunk, ChatRequest, ChunkChoice } from '../generated/types.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
+import type { UpstreamError } from '../providers/upstream-error.ts';
 import { type Call, settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import { type ChatExchangeDeps, exchangeChat, failureCode, settleFailure } from './chat-exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
 import { Produced } from './produced.ts';
-import { failureAnswer, type Routed, route, toUpstreamError } from './route.ts';
+import { cutByUs, failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
 import { StreamKeeper } from './stream-keeper.ts';
 import type { Target } from './target.ts';
 
@@ -78,9 +79,9 @@ async function routeStream(
   request: ChatRequest,
 ): Promise<Routed<OpenedStream>> {
   try {
-    return await route(deps, call, principal, context, (target, totalTimeoutMs) =>
-      openStream(deps, target, call, request, { signal: context.signal, totalTimeoutMs }),
-    );
+    const open = (target: Target, totalTimeoutMs: number): Promise<OpenedStream> =>
+      openStream(deps, target, call, request, { signal: context.signal, totalTimeoutMs });
+    return await route(deps, call, principal, context, open, 'stream');
   } catch (error) {
     throw await settleFailure(deps.store, call, context, error);
   }
@@ -136,14 +137,16 @@ export async function* streamChat(
 
 /** Books a whole stream; its last chunk carries what is returned. */
 async function settleEnd(
-  { store, estimator }: ChatExchangeDeps,
+  deps: ChatExchangeDeps,
   answer: DispatchedAnswer,
   request: ChatRequest,
   routed: Routed<OpenedStream>,
   produced: Produced,
   keeper: StreamKeeper | undefined,
 ): Promise<Pick<ChatChunk, 'usage' | 'metadata'>> {
+  const { store, estimator } = deps;
   const { target, attempts } = routed;
+  streamEnded(deps, routed);
   const usage = await produced.usage(estimator, request, target.mapping);
   const cost = costOf(usage, target.mapping);
   await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
@@ -169,7 +172,7 @@ async function settleDeparture(
   await settleCall(store, call, { statusCode: 499, errorCode: 'client_closed_request', target, attempts, usage, cost });
 }
 
-/** Books a stream that broke: only what the provider itself reported is charged. Returns the error for the caller. */
+/** Books a stream that broke: only what the provider itself reported is charged, unless we cut it off. Returns the error for the caller. */
 async function settleBroken(
   deps: ChatExchangeDeps,
   answer: DispatchedAnswer,
@@ -179,23 +182,30 @@ async function settleBroken(
   error: unknown,
 ): Promise<unknown> {
   const { call, facts } = answer;
-  const { target, attempts } = routed;
-  const failure = brokenStream(error);
+  const { target } = routed;
   if (facts.context.signal.aborted) {
     await settleDeparture(deps, answer, request, routed, produced);
-    return failure;
+    return brokenStream(error)[0];
   }
+  const [failure, cause] = brokenStream(error);
+  const attempts = cause === undefined ? routed.attempts : streamBroke(deps, call, routed, cause);
   const [statusCode, errorCode] = failureCode(failure, facts.context);
-  const usage = produced.reportedUsage(request, target.mapping);
+  // What our own bounds cut off was produced all the same: nobody gets an answer for nothing by reading it slowly.
+  const usage =
+    cause !== undefined && cutByUs(cause)
+      ? await produced.usageSoFar(deps.estimator, request, target.mapping)
+      : produced.reportedUsage(request, target.mapping);
   const cost = usage === undefined ? undefined : costOf(usage, target.mapping);
   await settleCall(deps.store, call, { statusCode, errorCode, target, attempts, usage: usage ?? NO_USAGE, cost });
   return failure;
 }
 
-function brokenStream(error: unknown): unknown {
+/** What the caller is told, and what the provider or the network did; undefined: it was a fault of ours. */
+function brokenStream(error: unknown): [failure: unknown, cause: UpstreamError | undefined] {
   try {
-    return failureAnswer(toUpstreamError(error));
+    const cause = toUpstreamError(error);
+    return [failureAnswer(cause), cause];
   } catch (bug) {
-    return bug;
+    return [bug, undefined];
   }
 }

@@ -50,17 +50,17 @@ export async function serveWhole<T>(
   usageOf: (value: T, target: Target) => Usage | Promise<Usage>,
 ): Promise<Served<T>> {
   const { signal } = context;
-  let routed: Routed<T>;
+  let served: Served<T>;
   try {
-    routed = await route(deps, call, principal, context, (target, totalTimeoutMs) =>
+    const routed = await route(deps, call, principal, context, (target, totalTimeoutMs) =>
       attempt(target, { signal, totalTimeoutMs }),
     );
+    const usage = await usageOf(routed.value, routed.target);
+    served = { ...routed, usage, cost: costOf(usage, routed.target.mapping) };
   } catch (error) {
     throw await settleFailure(deps.store, call, context, error);
   }
-  const { value, target, attempts } = routed;
-  const usage = await usageOf(value, target);
-  const cost = costOf(usage, target.mapping);
+  const { target, attempts, usage, cost } = served;
   await settleCall(deps.store, call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
-  return { ...routed, usage, cost };
+  return served;
 }

@@ -59,7 +59,7 @@ const ENDLESS: readonly FaultCase[] = [
   {
     name: 'sends comments for ever after a chunk',
     fault: trickle(beginning(hal), piece(`: ${FAULT_TEXT}\n\n`)),
-    streamed: inBand(tooLong, 'Hal'),
+    streamed: inBand(tooLong, 'Hal', 'estimated'),
   },
 ];
 

@@ -19,8 +19,8 @@ interface ToldInBand {
   readonly message: string;
   /** The text of the chunks that came before it. */
   readonly said: string;
-  /** Pico-dollars: what the provider had reported until then. */
-  readonly cost: bigint;
+  /** Pico-dollars: what the provider had reported until then; `estimated` where a bound of ours cut it off. */
+  readonly cost: bigint | 'estimated';
 }
 
 /** The fault does no harm. */
@@ -62,7 +62,7 @@ export const reported = (status: number, type: string, message: string): FailedA
 export const final = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isRetried: false });
 
 /** The same failure after these words were sent. */
-export const inBand = ({ status, message }: FailedAttempt, said: string, cost = 0n): ToldInBand => ({
+export const inBand = ({ status, message }: FailedAttempt, said: string, cost: ToldInBand['cost'] = 0n): ToldInBand => ({
   is: 'told in band',
   status,
   message,

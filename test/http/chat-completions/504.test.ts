@@ -68,6 +68,19 @@ describe('a provider that stalls', () => {
 
     const { chunks, done, error } = eventsOf(answer.text);
     expect([answer.status, chunks.length, done, error]).toEqual([200, 1, false, timeout('the answer stalled').error]);
-    expect(callRow(gateway, answer).status_code).toBe(504);
+    const row = callRow(gateway, answer);
+    expect([row.status_code, row.cost_pico]).toEqual([504, 0n]);
+    expect(attempts(row.attempts_json)).toMatchObject([{ error_type: 'timeout', succeeded: false }]);
+  });
+
+  it('within a stream until our own bound cuts it off is billed what was produced', async () => {
+    gateway = await startGateway({ TOTAL_TIMEOUT_MS: '300' });
+
+    const answer = await chat(gateway, faulty('stall', { stream: true }));
+
+    const { chunks, error } = eventsOf(answer.text);
+    const row = callRow(gateway, answer);
+    expect([chunks.length, error]).toEqual([1, timeout('the whole answer took too long').error]);
+    expect([row.state, row.status_code, row.usage_estimated, row.cost_pico > 0n]).toEqual(['settled', 504, 1, true]);
   });
 });
