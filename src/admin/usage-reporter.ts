@@ -40,5 +40,5 @@ export function createUsageReporter({ databasePath, turns, limitMs = 30_000 }: U
         `The report takes longer than ${limitMs} ms: ask for less, or use the command line.`,
       ),
   });
-  return { report: (request) => thread.ask(request), close: () => thread.close() };
+  return { report: (request) => thread.ask(request.organizationId, request), close: () => thread.close() };
 }

@@ -6,7 +6,7 @@ import type { ThreadAnswer } from './answer-questions.ts';
 /** A thread that answers questions about the database beside the serving one, on a connection of its own. */
 export interface DatabaseThread<Question, Answer> {
   /** @throws ApiError: the thread's own refusal, 503 when too many wait, 504 when it takes too long */
-  ask(question: Question): Promise<Answer>;
+  ask(organizationId: string, question: Question): Promise<Answer>;
   close(): Promise<void>;
 }
 
@@ -59,7 +59,7 @@ export function createDatabaseThread<Question extends object, Answer>({
   }
 
   return {
-    ask: (question) => turns.take(() => run(question)),
+    ask: (organizationId, question) => turns.take(organizationId, () => run(question)),
     async close() {
       closed = true;
       await worker?.terminate();

@@ -46,7 +46,7 @@ export function createAnalyst({
       new ApiError(504, 'analysis_timeout', `The analysis takes longer than ${limitMs} ms: use the command line.`),
   });
   return {
-    analyse: (job) => thread.ask({ job, now: clock.now() }),
+    analyse: (job) => thread.ask(job.organizationId, { job, now: clock.now() }),
     close: () => thread.close(),
   };
 }
