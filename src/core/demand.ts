@@ -1,5 +1,6 @@
 import type { ChatMessage, ChatRequest, ChatTool, ContentPart, ImageRequest, PolicyInput } from '../generated/types.ts';
-import { record } from '../providers/json.ts';
+import { googleOptions } from '../providers/google-options.ts';
+import { isRecord, record } from '../providers/json.ts';
 
 /** What a request asks for, as far as it bears on what its answer may cost. */
 export interface Demand {
@@ -21,11 +22,14 @@ export interface Demand {
   readonly speaks: boolean;
   /** Most web searches; 0: none is asked for. */
   readonly searches: number;
+  /** The field that asks for other prices than those that are known, if there is one. */
+  readonly repricedBy: string | undefined;
 }
 
 /**
  * The most tokens that providers count for one part, and what the README states: an image of any size (GPT-4o mini counts most);
- * a film or a file, of whose length nothing is known; an earlier spoken answer; what a search, or a tool of the provider's own, brings in.
+ * a film or a file, of whose length nothing is known; an earlier spoken answer; what a search, or a tool of the provider's own (an
+ * MCP server too), brings in.
  */
 export const ALLOWANCES = {
   image: 50_000,
@@ -35,7 +39,8 @@ export const ALLOWANCES = {
   search: 10_000,
   ownTool: 100_000,
 };
-/** Sound, by its data: 32 tokens a second, and no speech codec takes less than 6 kbit/s. */
+/** Sound of these formats, by its data: 32 tokens a second, and none takes less than 6 kbit/s. In others, silence may be next to nothing. */
+const MEASURED_AUDIO = /^(?:wav|mp3)$/i;
 const BASE64_PER_AUDIO_TOKEN = 24;
 const LEAST_AUDIO = 1000;
 /** Instructions that providers put before a request with tools. */
@@ -51,8 +56,16 @@ const isData = (url: string): boolean => /^data:/i.test(url.slice(0, 5));
 const NO_IMAGE =
   /\.(?:3gpp?|aac|aiff?|avi|csv|flac|flv|html?|json|m4a|mov|mp3|mp4|mpe?g|oga|ogg|opus|pdf|txt|wav|webm|wmv|xml)$/i;
 
-const isImage = (url: string): boolean =>
-  isData(url) ? /^data:image\//i.test(url.slice(0, 11)) : !NO_IMAGE.test(url.split(/[?#]/, 1)[0] ?? '');
+/** Films, and files that were uploaded to Google: their addresses do not say what they are. */
+const NO_IMAGE_HOST =
+  /(?:^|\.)(?:youtube\.com|youtube-nocookie\.com|youtu\.be|generativelanguage\.googleapis\.com)\.?$/;
+
+function isImage(url: string): boolean {
+  if (isData(url)) return /^data:image\//i.test(url.slice(0, 11));
+  // Read as whoever fetches it does: that drops blanks and line ends.
+  const parsed = URL.parse(url);
+  return !(NO_IMAGE.test(parsed?.pathname ?? url) || NO_IMAGE_HOST.test(parsed?.hostname ?? ''));
+}
 
 /** Sums what is no text. */
 class Media {
@@ -66,7 +79,8 @@ class Media {
   add(part: ContentPart): void {
     if (part.type === 'text' || part.type === 'refusal') return;
     if (part.type === 'image_url') this.#addImage(part.image_url?.url ?? '');
-    else if (part.type === 'input_audio') this.#addAudio(part.input_audio?.data ?? '');
+    else if (part.type === 'input_audio')
+      this.#addAudio(part.input_audio?.data ?? '', part.input_audio?.format ?? 'wav');
     else if (part.type === 'video_url') this.#addFilm(part.video_url?.url ?? '');
     else this.#addFile(part.file?.file_data ?? '');
   }
@@ -74,6 +88,11 @@ class Media {
   addSpokenAnswer(): void {
     this.hasAudio = true;
     this.tokens += ALLOWANCES.spokenAnswer;
+  }
+
+  /** What was stored at the provider. */
+  addCached(): void {
+    this.#addFile('');
   }
 
   #addImage(url: string): void {
@@ -87,7 +106,11 @@ class Media {
     if (isData(url)) this.bytes += bytesOf(url);
   }
 
-  #addAudio(data: string): void {
+  #addAudio(data: string, format: string): void {
+    if (!MEASURED_AUDIO.test(format)) {
+      this.#addFile(data);
+      return;
+    }
     this.hasAudio = true;
     this.tokens += Math.max(LEAST_AUDIO, Math.ceil(data.length / BASE64_PER_AUDIO_TOKEN));
     this.bytes += bytesOf(data);
@@ -109,9 +132,10 @@ class Media {
   }
 }
 
-function mediaOf(messages: readonly ChatMessage[]): Media {
+function mediaOf(request: ChatRequest): Media {
   const media = new Media();
-  for (const message of messages) {
+  if (googleOptions(request).body.cachedContent !== undefined) media.addCached();
+  for (const message of request.messages) {
     const { content, audio } = message;
     if (audio !== undefined && audio !== null) media.addSpokenAnswer();
     if (Array.isArray(content)) for (const part of content) media.add(part);
@@ -140,13 +164,34 @@ function searchesOf(request: ChatRequest): number {
   return Math.max(MAX_SEARCHES, ...allowed.map((uses) => Math.ceil(Math.min(uses, 1000))));
 }
 
+/** Anthropic's: the definitions of their tools, and what these answer, come into the prompt. */
+function mcpServersOf(request: ChatRequest): number {
+  const { mcp_servers: servers } = record(request);
+  if (servers === undefined || servers === null) return 0;
+  return Array.isArray(servers) ? servers.length : 1;
+}
+
+/** Tiers at the listed prices, or below them. Others, such as `priority`, cost a multiple. */
+const LISTED_TIERS = ['', 'auto', 'default', 'standard_only', 'flex'];
+
+/** A reseller's `provider` preferences send the call to endpoints that have prices of their own. */
+function repricedBy(request: ChatRequest): string | undefined {
+  if (!LISTED_TIERS.includes(request.service_tier ?? '')) return 'service_tier';
+  const { provider } = record(request);
+  const isSilent = isRecord(provider)
+    ? Object.keys(provider).length === 0
+    : provider === undefined || provider === null;
+  return isSilent ? undefined : 'provider';
+}
+
 /** What a chat asks for. */
 export function chatDemand(request: ChatRequest): Demand {
-  const media = mediaOf(request.messages);
+  const media = mediaOf(request);
   const searches = searchesOf(request);
   const tools = request.tools ?? [];
   const instructions = tools.length > 0 || (request.functions ?? []).length > 0 ? TOOL_INSTRUCTIONS : 0;
-  const results = searches * ALLOWANCES.search + tools.filter(isOwnTool).length * ALLOWANCES.ownTool;
+  const ownTools = tools.filter(isOwnTool).length + mcpServersOf(request);
+  const results = searches * ALLOWANCES.search + ownTools * ALLOWANCES.ownTool;
   return {
     action: 'chat',
     textTokens: bytesOf(request) - media.bytes + instructions,
@@ -159,6 +204,7 @@ export function chatDemand(request: ChatRequest): Demand {
     predictedTokens: request.prediction === undefined || request.prediction === null ? 0 : bytesOf(request.prediction),
     speaks: request.modalities?.includes('audio') === true || (request.audio !== undefined && request.audio !== null),
     searches,
+    repricedBy: repricedBy(request),
   };
 }
 
@@ -171,6 +217,7 @@ const NOTHING_BUT_TEXT = {
   predictedTokens: 0,
   speaks: false,
   searches: 0,
+  repricedBy: undefined,
 } as const;
 
 /** What a request for images asks for. */

@@ -34,14 +34,15 @@ export const isPriced = (mapping: Mapping, action: PolicyInput['action']): boole
   listsOf(mapping).every((prices) => hasPrices(prices, mapping.freeFlag, action));
 
 function hasPrices(prices: Prices, freeFlag: boolean, action: PolicyInput['action']): boolean {
-  const { prompt, completion, output_image: imageToken, per_image: image } = prices;
+  const { prompt, completion, output_image: imageToken, per_image: image, request } = prices;
   switch (action) {
     case 'chat':
       return prompt !== undefined && completion !== undefined;
     case 'image':
       return image !== undefined || (prompt !== undefined && (imageToken ?? completion) !== undefined);
     case 'moderation':
-      return prompt !== undefined || freeFlag;
+      // Nobody reports its tokens: a price for them could not be charged.
+      return prompt === 0n || request !== undefined || freeFlag;
   }
 }
 
@@ -87,11 +88,11 @@ const outputPrices = ({ speaks }: Demand, { outputModalities }: Mapping): (keyof
 
 /**
  * The most that a mapping may charge for a request: `costOf` of no usage within its bounds is more (decisions.md, section 3, "hard
- * cap"). Undefined: cannot be told, for want of a price or of an end of the output.
+ * cap"). Undefined: cannot be told, for want of a price or of an end of the output, or because it is asked for at other prices.
  */
 export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
   const { action, searches } = demand;
-  if (!isPriced(mapping, action)) return undefined;
+  if (demand.repricedBy !== undefined || !isPriced(mapping, action)) return undefined;
   const request = dearest(mapping, ['request']);
   if (action === 'moderation') return { fixed: request, perOutputToken: 0n, maxOutputTokens: 0 };
 
@@ -170,14 +171,19 @@ export function outputLimit(
 }
 
 /** The 401 of a key with a limit for a call whose bound no candidate can tell. */
-export function unboundedCall(candidates: readonly Mapping[], { action, searches }: Demand): ApiError {
+export function unboundedCall(candidates: readonly Mapping[], { action, searches, repricedBy }: Demand): ApiError {
   const priced = candidates.filter((mapping) => isPriced(mapping, action));
   const [lacks, advice] =
-    priced.length === 0
-      ? ['no price is known for any permitted provider of the model', '']
-      : searches > 0 && priced.every(({ prices }) => prices.web_search === undefined)
-        ? ['no price of a web search is known for any permitted provider of the model', '']
-        : ['it is not known how long an answer of the model can get', ' Name `max_completion_tokens`.'];
+    repricedBy !== undefined
+      ? [`the prices that this \`${repricedBy}\` leads to are not known`, ` Leave \`${repricedBy}\` out.`]
+      : priced.length === 0
+        ? [
+            `no price${action === 'moderation' ? ' of a request' : ''} is known for any permitted provider of the model`,
+            '',
+          ]
+        : searches > 0 && priced.every(({ prices }) => prices.web_search === undefined)
+          ? ['no price of a web search is known for any permitted provider of the model', '']
+          : ['it is not known how long an answer of the model can get', ' Name `max_completion_tokens`.'];
   return unauthorized(
     'usage_limit_reached',
     `This API key has a usage limit, and ${lacks}: the limit could not be kept.${advice}`,

@@ -1,6 +1,6 @@
 import type { ChatMessage } from '../generated/types.ts';
 import { type CalledFunctions, callParts, resultPart } from './google-function-parts.ts';
-import { fromUrl, type Part } from './google-media.ts';
+import { imageFromUrl, type Part } from './google-media.ts';
 import { toParts } from './google-parts.ts';
 import { signatureOn, textSignatures } from './google-signatures.ts';
 import { isRecord, record } from './json.ts';
@@ -88,6 +88,6 @@ function earlierImages(message: ChatMessage, externalId: string): Part[] {
     const { url } = record(record(image).image_url);
     if (!isRecord(image) || typeof url !== 'string') return [];
     const signature = signatureOn(image);
-    return [{ ...fromUrl(url, externalId), ...(signature === undefined ? {} : { thoughtSignature: signature }) }];
+    return [{ ...imageFromUrl(url, externalId), ...(signature === undefined ? {} : { thoughtSignature: signature }) }];
   });
 }

@@ -26,7 +26,8 @@ function pick(names: readonly string[], sources: readonly Fields[]): Fields {
 
 /**
  * What a request says in Google's own words: in an object `google`, as Google's OpenAI-compatible endpoint has it, also inside
- * `extra_body`; `safetySettings` and `cachedContent` stand on their own as well.
+ * `extra_body`; `safetySettings` and `cachedContent` stand on their own as well. A cache belongs to the account that made it; whose
+ * credential the call goes with is not known here, so that its name is passed on with the service's too.
  */
 export function googleOptions(request: object): GoogleOptions {
   const fields = record(request);

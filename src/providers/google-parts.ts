@@ -1,5 +1,5 @@
 import type { ChatMessage, ContentPart } from '../generated/types.ts';
-import { fromDataUrl, fromUrl, inlineAudio, inlineFile, type Part } from './google-media.ts';
+import { fromDataUrl, fromUrl, imageFromUrl, inlineAudio, inlineFile, type Part } from './google-media.ts';
 import { notTakenByProvider } from './upstream-error.ts';
 
 /**
@@ -21,7 +21,7 @@ function toPart(part: ContentPart, externalId: string): Part[] {
     case 'refusal':
       return textParts(part.refusal ?? '');
     case 'image_url':
-      return [fromUrl(part.image_url?.url ?? '', externalId)];
+      return [imageFromUrl(part.image_url?.url ?? '', externalId)];
     case 'video_url':
       return [fromUrl(part.video_url?.url ?? '', externalId)];
     case 'input_audio':

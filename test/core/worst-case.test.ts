@@ -92,6 +92,12 @@ describe('the bound of a chat', () => {
       { hasPictures: false, hasAudio: true, promptImages: 0 },
     ],
     [
+      'a sound of a format that may be next to nothing for a long silence',
+      [{ type: 'input_audio', input_audio: { data: 'A'.repeat(9000), format: 'opus' } }],
+      ALLOWANCES.file,
+      { hasPictures: true, hasAudio: true, promptImages: 0 },
+    ],
+    [
       'a film',
       [{ type: 'video_url', video_url: { url: `data:video/mp4;base64,${'A'.repeat(9000)}` } }],
       ALLOWANCES.film,
@@ -105,6 +111,9 @@ describe('the bound of a chat', () => {
     ],
     ...[
       'https://films.test/a.MP4?x=1',
+      ' https://films.test/a.m\np4 ',
+      'https://www.youtube.com/watch?v=x',
+      'https://generativelanguage.googleapis.com/v1beta/files/x',
       `data:application/pdf;base64,${'A'.repeat(9000)}`,
       `data:video/mp4;base64,${'A'.repeat(9000)}`,
     ].map((url): [string, ContentPart[], number, object] => [
@@ -134,6 +143,18 @@ describe('the bound of a chat', () => {
 
     expect(returned('data:image/png;base64,AAAA')).toMatchObject({ mediaTokens: ALLOWANCES.image, hasPictures: true });
     expect(returned('https://films.test/a.mp4')).toMatchObject({ mediaTokens: ALLOWANCES.file, hasAudio: true });
+  });
+
+  it('has an allowance for what the request names by reference: a cache of Google’s, and MCP servers of Anthropic’s', () => {
+    const allowed = (more: object) => chatDemand({ ...asking(), ...more }).mediaTokens;
+
+    expect([
+      allowed({ cachedContent: 'cachedContents/x' }),
+      allowed({ extra_body: { google: { cached_content: 'cachedContents/x' } } }),
+      allowed({ cachedContent: null }),
+      allowed({ mcp_servers: [{ url: 'https://a.test' }, { url: 'https://b.test' }] }),
+      allowed({ mcp_servers: [] }),
+    ]).toEqual([ALLOWANCES.file, ALLOWANCES.file, 0, 2 * ALLOWANCES.ownTool, 0]);
   });
 
   it('counts an image by its address as text too', () => {
@@ -228,7 +249,10 @@ describe('the bound of other actions', () => {
 
     expect(bound({ prices: { prompt: 9n, completion: 9n, request: 4n } })?.fixed).toBe(4n);
     expect(bound({ prices: {}, freeFlag: true })?.fixed).toBe(0n);
+    expect(bound({ prices: { prompt: 0n } })?.fixed).toBe(0n);
     expect(bound({ prices: {} })).toBeUndefined();
+    // Nobody would report its tokens.
+    expect(bound({ prices: { prompt: 9n, completion: 9n } })).toBeUndefined();
   });
 });
 
@@ -258,6 +282,18 @@ describe('a mapping that cannot be bounded', () => {
       asking({ web_search_options: {} }),
       'no price of a web search is known for any permitted provider of the model: the limit could not be kept.',
     ],
+    [
+      'no listed price for the tier that is asked for',
+      mapping(),
+      asking({ service_tier: 'priority' }),
+      'the prices that this `service_tier` leads to are not known: the limit could not be kept. Leave `service_tier` out.',
+    ],
+    [
+      'no listed price for the endpoints that a reseller is told to prefer',
+      mapping(),
+      { ...asking(), ...{ provider: { sort: 'throughput' } } },
+      'the prices that this `provider` leads to are not known: the limit could not be kept. Leave `provider` out.',
+    ],
   ])('has %s, and the caller is told so', (_, candidate, request, reason) => {
     const demand = chatDemand(request);
     const refused = unboundedCall([candidate], demand);
@@ -268,6 +304,14 @@ describe('a mapping that cannot be bounded', () => {
       'usage_limit_reached',
       `This API key has a usage limit, and ${reason}`,
     ]);
+  });
+
+  it.each<object>([
+    ...['auto', 'default', 'standard_only', 'flex', null].map((service_tier) => ({ service_tier })),
+    { provider: null },
+    { provider: {} },
+  ])('is none that is asked for at the listed prices: %j', (more) => {
+    expect(boundOf(mapping(), chatDemand({ ...asking(), ...more }))).toBeDefined();
   });
 
   it('is in lists as long as a caller who names a maximum could be served by it', () => {

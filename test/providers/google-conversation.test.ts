@@ -83,7 +83,7 @@ describe('a conversation', () => {
       contents: [
         user(
           { fileData: { mimeType: 'image/jpeg', fileUri: 'https://pics.example/a.JPG?size=2' } },
-          { fileData: { fileUri: 'https://pics.example/image' } },
+          { fileData: { mimeType: 'image/jpeg', fileUri: 'https://pics.example/image' } },
           { fileData: { mimeType: 'application/pdf', fileUri: 'https://docs.example/a.pdf' } },
           { fileData: { fileUri: 'https://generativelanguage.googleapis.com/v1beta/files/abc' } },
         ),
