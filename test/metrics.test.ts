@@ -145,8 +145,8 @@ describe('the metrics', () => {
       return json(completion('Hi'))(response, received);
     });
     await chat(gateway, hello({ model: 'large' }));
-    gateway.db.connection.exec('ROLLBACK');
     await gateway.container.close();
+    gateway.db.connection.exec('ROLLBACK');
 
     const { management, ...container } = await createContainer(gateway.config);
     const metrics = await metricsOf({ management: management.origin });

@@ -16,6 +16,7 @@ import {
 import { createOrganizationProviders } from './organization-providers.ts';
 import { recoverOpenCalls } from './recovery.ts';
 import { createRuleRevision, prepareSubjectRules } from './rule-reads.ts';
+import { SettlementRetries } from './settlement-retries.ts';
 import { classify } from './unavailable.ts';
 import { GroupWriter } from './writer.ts';
 
@@ -55,7 +56,10 @@ export interface Store {
    * for it, or was spent or withdrawn meanwhile.
    */
   openCall(call: NewCall, decision: DecisionRecord, findWorstCase: FindWorstCase): Promise<OpenCall>;
-  /** Books the end of an open call, once; false when it was settled or recovered before, and nothing was booked. */
+  /**
+   * Books the end of an open call, once; false when it was settled or recovered before, and nothing was booked. What the database
+   * cannot take is tried again for about five seconds before this rejects, and afterwards for as long as the store is open.
+   */
   settleCall(call: OpenCall, settlement: Settlement): Promise<boolean>;
   /** One finished row for a denial or a cache hit, which costs nothing. */
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall): Promise<void>;
@@ -107,6 +111,16 @@ export function createStore(options: StoreOptions): Store {
       return operation(db, now);
     });
 
+  const settlements = new SettlementRetries();
+  async function settleCall(call: OpenCall, settlement: Settlement): Promise<boolean> {
+    const booked = await book((now) => ledger.settleCall(call, settlement, now));
+    const { callId, reservation } = call;
+    if (booked && reservation !== undefined && settlement.cost > reservation.amount) {
+      onOverReservation?.(callId, settlement.cost, reservation.amount);
+    }
+    return booked;
+  }
+
   return {
     findKeyByHash: (secretHash) => read(() => keys.find(secretHash)),
     subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
@@ -118,14 +132,7 @@ export function createStore(options: StoreOptions): Store {
       if (opened instanceof ApiError) throw opened;
       return opened;
     },
-    settleCall: async (call, settlement) => {
-      const booked = await book((now) => ledger.settleCall(call, settlement, now));
-      const { callId, reservation } = call;
-      if (booked && reservation !== undefined && settlement.cost > reservation.amount) {
-        onOverReservation?.(callId, settlement.cost, reservation.amount);
-      }
-      return booked;
-    },
+    settleCall: (call, settlement) => settlements.run(() => settleCall(call, settlement)),
     recordFinishedCall: async (call, decision, outcome) => {
       await book((now) => ledger.recordFinishedCall(call, decision, outcome, now));
       decisions.committed(decision);
@@ -135,6 +142,8 @@ export function createStore(options: StoreOptions): Store {
     write,
     waitingWrites: () => writer.waiting,
     close: () => {
+      writer.flush();
+      settlements.close();
       writer.flush();
       db.close();
     },
