@@ -9,6 +9,13 @@ export function become(executable, args, options = {}) {
   process.on('SIGINT', () => {
     if (!process.stdin.isTTY) child.kill('SIGINT');
   });
+  // npm gives its signals to a shell in between, which dies of them and tells nobody: whom nobody waits for is to end.
+  if (process.env.npm_lifecycle_event !== undefined) {
+    const parent = process.ppid;
+    setInterval(() => {
+      if (process.ppid !== parent) child.kill('SIGTERM');
+    }, 500).unref();
+  }
   child.on('error', (error) => {
     process.stderr.write(`portcullis: cannot start ${executable}: ${error.message}\n`);
     process.exit(1);

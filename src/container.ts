@@ -160,6 +160,14 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     chooseAuto: createChooseAuto({ findReachable, clock }),
     cache,
   });
+  for (const [variable, model] of [
+    ['DEFAULT_IMAGE_MODEL', config.defaultImageModel],
+    ['MODERATION_MODEL', config.moderationModel],
+  ] as const) {
+    // It may be a custom model of an organization, so it is no reason not to start.
+    if (catalog.resolve(model) === undefined)
+      telemetry.warn('the catalogue does not know a configured model', { variable, model });
+  }
   const generateImage = createGenerateImage({ ...exchanges, defaultModel: config.defaultImageModel });
   const moderate = createModerate({ ...exchanges, model: config.moderationModel });
   const listModels = createListModels({ catalog, findReachable, clock });

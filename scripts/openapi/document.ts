@@ -172,7 +172,7 @@ export function openApiDocument(listener: Listener, schemas: readonly TitledSche
       description: listener.description,
       license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: listener.server, description: 'The default address.' }],
+    servers: [{ url: '/', description: 'Where this document is served.' }],
     tags: Object.entries(listener.tags).map(([name, description]) => ({ name, description })),
     paths,
     components: {

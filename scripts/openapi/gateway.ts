@@ -91,7 +91,6 @@ const operations: readonly Operation[] = [
 export const gateway: Listener = {
   title: 'Portcullis gateway',
   description: 'One OpenAI-compatible API in front of many providers. A compiled policy decides every call.',
-  server: 'http://127.0.0.1:8080',
   tags: {
     Chat: 'Chat completions.',
     Images: 'Image generation.',

@@ -301,7 +301,6 @@ const singles: readonly Operation[] = [
 export const management: Listener = {
   title: 'Portcullis management',
   description: 'The master API: keys, IAM rules, organization, providers, policy, usage, audit.',
-  server: 'http://127.0.0.1:8081',
   tags: {
     Keys: 'Gateway keys, master keys, platform keys.',
     'IAM rules': 'Of keys, members and the organization.',

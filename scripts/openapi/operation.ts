@@ -34,7 +34,6 @@ export interface Answer {
 export interface Listener {
   readonly title: string;
   readonly description: string;
-  readonly server: string;
   readonly tags: Readonly<Record<string, string>>;
   readonly operations: readonly Operation[];
 }

@@ -3,7 +3,7 @@ import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from './
 import type { Environment } from './workspace.ts';
 
 const common = (command: Command): Command =>
-  command.option('--org <id>', 'the organization, where there are several').option('--json', 'print JSON');
+  command.option('--org <organization>', 'the organization, where there are several').option('--json', 'print JSON');
 
 /** Loaded only by a command that is run, with the policy engine: the others start in a fraction of the time. */
 const analyses = () => import('./run-analysis.ts');

@@ -8,7 +8,7 @@ export interface CommonOptions {
 /** The options of every command that works on one organization. */
 export const common = (command: Command): Command =>
   command
-    .option('--org <id>', 'the organization, where there are several')
+    .option('--org <organization>', 'the organization, where there are several')
     .option('--json', 'print JSON, as the master API answers it');
 
 /** A field that a command line sets to null by the word `none`. (Commander turns the null of a parser into an empty text.) */

@@ -28,7 +28,7 @@ export function exportCommand(policy: Command, env: Environment): void {
     )
     .option('--rules <file>', 'the rules of an exported document')
     .requiredOption('-o, --output <path>', 'a new or empty folder, or a file that ends in .tar.gz')
-    .option('--org <id>', 'one organization only')
+    .option('--org <organization>', 'one organization only')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (paths: string[], options: ExportOptions) => {

@@ -31,7 +31,7 @@ export function generateCommand(policy: Command, env: Environment): void {
     )
     .option('--rules <file>', 'all rules of this exported document')
     .requiredOption('-o, --output <file>', 'where to write them; a file that is there is replaced')
-    .option('--org <id>', 'the organization, where there are several')
+    .option('--org <organization>', 'the organization, where there are several')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: GenerateOptions) => {

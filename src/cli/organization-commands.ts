@@ -77,7 +77,7 @@ export function organizationCommands(program: Command, env: Environment): void {
       'Put an organization on a plan. IP rules can be written on enterprise only; those that stand stay in force.',
     )
     .addArgument(new Argument('<plan>', 'the plan').choices(PLANS))
-    .option('--org <id>', 'the organization, where there are several')
+    .option('--org <organization>', 'the organization, where there are several')
     .option('--json', 'print JSON')
     .action(async (plan: string, { org, json }: Options) => {
       const changed = await inWorkspace(env, 'write', org, ({ db, actor, now }) =>

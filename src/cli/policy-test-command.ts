@@ -34,7 +34,7 @@ export function policyTestCommand(policy: Command, env: Environment): void {
     .option('--watch', 'run again whenever a file changes, until Ctrl-C')
     .addOption(new Option('--database <folder>', 'test the rules in this DATA_DIR').conflicts('rules'))
     .option('--rules <file>', 'test the rules of this exported document')
-    .option('--org <id>', 'the organization, where the database has several')
+    .option('--org <organization>', 'the organization, where the database has several')
     .addHelpText('after', EXAMPLES)
     .action(async (paths: string[], options: PolicyTestOptions) => {
       // Loaded only here, with the policy engine: the other commands start in a fraction of the time.

@@ -93,7 +93,9 @@ function chooseOrganization(db: Database, wanted: string | undefined): string {
   const organizations = listOrganizations(db);
   const [first] = organizations;
   if (wanted === undefined && first !== undefined && organizations.length === 1) return first.id;
-  if (organizations.some(({ id }) => id === wanted) && wanted !== undefined) return wanted;
+  const named = organizations.filter(({ id, name }) => id === wanted || name === wanted);
+  const [only] = named;
+  if (only !== undefined && named.length === 1) return only.id;
   const known = organizations.map(({ id, name }) => `${id} (${name})`).join(', ');
   throw new Error(
     wanted === undefined

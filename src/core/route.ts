@@ -152,6 +152,15 @@ export async function route<T>(
 
 type Tried<T> = { readonly value: T; readonly error?: undefined } | { readonly error: UpstreamError };
 
+/** For the log: what the caller is told, and what the system said (`ECONNREFUSED`, a certificate), which he is not. */
+function detailOf(error: UpstreamError): string {
+  let innermost: unknown = error;
+  while (innermost instanceof Error && innermost.cause instanceof Error) innermost = innermost.cause;
+  return innermost === error || !(innermost instanceof Error)
+    ? error.message
+    : `${error.message} (${innermost.message})`;
+}
+
 /** One attempt, with its bearing on the target's health. */
 async function tryTarget<T>(
   { health, telemetry }: RouteDeps,
@@ -174,7 +183,7 @@ async function tryTarget<T>(
     const error = toUpstreamError(thrown);
     if (signal.aborted) return { error };
     if (error.errorType !== 'rejected' && !cutByUs(error)) outcome = 'failed';
-    telemetry.attemptFailed(id, target.mapping, error.errorType, error.message);
+    telemetry.attemptFailed(id, target.mapping, error.errorType, detailOf(error));
     return { error };
   } finally {
     health.ended(target, isProbe, outcome);
@@ -199,6 +208,6 @@ export function streamBroke(
   error: UpstreamError,
 ): RoutingAttempt[] {
   if (!cutByUs(error)) health.ended(target, false, 'failed');
-  telemetry.attemptFailed(id, target.mapping, error.errorType, error.message);
+  telemetry.attemptFailed(id, target.mapping, error.errorType, detailOf(error));
   return [...attempts.slice(0, -1), attemptRecord(target, id, error)];
 }

@@ -2644,7 +2644,7 @@ export interface Environment {
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$".
    *
-   * Another address than the provider's public one, such as that of a proxy; whatever stands there is trusted.
+   * Another address than the provider's public one, up to and with the version (`/v1`), such as that of a proxy; whatever stands there is trusted.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$".

@@ -4,6 +4,7 @@ import { validateChatRequest } from '../../generated/validators.js';
 import type { Telemetry } from '../../telemetry.ts';
 import { callContext, principalOf } from '../call-context.ts';
 import { writeEventStream } from '../event-stream.ts';
+import { isOurFault } from '../middleware/error-envelope.ts';
 import { sendJson } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
@@ -27,7 +28,8 @@ export function chatCompletionsRoute({ completeChat, telemetry, keepAliveMs }: C
       keepAliveMs,
       onFailure(failure) {
         ctx.state.errorCode = failure.code;
-        telemetry.failure(ctx.state.requestId, failure);
+        // A stream that a provider broke is told of where its attempt is.
+        if (isOurFault(failure)) telemetry.failure(ctx.state.requestId, failure);
       },
     });
     ctx.respond = false;
