@@ -3,13 +3,13 @@ import type { Mapping } from '../domain/model.ts';
 import { formatUsd } from '../domain/money.ts';
 import { NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { PolicyInput, RoutingAttempt } from '../generated/types.ts';
+import type { Credential } from '../providers/providers.ts';
 import type { NewCall, OpenCall, Settlement } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
 import { type Denial, decisionRecord, type Permitted } from './authorize.ts';
 import type { CallContext } from './call-context.ts';
 import type { Cost } from './meter.ts';
 import type { Principal } from './principal.ts';
-import type { Target } from './target.ts';
 import type { OutputLimit } from './worst-case.ts';
 
 /** A call whose row is committed: it may be dispatched, and must be settled. */
@@ -20,6 +20,8 @@ export interface Call {
   readonly opened: OpenCall;
   /** Of a chat at this mapping; undefined where the key has no limit. */
   outputLimit(mapping: Mapping): OutputLimit | undefined;
+  /** What a provider has read of it by the time it answers: an estimate, with nothing of an answer in it. */
+  promptUsage(mapping: Mapping): Usage | Promise<Usage>;
 }
 
 /** Of whom and what a call's row tells. */
@@ -31,11 +33,17 @@ export interface CallFacts {
   readonly stream: boolean;
 }
 
+/** Who is paid for a call. */
+export interface Billed {
+  readonly mapping: Mapping;
+  readonly credential: Pick<Credential, 'providerKeyId'>;
+}
+
 /** How a call ended. */
 export interface Outcome {
   readonly statusCode: number;
   readonly errorCode: string | null;
-  readonly target: Target | undefined;
+  readonly target: Billed | undefined;
   readonly attempts: readonly RoutingAttempt[];
   readonly usage: Usage;
   /** Undefined when nothing was produced. */

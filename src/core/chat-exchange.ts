@@ -1,12 +1,14 @@
 import type { ChatRequest } from '../generated/types.ts';
 import type { OutboundResponse } from '../net/exchange.ts';
 import type { Transport } from '../net/transport.ts';
+import { TransportError } from '../net/transport-error.ts';
 import type { TokenEstimator } from '../providers/token-estimate.ts';
 import type { Store } from '../store/store.ts';
 import { toApiError } from './api-error.ts';
-import { type Call, failed, releaseCall, settleCall } from './call.ts';
+import { type Billed, type Call, failed, type Outcome, releaseCall, settleCall } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import { type ExchangeLimits, endpointOf, exchange } from './exchange.ts';
+import { costOf } from './meter.ts';
 import { type RouteDeps, RouteFailure } from './route.ts';
 import type { Target } from './target.ts';
 
@@ -44,12 +46,44 @@ export function failureCode(error: unknown, context: CallContext): [status: numb
   return [status, code];
 }
 
-/** Settles a call that failed, at no cost, or releases it if nothing was sent; returns the error for the caller. */
+/** True where our own caller's departure ended the attempt, when the provider had the request. */
+const isDeparture = (error: unknown): boolean =>
+  error instanceof TransportError
+    ? error.kind === 'aborted' && error.sent
+    : error instanceof Error && isDeparture(error.cause);
+
+/** Who was at the request when the client left; undefined: nobody was, or the attempt had failed by itself. */
+function leftAt({ permitted }: Call, { signal }: CallContext, { cause, attempts }: RouteFailure): Billed | undefined {
+  const last = attempts.at(-1);
+  if (last === undefined || !signal.aborted || !isDeparture(cause)) return undefined;
+  const { provider, model, region, providerKeyId } = last;
+  const mapping = permitted.candidates.find(
+    (each) => each.providerId === provider && each.modelId === model && (each.region ?? 'global') === region,
+  );
+  return mapping && { mapping, credential: providerKeyId === undefined ? {} : { providerKeyId } };
+}
+
+async function billPrompt(call: Call, target: Billed): Promise<Pick<Outcome, 'target' | 'usage' | 'cost'>> {
+  const usage = await call.promptUsage(target.mapping);
+  return { target, usage, cost: costOf(usage, target.mapping) };
+}
+
+/**
+ * Settles a call that failed, or releases it if nothing was sent; returns the error for the caller. It costs nothing, unless the
+ * client left while a provider was at it: the prompt was read, and is billed by an estimate, whosever key it is (decisions.md,
+ * section 5, "cancel"). Of the answer nothing is known.
+ */
 export async function settleFailure(store: Store, call: Call, context: CallContext, error: unknown): Promise<unknown> {
   const reason = error instanceof RouteFailure ? error.cause : error;
   const [statusCode, errorCode] = failureCode(reason, context);
-  if (error instanceof RouteFailure && !error.dispatched) await releaseCall(store, call, statusCode, errorCode);
-  else
-    await settleCall(store, call, failed(statusCode, errorCode, error instanceof RouteFailure ? error.attempts : []));
+  if (!(error instanceof RouteFailure)) {
+    await settleCall(store, call, failed(statusCode, errorCode, []));
+  } else if (error.dispatched) {
+    const target = leftAt(call, context, error);
+    const bill = target === undefined ? {} : await billPrompt(call, target);
+    await settleCall(store, call, { ...failed(statusCode, errorCode, error.attempts), ...bill });
+  } else {
+    await releaseCall(store, call, statusCode, errorCode);
+  }
   return reason;
 }

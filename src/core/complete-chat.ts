@@ -10,6 +10,7 @@ import { completeOnce } from './complete-once.ts';
 import { chatDemand } from './demand.ts';
 import { openCall } from './open-call.ts';
 import type { Principal } from './principal.ts';
+import { Produced } from './produced.ts';
 import type { Resolve, Resolved } from './resolve.ts';
 import { cacheKey, type ResponseCache } from './response-cache.ts';
 import { findCached, serveCached } from './serve-cached.ts';
@@ -31,7 +32,7 @@ export interface CompleteChatDeps extends ChatExchangeDeps {
 export type CompleteChat = (principal: Principal, context: CallContext, request: ChatRequest) => Promise<ChatOutcome>;
 
 export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
-  const { store, cache, clock, telemetry } = deps;
+  const { store, cache, clock, telemetry, estimator } = deps;
   return async (principal, context, request) => {
     const { candidates, requestedProvider } = await candidatesOf(deps, principal, context, request);
     const stream = request.stream === true;
@@ -45,7 +46,13 @@ export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
     if (key !== undefined) telemetry.cacheLookedUp(hit === undefined ? 'miss' : 'hit');
     if (hit !== undefined) return serveCached(store, begun, permitted, request, hit);
 
-    const call = await openCall(store, facts, permitted, () => chatDemand(request));
+    const call = await openCall(
+      store,
+      facts,
+      permitted,
+      () => chatDemand(request),
+      (mapping) => new Produced().usage(estimator, request, mapping),
+    );
     const answer: DispatchedAnswer = {
       ...begun,
       call,

@@ -1,5 +1,6 @@
+import type { Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
-import { NO_USAGE } from '../domain/usage.ts';
+import { guessTokens, NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { ImageAnswer, ImageRequest } from '../generated/types.ts';
 import type { UpstreamImages } from '../providers/adapter.ts';
 import { notTakenByProvider } from '../providers/upstream-error.ts';
@@ -30,6 +31,12 @@ export interface GenerateImageDeps extends WholeCallDeps {
  */
 export type GenerateImage = (principal: Principal, context: CallContext, request: ImageRequest) => Promise<ImageAnswer>;
 
+/** What no tokens are charged for has none. */
+const promptUsage = ({ prompt }: ImageRequest, { prices }: Mapping): Usage =>
+  prices.prompt === undefined
+    ? NO_USAGE
+    : { ...NO_USAGE, promptTokens: guessTokens(Buffer.byteLength(prompt)), estimated: true };
+
 export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
   const { resolve, store, transport, clock, defaultModel } = deps;
 
@@ -45,7 +52,13 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
     const { candidates, requestedProvider } = await resolve(model, 'image', principal);
     const facts: CallFacts = { principal, context, action: 'image', requestedModel: model, stream: false };
     const permitted = await permit(deps, facts, candidates);
-    const call = await openCall(store, facts, permitted, () => imageDemand(request));
+    const call = await openCall(
+      store,
+      facts,
+      permitted,
+      () => imageDemand(request),
+      (mapping) => promptUsage(request, mapping),
+    );
     const created = Math.floor(clock.now() / 1000);
     // What a provider leaves unreported is no tokens: where they alone would be charged, the cost is unknown.
     const { value, target, attempts, usage, cost } = await serveWhole(

@@ -53,7 +53,13 @@ export function createModerate(deps: ModerateDeps): Moderate {
     const requestedModel = request.model ?? model;
     const facts: CallFacts = { principal, context, action: 'moderation', requestedModel, stream: false };
     const permitted = await permit(deps, facts, candidates);
-    const call = await openCall(store, facts, permitted, () => MODERATION_DEMAND);
+    const call = await openCall(
+      store,
+      facts,
+      permitted,
+      () => MODERATION_DEMAND,
+      () => NO_USAGE,
+    );
     const { value, target, attempts, usage, cost } = await serveWhole(
       deps,
       call,

@@ -33,6 +33,7 @@ export async function openCall(
   facts: CallFacts,
   permitted: Permitted,
   findDemand: () => Demand,
+  promptUsage: Call['promptUsage'],
 ): Promise<Call> {
   const call = newCall(facts);
   facts.context.onCall(call.id);
@@ -46,7 +47,7 @@ export async function openCall(
   });
   const { reservation } = opened;
   if (reservation === undefined || bounded === undefined || demand === undefined) {
-    return { id: call.id, permitted, opened, outputLimit: () => undefined };
+    return { id: call.id, permitted, opened, outputLimit: () => undefined, promptUsage };
   }
   const { bounds } = bounded;
   const { maxOutputTokens: named } = demand;
@@ -55,5 +56,6 @@ export async function openCall(
     permitted: permitted.narrowed(({ id }) => bounds.has(id)),
     opened,
     outputLimit: ({ id }) => outputLimit(bounds.get(id), reservation, named),
+    promptUsage,
   };
 }

@@ -45,7 +45,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly response: Promise<OutboundResponse>;
   readonly #options: ExchangeOptions;
   #timer: NodeJS.Timeout;
-  readonly #onAbort = (): void => this.#fail(new TransportError('aborted', 'the caller went away'));
+  readonly #onAbort = (): void =>
+    this.#fail(new TransportError('aborted', 'the caller went away', { sent: this.#controller !== undefined }));
   #resolve: (response: OutboundResponse) => void = () => {};
   #reject: (error: TransportError) => void = () => {};
   #controller: Dispatcher.DispatchController | undefined;

@@ -25,11 +25,18 @@ export class TransportError extends Error {
   readonly kind: TransportErrorKind;
   /** Present exactly when the kind is `timeout`. */
   readonly phase: TimeoutPhase | undefined;
+  /** Of an aborted exchange: the request was on its way, not still waiting for a connection. */
+  readonly sent: boolean;
 
-  constructor(kind: TransportErrorKind, message: string, options: { cause?: unknown; phase?: TimeoutPhase } = {}) {
+  constructor(
+    kind: TransportErrorKind,
+    message: string,
+    options: { cause?: unknown; phase?: TimeoutPhase; sent?: boolean } = {},
+  ) {
     super(message, { cause: options.cause });
     this.kind = kind;
     this.phase = options.phase;
+    this.sent = options.sent ?? false;
   }
 }
 

@@ -58,7 +58,7 @@ function endless(begin: (response: ServerResponse) => void): { arrived: Promise<
 }
 
 describe('a client that leaves', () => {
-  it('before a whole answer cancels the call upstream, which is settled at no cost', async () => {
+  it('before a whole answer cancels the call upstream, and is billed an estimate of the prompt, which was read', async () => {
     const { arrived, left } = endless(() => {});
     const { outgoing } = open(hello({ model: 'large' }));
     await arrived;
@@ -69,12 +69,17 @@ describe('a client that leaves', () => {
 
     await left;
     const row = await settled(gateway, id);
-    expect([row.state, row.status_code, row.error_code, row.cost_pico]).toEqual([
-      'settled',
-      499,
-      'client_closed_request',
-      0n,
-    ]);
+    expect(row).toMatchObject({
+      state: 'settled',
+      status_code: 499,
+      error_code: 'client_closed_request',
+      prompt_tokens: 8,
+      completion_tokens: 0,
+      usage_estimated: 1,
+      cost_pico: 8n * 2_000_000n,
+      provider_id: 'acme',
+      model_id: 'large',
+    });
   });
 
   it('within a stream cancels the call upstream and is billed an estimate of what was produced', async () => {
@@ -114,7 +119,7 @@ describe('a client that leaves', () => {
     expect(await settled(gateway, requestId(response))).toMatchObject({ usage_estimated: 0, cost_pico: 60_000_000n });
   });
 
-  it('before the first byte of a stream cancels the call upstream', async () => {
+  it('before the first byte of a stream cancels the call upstream, and is billed for the prompt too', async () => {
     const { arrived, left } = endless(() => {});
     const { outgoing } = open(hello({ model: 'large', stream: true }));
     await arrived;
@@ -123,7 +128,12 @@ describe('a client that leaves', () => {
     outgoing.destroy();
 
     await left;
-    expect(await settled(gateway, id)).toMatchObject({ status_code: 499, cost_pico: 0n });
+    expect(await settled(gateway, id)).toMatchObject({
+      status_code: 499,
+      prompt_tokens: 8,
+      completion_tokens: 0,
+      cost_pico: 8n * 2_000_000n,
+    });
   });
 
   it('by sending nonsense in the middle of a stream gets nothing written into it', async () => {
