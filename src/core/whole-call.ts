@@ -39,7 +39,7 @@ export interface Served<T> extends Routed<T> {
 
 /**
  * Routes an opened call to an answer that comes whole, and settles it; resolves when the settlement is committed. A call that
- * fails is settled too, at no cost.
+ * fails is settled too: at no cost, unless its caller has left while a provider had it.
  * @throws ApiError, PolicyFailure or StoreUnavailable
  */
 export async function serveWhole<T>(

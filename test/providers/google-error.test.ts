@@ -37,7 +37,7 @@ describe('parseError', () => {
     [400, 'FAILED_PRECONDITION', 'Bill.', 'credential', true, "The provider refused the gateway's credential."],
     [401, 'UNAUTHENTICATED', 'Key x', 'credential', true, "The provider refused the gateway's credential."],
     [403, 'PERMISSION_DENIED', 'Key x', 'credential', true, "The provider refused the gateway's credential."],
-    [404, 'NOT_FOUND', 'No x', 'upstream_error', false, 'The provider does not know the model.'],
+    [404, 'NOT_FOUND', 'No x', 'upstream_error', true, 'The provider does not know the model.'],
     [499, 'CANCELLED', 'Gone.', 'upstream_error', true, 'The provider failed: Gone.'],
     [500, 'INTERNAL', 'Oops.', 'upstream_error', true, 'The provider failed: Oops.'],
     [503, 'UNAVAILABLE', 'Busy.', 'upstream_error', true, 'The provider failed: Busy.'],
