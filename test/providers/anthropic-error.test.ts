@@ -18,7 +18,7 @@ describe('parseError', () => {
     [401, 'authentication_error', 'credential', true, "The provider refused the gateway's credential."],
     [402, 'billing_error', 'credential', true, PAYMENT],
     [403, 'permission_error', 'credential', true, "The provider refused the gateway's credential."],
-    [404, 'not_found_error', 'upstream_error', false, 'The provider does not know the model.'],
+    [404, 'not_found_error', 'upstream_error', true, 'The provider does not know the model.'],
     [413, 'request_too_large', 'rejected', false, 'The provider rejected the request: Said.'],
     [429, 'rate_limit_error', 'rate_limited', true, 'The provider limits the rate of calls: Said.'],
     [500, 'api_error', 'upstream_error', true, 'The provider failed: Said.'],
