@@ -43,6 +43,8 @@ export function cacheKey({ projectId }: Principal, request: ChatRequest): CacheK
 const ENTRY_OVERHEAD_BYTES = 1024;
 /** One answer may take this part of the cache. */
 const LARGEST_PART = 8;
+/** This part is made free at once: a `Map` finds its oldest entry by walking over the places of those that went before. */
+const FREED_PART = 64;
 
 interface Entry {
   readonly answer: CachedAnswer;
@@ -90,12 +92,18 @@ export class ResponseCache {
     const bytes = 2 * (answer.kept.characters + key.length) + ENTRY_OVERHEAD_BYTES;
     if (bytes * LARGEST_PART > this.#maxBytes) return;
     this.#remove(key);
-    for (const [oldest] of this.#entries) {
-      if (this.#bytes + bytes <= this.#maxBytes) break;
-      this.#remove(oldest);
+    if (this.#bytes + bytes > this.#maxBytes) {
+      this.#shrinkTo(this.#maxBytes - Math.max(bytes, this.#maxBytes / FREED_PART));
     }
     this.#entries.set(key, { answer, expiresAt: this.#clock.now() + durationSeconds * 1000, bytes });
     this.#bytes += bytes;
+  }
+
+  #shrinkTo(bytes: number): void {
+    for (const [oldest] of this.#entries) {
+      if (this.#bytes <= bytes) break;
+      this.#remove(oldest);
+    }
   }
 
   #remove(key: string): void {
