@@ -62,7 +62,11 @@ export const reported = (status: number, type: string, message: string): FailedA
 export const final = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isRetried: false });
 
 /** The same failure after these words were sent. */
-export const inBand = ({ status, message }: FailedAttempt, said: string, cost: ToldInBand['cost'] = 0n): ToldInBand => ({
+export const inBand = (
+  { status, message }: FailedAttempt,
+  said: string,
+  cost: ToldInBand['cost'] = 0n,
+): ToldInBand => ({
   is: 'told in band',
   status,
   message,
