@@ -43,8 +43,12 @@ const WARM_UP_REQUESTS = 60_000;
 const WARM_UP_LAPS = 8;
 const WARM_UP_SECONDS = 2;
 
-async function warmUp({ targets, apiKey, tool, progress }: LoadPlan): Promise<void> {
+const keyFor = (plan: LoadPlan, target: Target): string => target.apiKey ?? plan.apiKey;
+
+async function warmUp(plan: LoadPlan): Promise<void> {
+  const { targets, tool, progress } = plan;
   for (const target of targets) {
+    const apiKey = keyFor(plan, target);
     progress.say(`warm-up: ${target.name}`);
     await verify(target, apiKey);
     let requests = 0;
@@ -66,7 +70,7 @@ async function inTurn<T>(
   const figures = new Map<TargetName, T>();
   for (const target of targets) {
     plan.progress.say(`${label}: ${target.name}`);
-    figures.set(target.name, await measure(target, plan.apiKey, plan.seconds));
+    figures.set(target.name, await measure(target, keyFor(plan, target), plan.seconds));
   }
   return figures;
 }

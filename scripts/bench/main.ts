@@ -7,6 +7,7 @@ import { measureAnalyses } from './analysis.ts';
 import { stopChildren } from './children.ts';
 import { measureDecisions } from './decision.ts';
 import { startGateway } from './gateway.ts';
+import { addCappedKey } from './gateway-rules.ts';
 import { measureLoad } from './load.ts';
 import { describeMachine } from './machine.ts';
 import { measureManyStreams } from './many-streams.ts';
@@ -37,15 +38,18 @@ async function benchLoad(options: BenchOptions, folder: string, progress: Progre
   const proxies = await startProxies(upstream);
   const gateway = await startGateway(folder, upstream);
   const hits: Target = { ...gateway.target, name: 'its cache hits', streams: false, equalBodies: true };
-  const targets = [upstream, ...proxies, gateway.target, hits];
+  const cappedKey = await addCappedKey(gateway.managementUrl, gateway.masterKey);
+  const capped: Target = { ...gateway.target, name: 'a capped key', apiKey: cappedKey };
+  const targets = [upstream, ...proxies, gateway.target, hits, capped];
   const { rounds: count, seconds } = options;
   const rounds = await measureLoad({ targets, apiKey: gateway.apiKey, tool, rounds: count, seconds, progress });
   const summaries = summarizeLoad(targets, rounds);
   progress.end();
   console.log(`\n${methodLine(tool, count, seconds)}\n`);
   console.log(`${requestTable(summaries)}\n\n${streamTable(summaries)}\n`);
-  const own = summaries.find((summary) => summary.name === 'gateway');
-  if (own !== undefined) console.log(aimTable(own));
+  for (const summary of summaries) {
+    if (summary.name === 'gateway' || summary.name === 'a capped key') console.log(`${aimTable(summary)}\n`);
+  }
   await stopChildren(); // The decision alone has the machine to itself.
   return { tool, connections: CONNECTIONS, rounds, summaries };
 }

@@ -51,7 +51,7 @@ function aimRow({ what, spread, decimals, bound, aim }: Aim): string[] {
 }
 
 export const aimTable = (gateway: TargetSummary): string =>
-  table([['gateway', 'median', 'range', 'aim', ''], ...gatewayAims(gateway).map(aimRow)]);
+  table([[gateway.name, 'median', 'range', 'aim', ''], ...gatewayAims(gateway).map(aimRow)]);
 
 const BUSY_AIM_US = 15;
 const RANDOM_AIM_US = 30;

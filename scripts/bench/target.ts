@@ -8,6 +8,8 @@ export interface Target {
   readonly streams: boolean;
   /** Whether all requests of a measurement are the same, so that the gateway answers them from its cache. */
   readonly equalBodies: boolean;
+  /** A key of its own; absent: the plan's. */
+  readonly apiKey?: string;
 }
 
-export type TargetName = 'upstream' | 'bare proxy' | 'Koa proxy' | 'gateway' | 'its cache hits';
+export type TargetName = 'upstream' | 'bare proxy' | 'Koa proxy' | 'gateway' | 'its cache hits' | 'a capped key';
