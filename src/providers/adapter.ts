@@ -19,7 +19,7 @@ export interface ChatCall {
   readonly request: ChatRequest;
   /** Its `externalId` replaces the request's `model`; its limits and capabilities say what the provider takes. */
   readonly mapping: Mapping;
-  /** The maximum that the gateway sets for a caller that named none (decisions.md, section 3, "does not fit"). */
+  /** The maximum that the gateway sets for a key with a spend limit, in place of the caller's (decisions.md, section 3, "does not fit"). */
   readonly maxOutputTokens?: number;
 }
 
