@@ -33,11 +33,8 @@ describe('secrets', () => {
 
   test('a secret of one kind is not one of another', () => {
     const accepted = kinds.map(([made]) => kinds.map(([asked]) => isWellFormedSecret(generateSecret(made), asked)));
-    expect(accepted).toEqual([
-      [true, false, false],
-      [false, true, false],
-      [false, false, true],
-    ]);
+    expect(accepted).toEqual(kinds.map(([made]) => kinds.map(([asked]) => made === asked)));
+    expect(kinds.length).toBe(4);
   });
 
   test('the checksum of a known secret never changes, or stored keys would stop working', () => {
