@@ -2,7 +2,7 @@ import manifest from '../package.json' with { type: 'json' };
 import { startExpiringKeys } from './admin/expire-keys.ts';
 import { type FirstRun, firstRun } from './admin/first-run.ts';
 import { createUsageReporter } from './admin/usage-reporter.ts';
-import { createCatalog } from './catalog/catalog.ts';
+import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import { providerDefinitions } from './catalog/provider-definitions.ts';
 import type { Config } from './config.ts';
 import { createAuthenticate } from './core/authenticate.ts';
@@ -36,7 +36,7 @@ import { createDataDir, databasePath, hasDatabase } from './store/data-dir.ts';
 import { lockDataDir } from './store/lock.ts';
 import { loadSecrets } from './store/secrets.ts';
 import { createStore } from './store/store.ts';
-import { createTelemetry } from './telemetry.ts';
+import { createTelemetry, type Telemetry } from './telemetry.ts';
 import { createAnalyst } from './workbench/analyst.ts';
 
 export interface Overrides {
@@ -160,14 +160,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     chooseAuto: createChooseAuto({ findReachable, clock }),
     cache,
   });
-  for (const [variable, model] of [
-    ['DEFAULT_IMAGE_MODEL', config.defaultImageModel],
-    ['MODERATION_MODEL', config.moderationModel],
-  ] as const) {
-    // It may be a custom model of an organization, so it is no reason not to start.
-    if (catalog.resolve(model) === undefined)
-      telemetry.warn('the catalogue does not know a configured model', { variable, model });
-  }
+  warnOfUnknownModels(config, catalog, telemetry);
   const generateImage = createGenerateImage({ ...exchanges, defaultModel: config.defaultImageModel });
   const moderate = createModerate({ ...exchanges, model: config.moderationModel });
   const listModels = createListModels({ catalog, findReachable, clock });
@@ -257,4 +250,13 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
       return closers.close();
     },
   };
+}
+
+/** A configured model may be a custom one of an organization, so that the catalogue does not know it is no reason not to start. */
+function warnOfUnknownModels(config: Config, catalog: Catalog, telemetry: Telemetry): void {
+  const configured = { DEFAULT_IMAGE_MODEL: config.defaultImageModel, MODERATION_MODEL: config.moderationModel };
+  for (const [variable, model] of Object.entries(configured)) {
+    if (catalog.resolve(model) !== undefined) continue;
+    telemetry.warn('the catalogue does not know a configured model', { variable, model });
+  }
 }

@@ -1,4 +1,5 @@
 import { isFree, type Mapping } from '../domain/model.ts';
+import { isPast } from '../domain/time.ts';
 import type { Model, ModelList, ModelMapping, Stability } from '../generated/types.ts';
 import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
 import { comparePrice } from './cheapest.ts';
@@ -42,8 +43,6 @@ export function modelList(
   }
   return { object: 'list', data };
 }
-
-const isPast = (date: string | undefined, now: number): boolean => date !== undefined && Date.parse(date) <= now;
 
 /** A group is deactivated (deprecated) when every mapping in it is past that date. */
 function isListed(mappings: readonly Mapping[], options: ModelListOptions, now: number): boolean {

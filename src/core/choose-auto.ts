@@ -1,7 +1,7 @@
 import { comparePrice } from '../catalog/cheapest.ts';
 import { modelNotFound } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';
-import type { Clock } from '../domain/time.ts';
+import { type Clock, isPast } from '../domain/time.ts';
 import type { ChatRequest } from '../generated/types.ts';
 import { chatDemand } from './demand.ts';
 import { actionOf } from './permitted-ids.ts';
@@ -53,8 +53,6 @@ function withBound(mappings: readonly Mapping[], request: ChatRequest): Mapping[
   const demand = chatDemand(request);
   return mappings.filter((mapping) => boundOf(mapping, demand) !== undefined);
 }
-
-const isPast = (date: string | undefined, now: number): boolean => date !== undefined && Date.parse(date) <= now;
 
 /** What a request asks of a model. */
 interface Needs {

@@ -112,3 +112,6 @@ export function ttlEnd(now: number, value: number, unit: TtlUnit, param: string 
   }
   return now + length;
 }
+
+/** Whether an RFC 3339 date has come; an absent one never does. @param now epoch milliseconds */
+export const isPast = (date: string | undefined, now: number): boolean => date !== undefined && Date.parse(date) <= now;
