@@ -72,6 +72,7 @@ function principalOf(number: number): Principal {
       { scope: 'key', id: keyId },
     ],
     ruleRevision: 0,
+    providers: { providers: [], mappings: [], keys: [] },
     capped: false,
     cacheSeconds: undefined,
   };

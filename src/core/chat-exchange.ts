@@ -1,3 +1,4 @@
+import type { Mapping } from '../domain/model.ts';
 import type { ChatRequest } from '../generated/types.ts';
 import type { OutboundResponse } from '../net/exchange.ts';
 import type { Transport } from '../net/transport.ts';
@@ -9,6 +10,7 @@ import { type Billed, type Call, failed, type Outcome, releaseCall, settleCall }
 import type { CallContext } from './call-context.ts';
 import { type ExchangeLimits, endpointOf, exchange } from './exchange.ts';
 import { costOf } from './meter.ts';
+import { Produced } from './produced.ts';
 import { type RouteDeps, RouteFailure } from './route.ts';
 import type { Target } from './target.ts';
 
@@ -37,6 +39,12 @@ export async function exchangeChat<Kind extends OutboundResponse['kind']>(
   };
   const outbound = provider.adapter.buildRequest(chatCall, endpointOf(target));
   return exchange(transport, target, outbound, kind, limits);
+}
+
+/** What comes of an answer of a mapping, for its bill. */
+export function producedBy(call: Call, mapping: Mapping, { n }: ChatRequest): Produced {
+  const limit = call.outputLimit(mapping);
+  return new Produced(limit && limit.tokens * (n ?? 1));
 }
 
 /** Status and code under which a failed call is booked; 499 when the caller left, who is told nothing. */

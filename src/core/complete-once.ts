@@ -1,8 +1,8 @@
 import type { ChatCompletion, ChatRequest } from '../generated/types.ts';
 import { callMetadata, chatCompletion, type DispatchedAnswer } from './chat-answer.ts';
-import { type ChatExchangeDeps, exchangeChat } from './chat-exchange.ts';
+import { type ChatExchangeDeps, exchangeChat, producedBy } from './chat-exchange.ts';
 import { chatUsage } from './meter.ts';
-import { Produced } from './produced.ts';
+import { keptWhole } from './response-cache.ts';
 import { serveWhole } from './whole-call.ts';
 
 /** Routes an opened call to a whole answer and settles it; the answer is returned when the settlement is committed. */
@@ -24,7 +24,7 @@ export async function completeOnce(
     async (each, limits) =>
       each.provider.adapter.parseResponse(await exchangeChat(deps, each, answer.call, request, 'gathered', limits)),
     (completion, { mapping }) => {
-      const produced = new Produced();
+      const produced = producedBy(answer.call, mapping, request);
       produced.addWhole(completion);
       return produced.usage(deps.estimator, request, mapping);
     },
@@ -33,7 +33,7 @@ export async function completeOnce(
     mapping: target.mapping,
     upstreamModel: upstream.model,
     usage,
-    kept: { kind: 'whole', upstream, characters: JSON.stringify([upstream.choices, upstream.fields]).length },
+    kept: keptWhole(upstream),
   });
   const metadata = callMetadata(answer, target.mapping, upstream.model, attempts);
   return chatCompletion(

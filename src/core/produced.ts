@@ -15,10 +15,16 @@ const NO_TEXT: TextToCount = { texts: [], omittedBytes: 0 };
 export class Produced {
   /** The upstream's own id of the model that answers. */
   model: string | undefined;
+  /** Output tokens beyond which no estimate goes: the call was held to them, and a limit of its key holds no more back. */
+  readonly #mostOutput: number;
   #reported: Usage | undefined;
   #images = 0;
   /** Since the provider last reported. */
   readonly #said = new SaidText();
+
+  constructor(mostOutputTokens = Number.POSITIVE_INFINITY) {
+    this.#mostOutput = mostOutputTokens;
+  }
 
   addWhole({ model, usage, choices }: UpstreamCompletion): void {
     this.model = model;
@@ -58,7 +64,10 @@ export class Produced {
     const { completionTokens, rough } = await estimator.estimate(NO_TEXT, since);
     const usage = {
       ...reported,
-      completionTokens: reported.completionTokens + completionTokens,
+      completionTokens: Math.max(
+        reported.completionTokens,
+        Math.min(reported.completionTokens + completionTokens, this.#mostOutput),
+      ),
       estimated: true,
       rough,
     };
@@ -76,14 +85,14 @@ export class Produced {
       { texts, omittedBytes: 0 },
       this.#said.toCount(),
     );
-    const madeTokens = this.#images * MADE_IMAGE_TOKENS;
+    const madeTokens = Math.min(this.#images * MADE_IMAGE_TOKENS, this.#mostOutput);
     return {
       ...NO_USAGE,
       promptTokens: promptTokens + imageTokens + audioTokens + videoTokens + otherTokens,
       promptImageTokens: imageTokens,
       promptAudioTokens: audioTokens,
       promptVideoTokens: videoTokens,
-      completionTokens: completionTokens + madeTokens,
+      completionTokens: Math.min(completionTokens + madeTokens, this.#mostOutput),
       completionImageTokens: madeTokens,
       estimated: true,
       rough,

@@ -3,10 +3,8 @@ import type { Mapping } from '../domain/model.ts';
 import type { CustomProvider, OrganizationProviders, SealedProviderKey } from '../domain/provider.ts';
 import { type EncryptionKey, openSecret } from '../domain/sealed-secret.ts';
 import { type Credential, type Provider, type Providers, parseBaseUrl } from '../providers/providers.ts';
-import type { Store } from '../store/store.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { credentialsOf } from './credentials.ts';
-import type { Principal } from './principal.ts';
 import type { Target } from './target.ts';
 
 /** What the calls of one project can reach beside the catalogue, and with which credentials. Immutable. */
@@ -24,24 +22,22 @@ export interface Reach {
 }
 
 export interface ReachDeps {
-  readonly store: Pick<Store, 'organizationProviders'>;
   readonly providers: Providers;
   /** All that are accepted. */
   readonly encryptionKeys: readonly EncryptionKey[];
   readonly telemetry: Telemetry;
 }
 
-export type FindReach = (principal: Pick<Principal, 'organizationId' | 'projectId'>) => Promise<Reach>;
+/** What a project can reach with what its organization has brought along; the same object for the same two. */
+export type FindReach = (projectId: string, own: OrganizationProviders) => Reach;
 
 /** A provider with one credential for it. */
 type Access = Pick<Target, 'provider' | 'credential'>;
 
-/** What is reachable as it is now; the same object as long as nothing has changed. */
 export function createFindReach(deps: ReachDeps): FindReach {
   const made = new WeakMap<OrganizationProviders, Map<string, Reach>>();
   let id = 0;
-  return async ({ organizationId, projectId }) => {
-    const own = await deps.store.organizationProviders(organizationId);
+  return (projectId, own) => {
     const byProject = getOrMake(made, own, () => new Map<string, Reach>());
     return getOrMake(byProject, projectId, () => {
       id += 1;

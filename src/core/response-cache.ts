@@ -13,12 +13,20 @@ export interface KeptStream {
   readonly chunks: () => Iterable<Pick<UpstreamChunk, 'choices' | 'fields'>>;
 }
 
-/** A whole answer, and about how long its text is. */
+/** A whole answer, as JSON: one text is moved and looked through by the garbage collector at a fraction of the price of its objects. */
 export interface KeptWhole {
   readonly kind: 'whole';
-  readonly upstream: UpstreamCompletion;
-  readonly characters: number;
+  readonly json: string;
 }
+
+type WholeAnswer = Pick<UpstreamCompletion, 'choices' | 'fields'>;
+
+export const keptWhole = ({ choices, fields }: WholeAnswer): KeptWhole => ({
+  kind: 'whole',
+  json: JSON.stringify({ choices, fields }),
+});
+
+export const wholeAgain = ({ json }: KeptWhole): WholeAnswer => JSON.parse(json);
 
 /** An answer to be given again. */
 export interface CachedAnswer {
@@ -89,7 +97,8 @@ export class ResponseCache {
   /** @param durationSeconds for how long it may be given again */
   set(key: string, answer: CachedAnswer, durationSeconds: number): void {
     // Two bytes a character at most, and a hash of the body in the key.
-    const bytes = 2 * (answer.kept.characters + key.length) + ENTRY_OVERHEAD_BYTES;
+    const characters = answer.kept.kind === 'whole' ? answer.kept.json.length : answer.kept.characters;
+    const bytes = 2 * (characters + key.length) + ENTRY_OVERHEAD_BYTES;
     if (bytes * LARGEST_PART > this.#maxBytes) return;
     this.#remove(key);
     if (this.#bytes + bytes > this.#maxBytes) {

@@ -4,9 +4,9 @@ import type { UpstreamChunk } from '../providers/adapter.ts';
 import type { UpstreamError } from '../providers/upstream-error.ts';
 import { type Call, settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
-import { type ChatExchangeDeps, exchangeChat, failureCode, settleFailure } from './chat-exchange.ts';
+import { type ChatExchangeDeps, exchangeChat, failureCode, producedBy, settleFailure } from './chat-exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
-import { Produced } from './produced.ts';
+import type { Produced } from './produced.ts';
 import { cutByUs, failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
 import { StreamKeeper } from './stream-keeper.ts';
 import type { Target } from './target.ts';
@@ -103,7 +103,7 @@ export async function* streamChat(
   const { modelId } = routed.target.mapping;
   const wantsUsageChunk = request.stream_options?.include_usage === true;
   const beforeEnd = wantsUsageChunk ? { usage: null } : {};
-  const produced = new Produced();
+  const produced = producedBy(answer.call, routed.target.mapping, request);
   const keeper = answer.keep === undefined ? undefined : new StreamKeeper();
   let settled = false;
   try {

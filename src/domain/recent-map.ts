@@ -2,6 +2,8 @@
 export class RecentMap<Key, Value> {
   readonly #entries = new Map<Key, Value>();
   readonly #capacity: number;
+  /** Asked for last: it need not be moved to the end, which is where the busiest key nearly always is. */
+  #newest: Key | undefined;
 
   /** @param capacity most entries that are remembered, at least one */
   constructor(capacity: number) {
@@ -10,9 +12,10 @@ export class RecentMap<Key, Value> {
 
   get(key: Key): Value | undefined {
     const value = this.#entries.get(key);
-    if (value !== undefined) {
+    if (value !== undefined && key !== this.#newest) {
       this.#entries.delete(key);
       this.#entries.set(key, value);
+      this.#newest = key;
     }
     return value;
   }
@@ -28,5 +31,6 @@ export class RecentMap<Key, Value> {
       if (oldest !== undefined) this.#entries.delete(oldest);
     }
     this.#entries.set(key, value);
+    this.#newest = key;
   }
 }

@@ -1,11 +1,12 @@
 import { type ApiKey, isCapped, refusal, runningPeriod } from '../domain/api-key.ts';
 import { ApiError } from '../domain/errors.ts';
 import { capAmount } from '../domain/money.ts';
+import type { OrganizationProviders } from '../domain/provider.ts';
 import { type Reservation, reserve, type SpendState, type WorstCase } from '../domain/reservation.ts';
 import type { Database } from './database.ts';
 import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
 import { toApiKey } from './key-columns.ts';
-import type { KeyCredential, KeyReads } from './key-credential.ts';
+import type { FindOrganizationProviders, KeyCredential, KeyReads } from './key-credential.ts';
 import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
 import type { SqlValue } from './sql.ts';
 import type { CallsTable } from './tables.ts';
@@ -35,8 +36,9 @@ export interface OpenCall {
   readonly reservation: Reservation | undefined;
   /** Begin of the recurring window to which its cost belongs; null when the key has none. */
   readonly periodStartedAt: number | null;
-  /** The organization's rule revision when the call was opened. */
+  /** The organization's rule revision, and what the organization had brought along, when the call was opened. */
   readonly ruleRevision: number;
+  readonly providers: OrganizationProviders;
 }
 
 /** How an open call ended: dispatched, or `released` before that. Token counts as reported by the provider; costs in pico-dollars. */
@@ -93,11 +95,8 @@ const callValues = (call: NewCall, decisionId: string, now: number): Record<stri
   now,
 });
 
-function readKey(statements: LedgerStatements, call: NewCall): SpendState & Pick<KeyCredential, 'ruleRevision'> {
-  const row = statements.selectKey.get({ keyId: call.keyId, organizationId: call.organizationId });
-  if (row === undefined) throw new Error(`The organization has no key ${call.keyId}.`);
-  return { ...toApiKey(row), ruleRevision: row.rule_revision };
-}
+/** What a call is opened by. */
+type OpeningKey = SpendState & Pick<KeyCredential, 'ruleRevision' | 'providers'>;
 
 /** What the call holds back of the key's limits; undefined for a key without one. */
 function hold(key: SpendState, findWorstCase: FindWorstCase, now: number): Reservation | ApiError | undefined {
@@ -121,9 +120,22 @@ function enterPeriod(statements: LedgerStatements, key: ApiKey, call: NewCall, n
   return startedAt;
 }
 
-/** @param keys spares the look at a key that cannot have changed since it authenticated the caller */
-export function createLedger(db: Database, decisions: DecisionRecorder, keys: Pick<KeyReads, 'unchanged'>): Ledger {
+export interface LedgerDeps {
+  readonly db: Database;
+  readonly decisions: DecisionRecorder;
+  /** Spares the look at a key that cannot have changed since it authenticated the caller. */
+  readonly keys: Pick<KeyReads, 'unchanged'>;
+  readonly organizationProviders: FindOrganizationProviders;
+}
+
+export function createLedger({ db, decisions, keys, organizationProviders }: LedgerDeps): Ledger {
   const statements = prepareLedgerStatements(db);
+
+  const readKey = ({ keyId, organizationId }: NewCall): OpeningKey => {
+    const row = statements.selectKey.get({ keyId, organizationId });
+    if (row === undefined) throw new Error(`The organization has no key ${keyId}.`);
+    return { ...toApiKey(row), ruleRevision: row.rule_revision, providers: organizationProviders(organizationId) };
+  };
 
   const recordFinishedCall = (
     call: NewCall,
@@ -139,7 +151,7 @@ export function createLedger(db: Database, decisions: DecisionRecorder, keys: Pi
 
   return {
     openCall(call, decision, findWorstCase, now) {
-      const key = keys.unchanged(call.keyId) ?? readKey(statements, call);
+      const key = keys.unchanged(call.keyId) ?? readKey(call);
       const reservation = hold(key, findWorstCase, now);
       if (reservation instanceof ApiError) {
         recordFinishedCall(call, decision, { ...NEVER_OPEN, ...endOf(reservation) }, now);
@@ -152,13 +164,22 @@ export function createLedger(db: Database, decisions: DecisionRecorder, keys: Pi
       statements.insertOpenCall.run(values);
       decisions.insert(call, decision, now);
       const { organizationId, keyId } = call;
-      return { callId: call.id, organizationId, keyId, reservation, periodStartedAt, ruleRevision: key.ruleRevision };
+      const { ruleRevision, providers } = key;
+      return { callId: call.id, organizationId, keyId, reservation, periodStartedAt, ruleRevision, providers };
     },
 
-    settleCall({ reservation, ...call }, settlement, now) {
-      const cost = capAmount(settlement.cost);
-      const usageEstimated = flag(settlement.usageEstimated);
-      const values = { ...call, ...settlement, cost, reservation: reservation?.amount ?? 0n, usageEstimated, now };
+    settleCall({ callId, organizationId, keyId, periodStartedAt, reservation }, settlement, now) {
+      const values = {
+        ...settlement,
+        callId,
+        organizationId,
+        keyId,
+        periodStartedAt,
+        cost: capAmount(settlement.cost),
+        reservation: reservation?.amount ?? 0n,
+        usageEstimated: flag(settlement.usageEstimated),
+        now,
+      };
       if (statements.settleOpenCall.run(values) !== 1) return false;
       statements.bookCost.run(values);
       return true;

@@ -91,11 +91,11 @@ export function createStore(options: StoreOptions): Store {
     }
   }, queueCapacity);
   const decisions = createDecisionRecorder(db);
-  const keys = createKeyReads(db, freshness);
-  const ledger = createLedger(db, decisions, keys);
+  const organizationProviders = createOrganizationProviders(db, freshness);
+  const keys = createKeyReads(db, freshness, organizationProviders);
   const subjectRules = prepareSubjectRules(db);
   const ruleRevision = createRuleRevision(db, freshness);
-  const organizationProviders = createOrganizationProviders(db, freshness);
+  const ledger = createLedger({ db, decisions, keys, organizationProviders });
 
   const read = async <T>(query: (db: Database) => T): Promise<T> => {
     try {

@@ -13,9 +13,10 @@ import {
 import { hashSecret } from '../../src/domain/secret.ts';
 import type { Database } from '../../src/store/database.ts';
 import { Freshness } from '../../src/store/freshness.ts';
-import { createKeyReads } from '../../src/store/key-credential.ts';
+import { createKeyReads, type KeyReads } from '../../src/store/key-credential.ts';
 import { findKey } from '../../src/store/keys.ts';
 import { removeMember } from '../../src/store/members.ts';
+import { createOrganizationProviders } from '../../src/store/organization-providers.ts';
 import { admin, cli, developer, ID, masked, owner, pepper, START, seededDatabase, startMs } from './tenants.ts';
 
 const HOUR = 3_600_000;
@@ -26,6 +27,11 @@ let db: Database;
 beforeEach(() => {
   db = seededDatabase();
 });
+
+function keyReads(): KeyReads {
+  const freshness = new Freshness(db.connection);
+  return createKeyReads(db, freshness, createOrganizationProviders(db, freshness));
+}
 
 const refusal = (status: number, message: string, param: string | null = null) =>
   expect.objectContaining({ status, message, param });
@@ -56,9 +62,7 @@ describe('a new key', () => {
       lastUsedAt: null,
       token: 'pcl_secret',
     });
-    expect(createKeyReads(db, new Freshness(db.connection)).find(hashSecret(key.token ?? '', pepper))?.keyId).toBe(
-      key.id,
-    );
+    expect(keyReads().find(hashSecret(key.token ?? '', pepper))?.keyId).toBe(key.id);
     expect(getKey(db, admin, key.id, startMs).key).not.toHaveProperty('token');
   });
 
@@ -163,7 +167,7 @@ describe('rolling', () => {
   it('replaces the secret and nothing else', () => {
     const made = createKey(db, owner, { projectId: ID.project, description: 'CI', usageLimit: '5' }, write).key;
     const rolled = rollKey(db, owner, made.id, write).key;
-    const find = createKeyReads(db, new Freshness(db.connection)).find;
+    const { find } = keyReads();
     expect(find(hashSecret(made.token ?? '', pepper))).toBeUndefined();
     expect(find(hashSecret(rolled.token ?? '', pepper))?.keyId).toBe(made.id);
     expect({ ...rolled, token: '', maskedToken: '' }).toEqual({ ...made, token: '', maskedToken: '' });

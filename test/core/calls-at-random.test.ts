@@ -35,8 +35,8 @@ it(`sums equal the rows and no key is a pico-dollar over either limit, at every 
   ] as const;
   const keyIds = keys.map(({ id }) => id);
   const dispatched = new Set<string>();
-  upstream.begin(answering(random, dispatched));
   const load = new Load(random, 1, [...keys], CALLS);
+  upstream.begin(answering(random, dispatched, load.sent));
 
   let running = true;
   const looks = (async () => {

@@ -37,8 +37,12 @@ const PLAIN = priced({ prompt: 1n, completion: 1n });
 
 const REPORTED: Usage = { ...NO_USAGE, promptTokens: 10, completionTokens: 5 };
 
-function answered(usage: Usage | undefined, message: Partial<CompletionMessage> = {}): Produced {
-  const produced = new Produced();
+function answered(
+  usage: Usage | undefined,
+  message: Partial<CompletionMessage> = {},
+  mostOutputTokens?: number,
+): Produced {
+  const produced = new Produced(mostOutputTokens);
   const whole = { role: 'assistant' as const, content: null, ...message };
   produced.addWhole({ model: 'm', choices: [{ index: 0, finish_reason: 'stop', message: whole }], usage, fields: {} });
   return produced;
@@ -62,6 +66,23 @@ describe('what a call is billed for', () => {
       completionImageTokens: 1290,
       estimated: true,
     });
+  });
+
+  it('is never estimated beyond the output that the call was held to, which is what the provider could charge for', async () => {
+    const long = { content: 'Hello, world!', images: [IMAGE] };
+    const ofWhole = await answered(undefined, long, 3).usage(estimator, ASKED, PLAIN);
+    const cut = new Produced(7);
+    cut.addChunk({ model: 'm', choices: [], usage: REPORTED, fields: {} });
+    cut.addChunk({
+      model: 'm',
+      choices: [{ index: 0, delta: { content: 'Hello, world!' }, finish_reason: null }],
+      usage: undefined,
+      fields: {},
+    });
+    const ofCut = await cut.usageSoFar(estimator, ASKED, PLAIN);
+
+    expect([ofWhole.completionTokens, ofWhole.completionImageTokens, ofCut.completionTokens]).toEqual([3, 3, 7]);
+    expect((await answered(REPORTED, {}, 3).usage(estimator, ASKED, PLAIN)).completionTokens).toBe(5);
   });
 
   it.each<[string, Mapping, Partial<Usage>]>([

@@ -20,14 +20,20 @@ function readAsked(body: unknown, text: string): Asked {
   return { id, stream: body.stream === true, maxTokens: typeof maxTokens === 'number' ? maxTokens : 400 };
 }
 
-/** Answers in the kind that is asked for, after a while and in pieces, within the bounds of the request; now and then it fails. */
-export function answering(random: Random, dispatched: Set<string>): Reply {
+/**
+ * Answers in the kind that is asked for, after a while and in pieces; now and then it fails. It charges within the bounds of the
+ * request, and often as much as they allow.
+ * @param sent bytes of each call's body, by its client's name: as many tokens as its prompt can have
+ */
+export function answering(random: Random, dispatched: Set<string>, sent: ReadonlyMap<string, number>): Reply {
   return async (response, { json: body, text }) => {
     const { id, stream, maxTokens } = readAsked(body, text);
     dispatched.add(id);
+    const most = random.chance(0.2);
+    const bytes = sent.get(id) ?? 0;
     const usage = {
-      prompt_tokens: random.between(1, text.length - 40),
-      completion_tokens: random.between(0, maxTokens),
+      prompt_tokens: most ? bytes : random.between(1, bytes),
+      completion_tokens: most ? maxTokens : random.between(0, maxTokens),
     };
     const report = { ...usage, total_tokens: usage.prompt_tokens + usage.completion_tokens };
     const fails = random.chance(0.05);

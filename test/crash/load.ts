@@ -20,6 +20,8 @@ export interface LoadKey {
 export class Load {
   readonly acknowledged: Acknowledged[] = [];
   readonly statuses = new Map<number, number>();
+  /** Bytes of each call's body, by the client's name for it. */
+  readonly sent = new Map<string, number>();
   /** Resolves with the first answer: a process that has just started is slow at first. */
   readonly answering: Promise<void>;
   readonly #answered: () => void;
@@ -75,7 +77,9 @@ export class Load {
       ...(stream ? { stream } : {}),
       ...(this.#random.chance(0.8) ? { max_tokens: this.#random.between(1, 300) } : {}),
     };
-    const answer = await exchange(origin, agent, key.token, clientId, JSON.stringify(body), leavesAfterMs);
+    const text = JSON.stringify(body);
+    this.sent.set(clientId, Buffer.byteLength(text));
+    const answer = await exchange(origin, agent, key.token, clientId, text, leavesAfterMs);
     if (answer === 'left') return;
     this.#answered();
     this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1);

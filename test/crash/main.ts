@@ -82,7 +82,7 @@ async function playRound(round: number): Promise<string[]> {
   const keys = roundKeys(world);
   const load = new Load(random, round, keys);
   const dispatched = new Set<string>();
-  upstream.begin(answering(random, dispatched));
+  upstream.begin(answering(random, dispatched, load.sent));
   serving = await crash(world, serving, random, load);
   await serving.origin();
   const evidence = { keyIds: keys.map(({ id }) => id), acknowledged: load.acknowledged, dispatched };
