@@ -32,6 +32,7 @@ import { createActivePolicy } from './policy/active-policy.ts';
 import { createProviders } from './providers/providers.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { createTokenEstimator } from './providers/token-estimate.ts';
+import { createCheckpointer } from './store/checkpointer.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/data-dir.ts';
 import { lockDataDir } from './store/lock.ts';
 import { loadSecrets } from './store/secrets.ts';
@@ -95,16 +96,21 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
+  const checkpointer = createCheckpointer(databasePath(config.dataDir));
   const store = createStore({
     path: databasePath(config.dataDir),
     clock,
     durability: config.durability,
     create: true,
     auditKey: signingKey.key,
-    onCommit: telemetry.committed,
+    onCommit: (durationMs) => {
+      telemetry.committed(durationMs);
+      checkpointer.committed();
+    },
     onOverReservation: telemetry.overReservation,
   });
   closers.add(() => store.close());
+  closers.add(() => checkpointer.close());
   telemetry.recovered(await store.recoverOpenCalls());
 
   closers.add(startExpiringKeys(store));

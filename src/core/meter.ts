@@ -28,9 +28,6 @@ export interface Cost extends CostParts {
   readonly unpricedSearch: boolean;
 }
 
-/** So many units of a part at a price; undefined: not known. */
-type Charge = readonly [part: keyof CostParts, count: number, price: bigint | undefined];
-
 type PriceLists = Pick<Mapping, 'prices' | 'tiers'>;
 
 /** The price list for a prompt of this length: of the highest tier that it exceeds. All of the call's tokens go by it. */
@@ -38,59 +35,9 @@ function pricesFor({ prices, tiers = [] }: PriceLists, promptTokens: number): Pr
   return tiers.findLast(({ abovePromptTokens }) => abovePromptTokens < promptTokens)?.prices ?? prices;
 }
 
-/** Each token once. First come those read from a cache and written to one; of the others those of audio, then of images. */
-function promptCharges(usage: Usage, prices: Prices): Charge[] {
-  const { cachedTokens, cachedAudioTokens, cacheWrite5mTokens, cacheWrite1hTokens } = usage;
-  const fresh = usage.promptTokens - cachedTokens - cacheWrite5mTokens - cacheWrite1hTokens;
-  const freshAudio = Math.min(Math.max(usage.promptAudioTokens - cachedAudioTokens, 0), fresh);
-  const audio = prices.input_audio === undefined ? 0 : freshAudio;
-  const image = prices.input_image === undefined ? 0 : Math.min(usage.promptImageTokens, fresh - audio);
-  const read = prices.input_cache_read;
-  const write5m = prices.input_cache_write ?? prices.prompt;
-  return [
-    ['input', fresh - audio - image, prices.prompt],
-    ['audioInput', audio, prices.input_audio],
-    ['imageInput', image, prices.input_image],
-    ['cachedInput', cachedTokens - cachedAudioTokens, read ?? prices.prompt],
-    // Where reads have no price at all, a token that was read is charged as if it was not.
-    ['cachedInput', cachedAudioTokens, prices.input_audio_cache_read ?? read ?? prices.input_audio ?? prices.prompt],
-    ['cacheWriteInput', cacheWrite5mTokens, write5m],
-    ['cacheWriteInput', cacheWrite1hTokens, prices.input_cache_write_1h ?? write5m],
-  ];
-}
-
-/** Each token once: those of audio, then of images, then of thoughts, then the others. */
-function completionCharges(usage: Usage, prices: Prices): Charge[] {
-  const audio = prices.output_audio === undefined ? 0 : usage.completionAudioTokens;
-  const nonAudio = usage.completionTokens - audio;
-  const image = prices.output_image === undefined ? 0 : Math.min(usage.completionImageTokens, nonAudio);
-  const thoughts = prices.internal_reasoning === undefined ? 0 : Math.min(usage.reasoningTokens, nonAudio - image);
-  return [
-    ['output', nonAudio - image - thoughts, prices.completion],
-    ['output', thoughts, prices.internal_reasoning],
-    ['output', audio, prices.output_audio],
-    ['imageOutput', image, prices.output_image],
-  ];
-}
-
-/** Beside the tokens. What has no known price here is not charged. */
-const fees = (usage: Usage, prices: Prices): Charge[] => [
-  ['imageInput', usage.promptImages, prices.image],
-  ['imageOutput', usage.images, prices.per_image],
-  ['request', 1, prices.request],
-  ['webSearch', usage.webSearches, prices.web_search],
-];
-
-const lacksPrice = ([, count, price]: Charge): boolean => count > 0 && price === undefined;
-
-/**
- * The price of a usage by a mapping's price lists (decisions.md, section 5, "cost"). A part that has no price of its own (a
- * cached read, reasoning, audio, an image's tokens) is charged as the whole that it belongs to.
- */
-export function costOf(usage: Usage, lists: PriceLists): Cost {
-  const prices = pricesFor(lists, usage.promptTokens);
-  const tokens = [...promptCharges(usage, prices), ...completionCharges(usage, prices)];
-  const parts: Record<keyof CostParts, bigint> = {
+/** Adds up what a usage is charged for. */
+class Bill {
+  readonly parts: Record<keyof CostParts, bigint> = {
     input: 0n,
     cachedInput: 0n,
     cacheWriteInput: 0n,
@@ -101,19 +48,80 @@ export function costOf(usage: Usage, lists: PriceLists): Cost {
     request: 0n,
     webSearch: 0n,
   };
-  let total = 0n;
-  for (const [part, count, price] of [...tokens, ...fees(usage, prices)]) {
-    if (count === 0 || price === undefined) continue;
-    const amount = BigInt(count) * price;
-    parts[part] += amount;
-    total += amount;
+  total = 0n;
+  /** Some tokens have no known price. */
+  unknownPrice = false;
+
+  tokens(part: keyof CostParts, count: number, price: bigint | undefined): void {
+    if (price === undefined && count > 0) this.unknownPrice = true;
+    this.fee(part, count, price);
   }
+
+  /** What has no known price here is not charged. */
+  fee(part: keyof CostParts, count: number, price: bigint | undefined): void {
+    if (count === 0 || price === undefined) return;
+    const amount = BigInt(count) * price;
+    this.parts[part] += amount;
+    this.total += amount;
+  }
+}
+
+/** Each token once. First come those read from a cache and written to one; of the others those of audio, then of images. */
+function chargePrompt(bill: Bill, usage: Usage, prices: Prices): void {
+  const { cachedTokens, cachedAudioTokens, cacheWrite5mTokens, cacheWrite1hTokens } = usage;
+  const fresh = usage.promptTokens - cachedTokens - cacheWrite5mTokens - cacheWrite1hTokens;
+  const freshAudio = Math.min(Math.max(usage.promptAudioTokens - cachedAudioTokens, 0), fresh);
+  const audio = prices.input_audio === undefined ? 0 : freshAudio;
+  const image = prices.input_image === undefined ? 0 : Math.min(usage.promptImageTokens, fresh - audio);
+  const read = prices.input_cache_read;
+  const write5m = prices.input_cache_write ?? prices.prompt;
+  bill.tokens('input', fresh - audio - image, prices.prompt);
+  bill.tokens('audioInput', audio, prices.input_audio);
+  bill.tokens('imageInput', image, prices.input_image);
+  bill.tokens('cachedInput', cachedTokens - cachedAudioTokens, read ?? prices.prompt);
+  // Where reads have no price at all, a token that was read is charged as if it was not.
+  const readAudio = prices.input_audio_cache_read ?? read ?? prices.input_audio ?? prices.prompt;
+  bill.tokens('cachedInput', cachedAudioTokens, readAudio);
+  bill.tokens('cacheWriteInput', cacheWrite5mTokens, write5m);
+  bill.tokens('cacheWriteInput', cacheWrite1hTokens, prices.input_cache_write_1h ?? write5m);
+}
+
+/** Each token once: those of audio, then of images, then of thoughts, then the others. */
+function chargeCompletion(bill: Bill, usage: Usage, prices: Prices): void {
+  const audio = prices.output_audio === undefined ? 0 : usage.completionAudioTokens;
+  const nonAudio = usage.completionTokens - audio;
+  const image = prices.output_image === undefined ? 0 : Math.min(usage.completionImageTokens, nonAudio);
+  const thoughts = prices.internal_reasoning === undefined ? 0 : Math.min(usage.reasoningTokens, nonAudio - image);
+  bill.tokens('output', nonAudio - image - thoughts, prices.completion);
+  bill.tokens('output', thoughts, prices.internal_reasoning);
+  bill.tokens('output', audio, prices.output_audio);
+  bill.tokens('imageOutput', image, prices.output_image);
+}
+
+/** Beside the tokens. */
+function chargeFees(bill: Bill, usage: Usage, prices: Prices): void {
+  bill.fee('imageInput', usage.promptImages, prices.image);
+  bill.fee('imageOutput', usage.images, prices.per_image);
+  bill.fee('request', 1, prices.request);
+  bill.fee('webSearch', usage.webSearches, prices.web_search);
+}
+
+/**
+ * The price of a usage by a mapping's price lists (decisions.md, section 5, "cost"). A part that has no price of its own (a
+ * cached read, reasoning, audio, an image's tokens) is charged as the whole that it belongs to.
+ */
+export function costOf(usage: Usage, lists: PriceLists): Cost {
+  const prices = pricesFor(lists, usage.promptTokens);
+  const bill = new Bill();
+  chargePrompt(bill, usage, prices);
+  chargeCompletion(bill, usage, prices);
+  chargeFees(bill, usage, prices);
   // Images that show neither in tokens nor have a price each cannot be free.
   const unpricedImages = usage.images > 0 && usage.completionTokens === 0 && prices.per_image === undefined;
   return {
-    total,
-    ...parts,
-    unknownPrice: unpricedImages || tokens.some(lacksPrice),
+    total: bill.total,
+    ...bill.parts,
+    unknownPrice: unpricedImages || bill.unknownPrice,
     unpricedSearch: usage.webSearches > 0 && prices.web_search === undefined,
   };
 }

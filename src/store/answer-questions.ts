@@ -1,6 +1,6 @@
-import os from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { ApiError } from '../domain/errors.ts';
+import { yieldToOthers } from './yield-to-others.ts';
 
 /** What a thread answers, or what the caller is told; `text` is for the log. */
 export type ThreadAnswer<Answer> =
@@ -39,9 +39,4 @@ export function answerQuestions<Question, Answer>(
   parentPort?.on('message', (question: Question) => {
     void tryAnswer(question).then((answered) => parentPort?.postMessage(answered));
   });
-}
-
-/** Where calls and answers want the same core, calls come first. Only Linux has a priority for each thread; elsewhere it is the process's. */
-function yieldToOthers(): void {
-  if (process.platform === 'linux') os.setPriority(os.constants.priority.PRIORITY_BELOW_NORMAL);
 }

@@ -1,0 +1,48 @@
+import { Worker } from 'node:worker_threads';
+
+/** Keeps most of the work of SQLite's checkpoints off the serving thread. */
+export interface Checkpointer {
+  /** To be told after each transaction. */
+  committed(): void;
+  close(): Promise<void>;
+}
+
+/** Transactions between two looks at the log; one of a busy server writes some 30 pages. */
+const LOOK_EVERY = 16;
+const MAX_OLD_SPACE_MB = 64;
+
+/**
+ * A checkpoint of 4000 pages stops whoever does it for 20 to 50 ms. A thread with a connection of its own does it while calls go
+ * on, as often as there is enough to do. The serving connection's own checkpoint stays: it then finds little left, and it is the
+ * one after which the log begins anew. The thread starts with the first look.
+ */
+export function createCheckpointer(path: string): Checkpointer {
+  let worker: Worker | undefined;
+  let transactions = 0;
+
+  function startWorker(): Worker {
+    const started = new Worker(new URL('./checkpoint-worker.ts', import.meta.url), {
+      workerData: path,
+      resourceLimits: { maxOldGenerationSizeMb: MAX_OLD_SPACE_MB },
+    });
+    started.unref();
+    started.on('error', () => {}); // The serving connection checkpoints by itself.
+    started.once('exit', () => {
+      if (worker === started) worker = undefined;
+    });
+    return started;
+  }
+
+  return {
+    committed() {
+      transactions += 1;
+      if (transactions < LOOK_EVERY) return;
+      transactions = 0;
+      worker ??= startWorker();
+      worker.postMessage('look');
+    },
+    async close() {
+      await worker?.terminate();
+    },
+  };
+}
