@@ -1,6 +1,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
+import { cliCommand } from '../runtime.js';
 import { awaitOutput, startChild } from './children.ts';
 import { addRules } from './gateway-rules.ts';
 import type { Target } from './target.ts';
@@ -78,11 +79,11 @@ export async function startGateway(
   const ports = { gateway: await freePort(), management: await freePort() };
   const errorLog = path.join(folder, 'gateway.err');
   const stderr = openSync(errorLog, 'w');
-  const child = startChild(
-    process.execPath,
-    ['--disable-warning=ExperimentalWarning', path.join(ROOT, 'src', 'cli.ts'), 'serve'],
-    { cwd: ROOT, env: environment(folder, ports, upstream, more), stdio: ['ignore', 'pipe', stderr] },
-  );
+  const child = startChild(process.execPath, [...cliCommand.args, 'serve'], {
+    cwd: ROOT,
+    env: { ...cliCommand.env, ...environment(folder, ports, upstream, more) },
+    stdio: ['ignore', 'pipe', stderr],
+  });
   closeSync(stderr);
   try {
     const [apiKey = '', masterKey = ''] = await awaitOutput(
