@@ -13,7 +13,11 @@ export type AuditTargetType =
   | 'rule'
   | 'provider_key'
   | 'custom_provider'
-  | 'custom_model';
+  | 'custom_model'
+  | ServerTargetType;
+
+/** Of the installation, not of one organization. */
+export type ServerTargetType = 'pepper' | 'encryption_key' | 'database';
 
 /** One of the server's own jobs, which acts for nobody. */
 export interface Job {

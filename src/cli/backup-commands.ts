@@ -1,14 +1,16 @@
 import path from 'node:path';
 import type { Command } from 'commander';
 import manifest from '../../package.json' with { type: 'json' };
-import { readConfig } from '../config.ts';
+import { recordServerChange } from '../admin/server-changes.ts';
+import { type Config, readConfig } from '../config.ts';
 import { systemClock } from '../domain/time.ts';
-import { backUp } from '../store/backup.ts';
+import { type BackupManifest, backUp } from '../store/backup.ts';
 import { createDataDir } from '../store/data-dir.ts';
+import { MIGRATIONS } from '../store/migrations/migrations.ts';
 import { restore } from '../store/restore.ts';
 import { print, printJson, warn } from './output.ts';
 import { type ProgressBar, progressBar } from './progress.ts';
-import { whileNobodyServes, withDatabase } from './stopped-server.ts';
+import { whileNobodyServes, withAuditedDatabase, withDatabase } from './stopped-server.ts';
 import type { Environment } from './workspace.ts';
 
 interface BackupOptions {
@@ -90,15 +92,32 @@ async function runRestore(env: Environment, folder: string, { force = false, jso
     manifest: restored,
     replaced,
     missing,
-  } = await whileNobodyServes(env, ({ dataDir, secrets: given }) =>
-    withBar('Bytes', ({ show }) => restore({ folder, dataDir, given, force, now: systemClock.now(), progress: show })),
-  );
+  } = await whileNobodyServes(env, async (config) => {
+    const { dataDir, secrets: given } = config;
+    const done = await withBar('Bytes', ({ show }) =>
+      restore({ folder, dataDir, given, force, now: systemClock.now(), progress: show }),
+    );
+    await noteRestore(config, done.manifest);
+    return done;
+  });
   if (json) printJson({ backup: restored, replaced: replaced ?? null });
   else {
     print(`Restored the database of ${restored.createdAt}.`);
     if (replaced !== undefined) print(`What was there is in ${replaced} now.`);
   }
   warnOf(missing);
+}
+
+/** Whoever reads the audit log must learn that its end was cut off. A database of an earlier version is not written to before it is brought up to date. */
+async function noteRestore(config: Config, { sha256, createdAt, schemaVersion }: BackupManifest): Promise<void> {
+  if (schemaVersion !== MIGRATIONS.length) {
+    warn('the backup is of an earlier version: that it was restored is not in the audit log.');
+    return;
+  }
+  const backup = { id: sha256, createdAt };
+  await withAuditedDatabase(config, (db) =>
+    recordServerChange(db, 'database', 'restore', { before: null, after: backup }, systemClock.now()),
+  );
 }
 
 function warnOf(missing: readonly string[]): void {

@@ -1,11 +1,14 @@
 import type { Command } from 'commander';
-import { readConfig } from '../config.ts';
+import { recordServerChange } from '../admin/server-changes.ts';
+import { type Config, readConfig } from '../config.ts';
 import { systemClock } from '../domain/time.ts';
-import { dropPepper, rotateEncryptionKey, rotatePepper } from '../store/rotate-secrets.ts';
+import type { Database } from '../store/database.ts';
+import type { Resealed } from '../store/reseal.ts';
+import { dropPepper, type Rotated, rotateEncryptionKey, rotatePepper } from '../store/rotate-secrets.ts';
 import { readSecretNeeds, type SecretNeed } from '../store/secret-needs.ts';
 import { loadSecrets } from '../store/secrets.ts';
 import { print, printJson, printTable, warn } from './output.ts';
-import { whileNobodyServes, withDatabase } from './stopped-server.ts';
+import { whileNobodyServes, withAuditedDatabase, withDatabase } from './stopped-server.ts';
 import type { Environment } from './workspace.ts';
 
 interface Options {
@@ -36,12 +39,18 @@ export function secretsCommands(program: Command, env: Environment): void {
     .option('--json', 'print JSON')
     .addHelpText('after', PEPPER_HELP)
     .action(async ({ json }: Options) => {
-      const id = await whileNobodyServes(env, ({ dataDir, secrets: given }) => rotatePepper(dataDir, given));
+      const id = await whileNobodyServes(env, (config) => withAuditedDatabase(config, (db) => newPepper(db, config)));
       if (json) printJson({ pepper: { id } });
       else print(`The current pepper is ${id}. Keys leave the older ones as they are used.`);
     });
   dropCommand(secrets, env);
   rotateEncryptionCommand(secrets, env);
+}
+
+function newPepper(db: Database, { dataDir, secrets: given }: Config): string {
+  const { id, previousId } = rotatePepper(dataDir, given);
+  recordServerChange(db, 'pepper', 'rotate', { before: { id: previousId }, after: { id } }, systemClock.now());
+  return id;
 }
 
 interface ListedSecret {
@@ -106,13 +115,20 @@ function dropCommand(secrets: Command, env: Environment): void {
     .option('--json', 'print JSON')
     .action(async (id: string, { force = false, json }: Options & { force?: boolean }) => {
       const lost = await whileNobodyServes(env, (config) =>
-        withDatabase(config, (db) =>
-          dropPepper(db, config.dataDir, id, { given: config.secrets, force, now: systemClock.now() }),
-        ),
+        withAuditedDatabase(config, (db) => endPepper(db, config, id, force)),
       );
       if (json) printJson({ id, deleted: true, lostKeys: lost });
       else print(`Dropped pepper ${id}.${lost === 0 ? '' : ` Keys lost with it: ${lost}.`}`);
     });
+}
+
+/** How many keys were lost with it. */
+function endPepper(db: Database, { dataDir, secrets: given }: Config, id: string, force: boolean): number {
+  const now = systemClock.now();
+  const lostKeys = dropPepper(db, dataDir, id, { given, force, now });
+  const dropped = { id, lostKeys };
+  recordServerChange(db, 'pepper', 'drop', { before: dropped, after: null }, now);
+  return lostKeys;
 }
 
 function rotateEncryptionCommand(secrets: Command, env: Environment): void {
@@ -123,10 +139,18 @@ function rotateEncryptionCommand(secrets: Command, env: Environment): void {
     .addHelpText('after', ENCRYPTION_HELP)
     .action(async ({ json }: Options) => {
       const { id, resealed, unopened } = await whileNobodyServes(env, (config) =>
-        withDatabase(config, (db) => rotateEncryptionKey(db, config.dataDir, config.secrets)),
+        withAuditedDatabase(config, (db) => newEncryptionKey(db, config)),
       );
       for (const each of unopened) warn(`${each} cannot be opened by any key: give its token again, or remove it.`);
       if (json) printJson({ encryptionKey: { id }, resealed, unopened });
       else print(`The encryption key is ${id}. Provider keys sealed anew: ${resealed}.`);
     });
+}
+
+function newEncryptionKey(db: Database, { dataDir, secrets: given }: Config): Resealed & Rotated {
+  const rotated = rotateEncryptionKey(db, dataDir, given);
+  const { id, previousId, resealed, unopened } = rotated;
+  const change = { before: { id: previousId }, after: { id, resealed, unopened } };
+  recordServerChange(db, 'encryption_key', 'rotate', change, systemClock.now());
+  return rotated;
 }

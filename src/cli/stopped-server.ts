@@ -2,6 +2,7 @@ import { type Config, readConfig } from '../config.ts';
 import { databasePath } from '../store/data-dir.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { DataDirServed, lockDataDir } from '../store/lock.ts';
+import { loadSecrets } from '../store/secrets.ts';
 import type { Environment } from './workspace.ts';
 
 /** Reads the configuration and keeps every server away from the data directory while `work` runs. @throws Error when one serves it */
@@ -28,8 +29,21 @@ function lockFor(dataDir: string): { release(): void } {
 const BUSY_TIMEOUT_MS = 5000;
 
 /** Runs `work` on a connection of its own. */
-export async function withDatabase<T>({ dataDir }: Config, work: (db: Database) => T | Promise<T>): Promise<T> {
-  const db = openDatabase(databasePath(dataDir), { busyTimeoutMs: BUSY_TIMEOUT_MS });
+export function withDatabase<T>({ dataDir }: Config, work: (db: Database) => T | Promise<T>): Promise<T> {
+  return whileOpen(openDatabase(databasePath(dataDir), { busyTimeoutMs: BUSY_TIMEOUT_MS }), work);
+}
+
+/** The same, and what it changes can be noted in the audit log. */
+export function withAuditedDatabase<T>(
+  { dataDir, secrets: given }: Config,
+  work: (db: Database) => T | Promise<T>,
+): Promise<T> {
+  const { signingKey } = loadSecrets(dataDir, { create: false, given });
+  const options = { busyTimeoutMs: BUSY_TIMEOUT_MS, auditKey: signingKey.key };
+  return whileOpen(openDatabase(databasePath(dataDir), options), work);
+}
+
+async function whileOpen<T>(db: Database, work: (db: Database) => T | Promise<T>): Promise<T> {
   try {
     return await work(db);
   } finally {

@@ -1,7 +1,7 @@
 import type { Database } from './database.ts';
 import { type Resealed, resealProviderKeys } from './reseal.ts';
 import { readSecretNeeds } from './secret-needs.ts';
-import { type GivenSecrets, type ServerSecrets, secretsOf } from './secrets.ts';
+import { type GivenSecrets, secretsOf } from './secrets.ts';
 import { newServerKey, readSecretsFile, secretsPath, writeSecretsFile } from './secrets-file.ts';
 
 /**
@@ -9,8 +9,14 @@ import { newServerKey, readSecretsFile, secretsPath, writeSecretsFile } from './
  * the lock of the data directory.
  */
 
-/** Makes a new pepper the current one; the others are accepted as before. Returns its id. */
-export function rotatePepper(dataDir: string, { peppers: given }: GivenSecrets): string {
+/** By their ids: the secret that is current now, and the one before it. */
+export interface Rotated {
+  readonly id: string;
+  readonly previousId: string;
+}
+
+/** Makes a new pepper the current one; the others are accepted as before. */
+export function rotatePepper(dataDir: string, { peppers: given }: GivenSecrets): Rotated {
   if (given.length > 0) {
     throw new Error(
       'PEPPER is given by the environment: put a new one before it, as PEPPER=<new>,<old>, and start the server.',
@@ -20,7 +26,7 @@ export function rotatePepper(dataDir: string, { peppers: given }: GivenSecrets):
   const file = readSecretsFile(path);
   const changed = { ...file, peppers: [newServerKey(), ...file.peppers] };
   writeSecretsFile(path, changed);
-  return secretsOf(changed).peppers[0].id;
+  return { id: secretsOf(changed).peppers[0].id, previousId: secretsOf(file).peppers[0].id };
 }
 
 /**
@@ -59,27 +65,29 @@ export function dropPepper(
  * every secret can still be opened: the file holds both keys, the database is on disk, the file holds the new one alone. Given
  * by the environment, the first of ENCRYPTION_KEY is the new one.
  */
-export function rotateEncryptionKey(db: Database, dataDir: string, given: GivenSecrets): Resealed & { id: string } {
+export function rotateEncryptionKey(db: Database, dataDir: string, given: GivenSecrets): Resealed & Rotated {
   if (given.encryptionKeys.length > 0) return resealUnderGiven(db, dataDir, given);
   const path = secretsPath(dataDir);
-  const { encryptionKey, olderEncryptionKeys = [], ...file } = readSecretsFile(path);
+  const before = readSecretsFile(path);
+  const { encryptionKey, olderEncryptionKeys = [], ...file } = before;
   const both = { ...file, encryptionKey: newServerKey(), olderEncryptionKeys: [encryptionKey, ...olderEncryptionKeys] };
   writeSecretsFile(path, both);
   const { encryptionKeys } = secretsOf(both);
   const resealed = resealProviderKeys(db, encryptionKeys);
   flushToDisk(db);
   writeSecretsFile(path, { ...file, encryptionKey: both.encryptionKey });
-  return { ...resealed, id: encryptionKeys[0].id };
+  return { ...resealed, id: encryptionKeys[0].id, previousId: secretsOf(before).encryptionKeys[0].id };
 }
 
-function resealUnderGiven(db: Database, dataDir: string, given: GivenSecrets): Resealed & { id: string } {
-  if (given.encryptionKeys.length === 1) {
+function resealUnderGiven(db: Database, dataDir: string, given: GivenSecrets): Resealed & Rotated {
+  const { encryptionKeys } = secretsOf(readSecretsFile(secretsPath(dataDir)), given);
+  const [current, previous] = encryptionKeys;
+  if (previous === undefined) {
     throw new Error(
       'ENCRYPTION_KEY is given by the environment: put a new one before it, as ENCRYPTION_KEY=<new>,<old>, and run this again.',
     );
   }
-  const { encryptionKeys }: ServerSecrets = secretsOf(readSecretsFile(secretsPath(dataDir)), given);
-  return { ...resealProviderKeys(db, encryptionKeys), id: encryptionKeys[0].id };
+  return { ...resealProviderKeys(db, encryptionKeys), id: current.id, previousId: previous.id };
 }
 
 /** Makes what was committed survive the loss of power, whatever the connection's durability. */

@@ -210,8 +210,11 @@ const FOUNDERS: Readonly<Record<string, Write>> = {
   firstRun: { write: (db) => firstRun(db, pepper, now), actions: [...TENANT, 'key.create'] },
 };
 
-/** Parts of those above; the job of `expire-keys.ts` has a test of its own. */
-const PARTS = ['addTenant', 'recordChange', 'revokeInvitationsOf'];
+/**
+ * Parts of those above. The job of `expire-keys.ts` has a test of its own; `recordServerChange` is for the command line
+ * (test/process/rotation.test.ts, backup.test.ts).
+ */
+const PARTS = ['addTenant', 'recordChange', 'recordServerChange', 'revokeInvitationsOf'];
 
 /** It gives a member the playground key that he should have had from the beginning: nobody's change. */
 const UNRECORDED = ['playgroundKey'];

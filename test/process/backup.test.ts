@@ -2,6 +2,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { AuditList } from '../../src/generated/types.ts';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { bearer, JSON_TYPE } from '../support/chat.ts';
@@ -103,6 +104,12 @@ it('a backup made under load is whole: restored elsewhere it serves with the sam
   expect(sums[0]).toBe(sums[1]);
   const audit = await portcullis(['audit', 'verify'], { ...settings, DATA_DIR: fresh });
   expect([audit.code, audit.stderr]).toEqual([0, '']);
+  const listed = await portcullis(['audit', 'list', '--json', '--action', 'database.restore'], { DATA_DIR: fresh });
+  const { entries }: AuditList = JSON.parse(listed.stdout);
+  const { sha256, createdAt } = JSON.parse(made.stdout).backup;
+  expect(entries.map(({ actor, before, after }) => [actor.kind, before, after])).toEqual([
+    ['cli', null, { id: sha256, createdAt }],
+  ]);
 });
 
 it('a backup is not restored over a server that runs', async () => {

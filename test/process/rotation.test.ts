@@ -1,6 +1,7 @@
 // Rotating the server's own secrets, as an operator does it: stop, rotate, start.
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { AuditList } from '../../src/generated/types.ts';
 import { loadSecrets } from '../../src/store/secrets.ts';
 import { bearer, JSON_TYPE } from '../support/chat.ts';
 import { newDataDir } from '../support/gateway.ts';
@@ -43,6 +44,16 @@ const works = async ({ origin, management }: ServingProcess, key: string | undef
   (await send(management, { path: '/v1/master/keys', headers: [bearer(master)] })).status,
 ];
 
+/** What the audit log has of the server's own secrets, newest first; its chain holds. */
+async function audited(env: Readonly<Record<string, string>>): Promise<object[]> {
+  expect((await portcullis(['audit', 'verify'], env)).code).toBe(0);
+  const { stdout } = await portcullis(['audit', 'list', '--json'], env);
+  const { entries }: AuditList = JSON.parse(stdout);
+  return entries
+    .filter(({ target }) => target.type === 'pepper' || target.type === 'encryption_key')
+    .map(({ action, actor, before, after }) => ({ action, actor: actor.kind, before, after }));
+}
+
 it('a pepper: keys go on working, leave the old one as they are used, and it can be dropped', async () => {
   const env = { DATA_DIR: dataDir };
   const first = await serve(env);
@@ -61,10 +72,15 @@ it('a pepper: keys go on working, leave the old one as they are used, and it can
   await stop(second);
 
   // Refused if one of them had not left it.
+  const [current] = loadSecrets(dataDir, { create: false }).peppers;
   const dropped = await portcullis(['secrets', 'drop-pepper', old.id], env);
   expect([dropped.code, dropped.stderr, dropped.stdout]).toEqual([0, '', `Dropped pepper ${old.id}.\n`]);
   const third = await serve(env);
   expect(await works(third, first.key, master)).toEqual([200, 200]);
+  expect(await audited(env)).toEqual([
+    { action: 'pepper.drop', actor: 'cli', before: { id: old.id, lostKeys: 0 }, after: null },
+    { action: 'pepper.rotate', actor: 'cli', before: { id: old.id }, after: { id: current.id } },
+  ]);
 }, 60_000);
 
 it('a pepper of the environment: a new one before the old', async () => {
@@ -95,6 +111,14 @@ it('an encryption key: provider keys go on working, sealed anew', async () => {
   ]);
   const after = loadSecrets(dataDir, { create: false }).encryptionKeys.map(({ id }) => id);
   expect(after).toEqual([expect.not.stringContaining(before.id)]);
+  expect(await audited(env)).toEqual([
+    {
+      action: 'encryption_key.rotate',
+      actor: 'cli',
+      before: { id: before.id },
+      after: { id: after[0], resealed: 1, unopened: [] },
+    },
+  ]);
   const second = await serve(env);
   expect(await chat(second.origin, first.key, 'gpt-5-mini')).toBe(200);
   expect(upstream.received.map(({ headers }) => headers.authorization)).toEqual(Array(2).fill('Bearer sk-customer'));

@@ -52,9 +52,10 @@ const opened = ({ db, tenant }: Place, dataDir: string): string[] =>
 test('a new pepper is the current one, and the others are accepted behind it', async () => {
   const { dataDir } = await place();
   const before = secretsOf(dataDir);
-  const id = rotatePepper(dataDir, NOTHING_GIVEN);
+  const { id, previousId } = rotatePepper(dataDir, NOTHING_GIVEN);
   const after = secretsOf(dataDir);
   expect([after.peppers[0].id, after.peppers.slice(1)]).toEqual([id, before.peppers]);
+  expect(previousId).toBe(before.peppers[0].id);
   expect([after.encryptionKeys, after.signingKey]).toEqual([before.encryptionKeys, before.signingKey]);
 });
 
@@ -66,13 +67,13 @@ test('a pepper is dropped when nothing hangs on it, or by force', async () => {
 
   expect(() => drop(first.id)).toThrow(`${first.id} is the current pepper: rotate it first.`);
   expect(() => drop('00000000')).toThrow('There is no pepper 00000000.');
-  const second = rotatePepper(dataDir, NOTHING_GIVEN);
+  const { id: second } = rotatePepper(dataDir, NOTHING_GIVEN);
   expect(() => drop(first.id)).toThrow(`Pepper ${first.id} is needed, keys that hang on it: 1.`);
   expect(secretsOf(dataDir).peppers.map(({ id }) => id)).toEqual([second, first.id]);
   expect(drop(first.id, true)).toBe(1);
   expect(secretsOf(dataDir).peppers.map(({ id }) => id)).toEqual([second]);
 
-  const third = rotatePepper(dataDir, NOTHING_GIVEN);
+  const { id: third } = rotatePepper(dataDir, NOTHING_GIVEN);
   expect(drop(second)).toBe(0);
   expect(secretsOf(dataDir).peppers.map(({ id }) => id)).toEqual([third]);
 });
@@ -108,7 +109,7 @@ test('provider keys are sealed anew with a new encryption key, which is then the
   const [before] = secretsOf(dataDir).encryptionKeys;
 
   const { id, ...result } = rotateEncryptionKey(db, dataDir, NOTHING_GIVEN);
-  expect(result).toEqual({ resealed: 3, unopened: [] });
+  expect(result).toEqual({ previousId: before.id, resealed: 3, unopened: [] });
   expect(secretsOf(dataDir).encryptionKeys.map((key) => key.id)).toEqual([id]);
   expect(id).not.toBe(before.id);
   expect(opened(there, dataDir)).toEqual(['sk-a', 'sk-b', 'sk-c']);

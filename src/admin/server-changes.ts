@@ -1,0 +1,21 @@
+import type { Database } from '../store/database.ts';
+import { listOrganizations } from '../store/tenants.ts';
+import { type Change, recordChange, type ServerTargetType } from './audit-trail.ts';
+
+/**
+ * Notes what was done on the command line to the installation itself, in the audit log of every organization, since all of them
+ * depend on it. @param now epoch ms
+ */
+export function recordServerChange(
+  db: Database,
+  type: ServerTargetType,
+  done: string,
+  change: Change,
+  now: number,
+): void {
+  db.transaction(() => {
+    for (const { id } of listOrganizations(db)) {
+      recordChange(db, { kind: 'cli', organizationId: id }, type, done, change, now);
+    }
+  });
+}
