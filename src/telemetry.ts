@@ -1,9 +1,10 @@
-import { mkdirSync, openSync } from 'node:fs';
+import { openSync } from 'node:fs';
 import path from 'node:path';
 import pino, { type Logger as PinoLogger } from 'pino';
 import { ConfigError } from './domain/config-value.ts';
 import type { Mapping } from './domain/model.ts';
 import { formatUsd } from './domain/money.ts';
+import { makeFolders } from './folders.ts';
 import { createMetrics, type Metrics, type MetricTarget } from './metrics.ts';
 
 type LogStream = ReturnType<typeof pino.destination>;
@@ -64,7 +65,7 @@ const MAX_WAITING = 16 * 1024 * 1024;
 /** Opened here and now, so that a path that cannot be written keeps the process from starting. @throws ConfigError */
 function openLog(file: string): number {
   try {
-    mkdirSync(path.dirname(file), { recursive: true });
+    makeFolders(path.dirname(file));
     return openSync(file, 'a');
   } catch (error) {
     throw new ConfigError(

@@ -9,6 +9,7 @@ import { customProviderCommands } from './custom-provider-commands.ts';
 import { keyCommands } from './key-commands.ts';
 import { masterKeyCommands } from './master-key-commands.ts';
 import { memberCommands } from './member-commands.ts';
+import { optionFault } from './option-names.ts';
 import { organizationCommands } from './organization-commands.ts';
 import { warn } from './output.ts';
 import { policyCommands } from './policy-commands.ts';
@@ -40,7 +41,7 @@ export async function run(args: readonly string[], env: Environment): Promise<nu
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    warn(explain(error));
+    warn(optionFault(error) ?? explain(error));
     return error instanceof UsageError ? 2 : 1;
   }
 }

@@ -8,6 +8,7 @@ import type { Environment } from './workspace.ts';
 /** Reads the configuration and keeps every server away from the data directory while `work` runs. @throws Error when one serves it */
 export async function whileNobodyServes<T>(env: Environment, work: (config: Config) => T | Promise<T>): Promise<T> {
   const config = readConfig(env);
+  process.umask(0o077); // What is made in the data directory is its owner's alone, as with `serve`.
   const lock = lockFor(config.dataDir);
   try {
     return await work(config);

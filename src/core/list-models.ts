@@ -18,8 +18,12 @@ export interface ListedModels {
   readonly policyRevision: string | undefined;
 }
 
-/** The model list; without a caller the whole catalogue. */
-export type ListModels = (caller: ListCaller | undefined, options: ModelListOptions) => Promise<ListedModels>;
+/** The list of what a caller may use; `all` of what his organization could, whatever the rules are; without a caller the whole catalogue. */
+export type ListModels = (
+  caller: ListCaller | undefined,
+  options: ModelListOptions,
+  which?: 'usable' | 'all',
+) => Promise<ListedModels>;
 
 const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
   models
@@ -39,11 +43,11 @@ const customModel = (mapping: Mapping): CatalogModel => ({
 
 /** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
 export function createListModels({ catalog, findReachable, clock }: ListModelsDeps): ListModels {
-  return async (caller, options) => {
+  return async (caller, options, which = 'usable') => {
     const list = (models: readonly CatalogModel[]) => modelList(models, catalog.providers(), options, clock.now());
-    if (caller === undefined) return { list: list(catalog.models()), policyRevision: undefined };
-    const { reach, usable, policyRevision } = await findReachable(caller);
-    const models = [...catalog.models(), ...reach.custom.map(customModel)];
+    const models = [...catalog.models(), ...(caller?.principal.providers.mappings ?? []).map(customModel)];
+    if (caller === undefined || which === 'all') return { list: list(models), policyRevision: undefined };
+    const { usable, policyRevision } = await findReachable(caller);
     return { list: list(only(models, usable)), policyRevision };
   };
 }

@@ -60,7 +60,7 @@ function generalFault(fault: ValidationError | undefined): string {
 }
 
 const listOf = (values: unknown, separator: string): string =>
-  Array.isArray(values) ? values.join(separator) : String(values);
+  Array.isArray(values) ? values.map(String).join(separator) : String(values);
 
 /** ` ("text")` for a single value that stands at the pointer; shortened, since callers may send anything. */
 function textAt(body: unknown, pointer: string): string {

@@ -3,7 +3,6 @@ import {
   closeSync,
   createReadStream,
   existsSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -14,6 +13,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type BetterSqlite3 from 'better-sqlite3';
 import { formatTime } from '../domain/time.ts';
+import { makeFolders } from '../folders.ts';
 import { type Database, openDatabase } from './database.ts';
 import { writeDurably } from './durable-file.ts';
 import { schemaVersion } from './migrate.ts';
@@ -89,7 +89,7 @@ export async function backUp(db: Database, options: BackupOptions): Promise<Writ
 /** Whether it was made here. */
 function prepareFolder(folder: string): boolean {
   if (!existsSync(folder)) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolders(folder, 0o700);
     return true;
   }
   if (readdirSync(folder).length > 0) throw new Error(`${folder} is not empty: a backup overwrites nothing.`);

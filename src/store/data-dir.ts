@@ -1,21 +1,15 @@
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { accessSync, constants, existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { ConfigError } from '../domain/config-value.ts';
+import { makeFolders } from '../folders.ts';
 
 /** The one SQLite file of a data directory. */
 export const databasePath = (dataDir: string): string => join(dataDir, 'portcullis.sqlite');
 
-/** Folder by folder: Node's own `recursive` never returns where the system lets nobody make one, as under /proc. */
-function makeFolders(folder: string): void {
-  if (existsSync(folder)) return;
-  makeFolders(dirname(folder));
-  mkdirSync(folder, { mode: 0o700 });
-}
-
 /** Makes the data directory, readable by its owner alone: it holds the server's secrets. @throws ConfigError */
 export function createDataDir(dataDir: string): void {
   try {
-    makeFolders(dataDir);
+    makeFolders(dataDir, 0o700);
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     const fault = error instanceof Error ? error.message : String(error);

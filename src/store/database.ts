@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type BetterSqlite3 from 'better-sqlite3';
 import type { Compilable } from 'kysely';
-import { migrate, schemaVersion } from './migrate.ts';
+import { assertOurMigrations, migrate, schemaVersion } from './migrate.ts';
 import { MIGRATIONS } from './migrations/migrations.ts';
 import { openFile } from './open-file.ts';
 import { prepare } from './sql.ts';
@@ -86,6 +86,7 @@ function transactions(connection: BetterSqlite3.Database): Database['transaction
 export function openDatabase(path: string, options: DatabaseOptions = {}): Database {
   const connection = connect(path, options);
   try {
+    assertOurMigrations(connection);
     if (options.create === true) migrate(connection);
     checkVersion(connection);
   } catch (error) {

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type BetterSqlite3 from 'better-sqlite3';
 import { MIGRATIONS } from './migrations/migrations.ts';
 
@@ -10,16 +11,38 @@ export function schemaVersion(connection: BetterSqlite3.Database): number {
   return connection.prepare<[], number>('SELECT count(*) FROM schema_version').pluck().get() ?? 0;
 }
 
+const digestOf = (migration: string): string => hash('sha256', migration);
+
+/** @throws Error when its tables were made by other migrations than ours of the same number, as builds between two versions have them */
+export function assertOurMigrations(connection: BetterSqlite3.Database): void {
+  if (!hasVersionTable(connection)) return;
+  const columns = connection.prepare<[], string>("SELECT name FROM pragma_table_info('schema_version')").pluck().all();
+  const digests = columns.includes('digest')
+    ? connection.prepare<[], string>('SELECT digest FROM schema_version ORDER BY version').pluck().all()
+    : [''];
+  const differs = digests.some(
+    (digest, index) => index < MIGRATIONS.length && digest !== digestOf(MIGRATIONS[index] ?? ''),
+  );
+  if (differs) {
+    throw new Error(
+      'The database was made by an unreleased version of Portcullis, whose tables differ: take another DATA_DIR, or that version.',
+    );
+  }
+}
+
 /** Applies the migrations that are missing, all in one transaction: a failure leaves the database as it was. */
 export function migrate(connection: BetterSqlite3.Database): void {
   connection
     .transaction(() => {
       connection.exec(
-        'CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT',
+        'CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL, digest TEXT NOT NULL) STRICT',
       );
       for (let version = schemaVersion(connection); version < MIGRATIONS.length; version++) {
-        connection.exec(MIGRATIONS[version] ?? '');
-        connection.prepare('INSERT INTO schema_version VALUES (?, ?)').run(version + 1, Date.now());
+        const migration = MIGRATIONS[version] ?? '';
+        connection.exec(migration);
+        connection
+          .prepare('INSERT INTO schema_version VALUES (?, ?, ?)')
+          .run(version + 1, Date.now(), digestOf(migration));
       }
     })
     .immediate();

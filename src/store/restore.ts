@@ -7,7 +7,7 @@ import { formatTime } from '../domain/time.ts';
 import { type BackupManifest, backupDatabasePath, readManifest } from './backup.ts';
 import { databasePath } from './data-dir.ts';
 import { syncFolder } from './durable-file.ts';
-import { schemaVersion } from './migrate.ts';
+import { assertOurMigrations, schemaVersion } from './migrate.ts';
 import { MIGRATIONS } from './migrations/migrations.ts';
 import { openFile } from './open-file.ts';
 import { missingSecrets, readSecretNeeds } from './secret-needs.ts';
@@ -109,6 +109,7 @@ function checkDatabase(file: string, secrets: ChosenSecrets, { given, now }: Res
   try {
     const verdict: unknown = connection.pragma('integrity_check(1)', { simple: true });
     if (verdict !== 'ok') throw new Error(`The backup is damaged: ${String(verdict)}.`);
+    assertOurMigrations(connection);
     const version = schemaVersion(connection);
     if (version < 1 || version > MIGRATIONS.length) {
       throw new Error(

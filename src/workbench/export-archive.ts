@@ -1,6 +1,7 @@
-import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { makeFolders } from '../folders.ts';
 import type { ExportFiles } from './export-bundle.ts';
 
 const BLOCK = 512;
@@ -17,7 +18,7 @@ export function writeExport(target: string, files: ExportFiles): void {
   }
   for (const [name, text] of files) {
     const file = path.join(target, name);
-    mkdirSync(path.dirname(file), { recursive: true });
+    makeFolders(path.dirname(file));
     writeFileSync(file, text);
   }
 }

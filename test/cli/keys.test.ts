@@ -102,17 +102,17 @@ describe('portcullis keys', () => {
   });
 
   it.each([
-    [['create', '--limit', 'much'], '/usageLimit ("much") must be null or an amount in USD'],
+    [['create', '--limit', 'much'], '--limit ("much") must be null or an amount in USD'],
     [
       ['create', '--period-limit', '1', '--period', '13months'],
-      '/periodUsageDurationValue: A window of unit month must be 1 to 12 long.',
+      '--period: A window of unit month must be 1 to 12 long.',
     ],
     [['create', '--ttl', '4000days'], 'A time to live must be at least 1 minute and at most 3650 days.'],
     [['create', '--owner', 'nobody@example.com'], 'There is no such member.'],
     [['create', '--project', 'None'], 'There is no project "None"; there are: proj_'],
     [['disable', 'None'], 'There is no key with the id, masked token or description "None".'],
     [['enable', `key_${'0'.repeat(32)}`], 'There is no such key.'],
-    [['update', 'First gateway key'], 'The request body must hold at least one field.'],
+    [['update', 'First gateway key'], 'Name what is to change: --help lists the options.'],
     [['reactivate', 'First gateway key', '--ttl', '1day'], 'Only an expired key can be reactivated.'],
     [['list', '--org', 'org_none'], 'There is no organization org_none; there are: org_'],
   ])('refuses %j with one line and exit code 1', async (args, message) => {

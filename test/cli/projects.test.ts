@@ -69,7 +69,7 @@ describe('portcullis projects', () => {
     expect(await projects('create', 'Fast', '--cache-seconds', '9')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'portcullis: /cacheDurationSeconds (9) must be a whole number from 10 to 31536000.\n',
+      stderr: 'portcullis: --cache-seconds (9) must be a whole number from 10 to 31536000.\n',
     });
   });
 });

@@ -150,7 +150,7 @@ describe('the command line', () => {
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr:
-        'portcullis: /baseUrl: The address of the base URL is private: it can be used when ALLOW_PRIVATE_UPSTREAMS names 127.0.0.1:11434.\n',
+        'portcullis: --base-url: The address of the base URL is private: it can be used when ALLOW_PRIVATE_UPSTREAMS names 127.0.0.1:11434.\n',
     });
     expect((await portcullis.runWith({ ALLOW_PRIVATE_UPSTREAMS: '127.0.0.1:11434' }, ...add)).code).toBe(0);
   });
@@ -188,13 +188,13 @@ describe('the command line', () => {
       'It must be "none" or a comma list of streaming',
     ],
     [['custom-models', 'add', 'acme', 'm', '--price', 'free'], 2, 'It must be a name and USD'],
-    [['custom-models', 'add', 'acme', 'm', '--price', 'prompt=1e-6'], 1, '/pricing/prompt ("1e-6") must be null or'],
+    [['custom-models', 'add', 'acme', 'm', '--price', 'prompt=1e-6'], 1, '--price prompt ("1e-6") must be null or'],
     [
       ['custom-models', 'add', 'acme', 'm', '--context-length', 'big'],
       2,
       'It must be a whole number of tokens, or none.',
     ],
-    [['custom-models', 'update', 'acme/org/m'], 1, 'The request body must hold at least one field.'],
+    [['custom-models', 'update', 'acme/org/m'], 1, 'Name what is to change: --help lists the options.'],
   ])('refuses %j', async (args, code, message) => {
     const outcome = await portcullis.run(...args);
     expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code, stdout: '' });

@@ -96,7 +96,7 @@ describe('portcullis rules', () => {
   it.each([
     [['--organization', 'deny_models', 'ok', 'a*b'], '/ruleValue/models/1 ("a*b") must be a model id'],
     [['--organization', 'allow_ip_cidrs', '10.0.0.1'], '/ruleValue/ipCidrs/0 is not a CIDR range: "10.0.0.1" has no'],
-    [['--organization', 'deny_pricing', '--max-output-price', '-1'], '/ruleValue/maxOutputPrice: An amount must be'],
+    [['--organization', 'deny_pricing', '--max-output-price', '-1'], '--max-output-price: An amount must be'],
     [['--member', 'nobody@example.com', 'deny_models', '*'], 'There is no such member.'],
     [['--key', 'None', 'deny_models', '*'], 'There is no key with the id, masked token or description "None".'],
   ])('refuses to add %j, naming what is wrong, with exit code 1', async (args, message) => {

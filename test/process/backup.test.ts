@@ -1,5 +1,5 @@
 // What an operator does when a disk is gone: backup beside a server under load, restore elsewhere, go on.
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { AuditList } from '../../src/generated/types.ts';
@@ -88,6 +88,10 @@ it('a backup made under load is whole: restored elsewhere it serves with the sam
     '',
     expect.stringMatching(/^Restored the database of 2\S+Z\.\n$/),
   ]);
+  // Nobody else reads what lies there.
+  expect(readdirSync(fresh).map((name) => statSync(path.join(fresh, name)).mode & 0o077)).toEqual(
+    readdirSync(fresh).map(() => 0),
+  );
   const second = await serve({ ...settings, DATA_DIR: fresh });
 
   const ids = (answers: readonly Answer[]): string[] => answers.map(({ headers }) => String(headers['x-request-id']));

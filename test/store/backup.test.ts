@@ -202,7 +202,7 @@ test('a backup whose database is damaged inside, or of a later version, is refus
   await spoil(() => {
     const db = openDatabase(file);
     db.connection.pragma('journal_mode = DELETE');
-    db.connection.exec('INSERT INTO schema_version VALUES (2, 0)');
+    db.connection.exec("INSERT INTO schema_version VALUES (2, 0, '')");
     db.close();
   });
   await expect(restored(folder, temporaryDirectory())).rejects.toThrow(

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
@@ -62,12 +63,31 @@ describe('opening', () => {
   ])('a database of a %s schema is refused with the remedy', (_, version, remedy) => {
     const path = newPath();
     const other = new BetterSqlite3(path);
-    other.exec('CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)');
-    for (let i = 1; i <= version; i++) other.prepare('INSERT INTO schema_version VALUES (?, 0)').run(i);
+    other.exec('CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL, digest TEXT)');
+    for (let i = 1; i <= version; i++) {
+      other.prepare('INSERT INTO schema_version VALUES (?, 0, ?)').run(i, hash('sha256', MIGRATIONS[i - 1] ?? ''));
+    }
     other.close();
     expect(() => openDatabase(path)).toThrow(
       `The database has schema version ${version}, this version of Portcullis needs ${MIGRATIONS.length}: ${remedy}.`,
     );
+  });
+});
+
+describe('a database of a build between two versions', () => {
+  test.each([
+    ['made by another migration of the same number', "UPDATE schema_version SET digest = 'another'"],
+    ['that kept no digests', 'ALTER TABLE schema_version DROP COLUMN digest'],
+  ])('%s is refused by name, and not by an error of SQL', (_, change) => {
+    const path = newPath();
+    const made = openDatabase(path, { create: true });
+    made.connection.exec(change);
+    made.close();
+    for (const create of [true, false]) {
+      expect(() => openDatabase(path, { create })).toThrow(
+        'The database was made by an unreleased version of Portcullis, whose tables differ: take another DATA_DIR, or that version.',
+      );
+    }
   });
 });
 

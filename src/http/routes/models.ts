@@ -50,10 +50,13 @@ const listOptions = (query: AppContext['query']): ModelListOptions => ({
 });
 
 /**
- * Whether the caller's list is the whole catalogue: without a key, or with `include_restricted`. Sets the headers of either
- * case. @throws ApiError 400, 401, 429
+ * Which list the caller gets: the catalogue as anybody has it, all that his organization could use (`include_restricted`), or what
+ * he may. Sets the headers of either case. @throws ApiError 400, 401, 429
  */
-async function seesAll(ctx: AppContext, { authenticate, limited }: ModelsRouteDeps): Promise<boolean> {
+async function whichList(
+  ctx: AppContext,
+  { authenticate, limited }: ModelsRouteDeps,
+): Promise<'catalogue' | 'all' | 'usable'> {
   const includeRestricted = flag(ctx.query, 'include_restricted');
   const token = bearerToken(ctx.req);
   const keyed = ctx.req.headers.authorization !== undefined;
@@ -62,14 +65,21 @@ async function seesAll(ctx: AppContext, { authenticate, limited }: ModelsRouteDe
     await limited(ctx);
   }
   ctx.set('cache-control', keyed ? 'private, no-store' : 'public, no-cache');
-  return includeRestricted || !keyed;
+  if (!keyed) return 'catalogue';
+  if (!includeRestricted) return 'usable';
+  return ctx.state.principal?.providers.mappings.length === 0 ? 'catalogue' : 'all';
 }
 
-/** The list of what the caller's key may use and could call now. */
-async function ownList(ctx: AppContext, listModels: ListModels, options: ModelListOptions): Promise<ModelList> {
+/** The list of what the caller's key may use and could call now, or of all beside what it is not permitted. */
+async function ownList(
+  ctx: AppContext,
+  listModels: ListModels,
+  options: ModelListOptions,
+  which: 'all' | 'usable',
+): Promise<ModelList> {
   const { principal } = ctx.state;
   const caller = principal === undefined ? undefined : { principal, clientIp: ctx.state.clientIp };
-  const { list, policyRevision } = await listModels(caller, options);
+  const { list, policyRevision } = await listModels(caller, options, which);
   if (policyRevision !== undefined) ctx.set('x-policy-revision', policyRevision);
   return list;
 }
@@ -79,8 +89,9 @@ function listRoute(deps: ModelsRouteDeps, findCatalogue: FindCatalogue): AppMidd
   return async (ctx) => {
     const options = listOptions(ctx.query);
     ctx.type = 'application/json';
-    if (!(await seesAll(ctx, deps))) {
-      ctx.body = JSON.stringify(await ownList(ctx, deps.listModels, options));
+    const which = await whichList(ctx, deps);
+    if (which !== 'catalogue') {
+      ctx.body = JSON.stringify(await ownList(ctx, deps.listModels, options, which));
       return;
     }
     const { body, etag } = await findCatalogue(options);
@@ -100,10 +111,12 @@ function oneRoute(deps: ModelsRouteDeps, findCatalogue: FindCatalogue): AppMiddl
   return async (ctx) => {
     const name = pathParameter(ctx, 'id');
     const options = listOptions(ctx.query);
-    const all = await seesAll(ctx, deps);
+    const which = await whichList(ctx, deps);
     const find = async (mapped: boolean): Promise<Model | undefined> => {
       const wanted = { ...options, mapped };
-      return named(all ? (await findCatalogue(wanted)).list : await ownList(ctx, deps.listModels, wanted), name);
+      const list =
+        which === 'catalogue' ? (await findCatalogue(wanted)).list : await ownList(ctx, deps.listModels, wanted, which);
+      return named(list, name);
     };
     const model = (await find(false)) ?? (name.includes('/') ? await find(true) : undefined);
     if (model === undefined) throw modelNotFound(`The model \`${name}\` does not exist.`);

@@ -5,6 +5,7 @@ import type { ModelList, RuleCreate } from '../../../src/generated/types.ts';
 import { validateModelList } from '../../../src/generated/validators.js';
 import { bearer } from '../../support/chat.ts';
 import { addKey, addRule, type RuleScope, removeRule, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { addOwnModels } from '../../support/own-models.ts';
 import { type Answer, send } from '../../support/request.ts';
 import { callRows, decisionRows } from '../../support/rows.ts';
 import { upstreamEnv } from '../../support/upstream.ts';
@@ -341,6 +342,27 @@ describe('with a key', () => {
     const answer = await keyed('?include_restricted=true');
 
     expect([idsOf(answer), answer.headers['cache-control']]).toEqual([ALL, 'private, no-store']);
+  });
+
+  it('holds the custom models of its organization, with include_restricted even those that a rule denies', async () => {
+    addOwnModels(gateway.db, gateway.firstRun, 'https://models.example', [], { mine: {} });
+    const custom = (answer: Answer): string[] =>
+      listOf(answer).data.flatMap(({ id }) => (id.startsWith('own/') ? [id] : []));
+    const permitted = custom(await keyed());
+    rule('key', { ruleType: 'deny_models', ruleValue: { models: ['*'] } });
+
+    const denied = [
+      await keyed(),
+      await keyed('?include_restricted=true'),
+      await keyed('/own%2Fmine'),
+      await keyed('/own%2Fmine?include_restricted=true'),
+      await get('?include_restricted=true'),
+    ];
+
+    const [usable, all, notUsable, one, anybody] = denied;
+    if (usable === undefined || all === undefined || anybody === undefined) throw new Error('an answer is missing');
+    expect([permitted, custom(usable), custom(all), custom(anybody)]).toEqual([['own/mine'], [], ['own/mine'], []]);
+    expect([idsOf(all), notUsable?.status, one?.json]).toMatchObject([ALL, 404, { id: 'own/mine' }]);
   });
 
   it('follows a change of the rules on the very next request', async () => {
