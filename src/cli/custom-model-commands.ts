@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { changeCustomModel, createCustomModel, deleteCustomModel } from '../admin/custom-models.ts';
 import { parseCapabilities } from './capabilities.ts';
 import { type CommonOptions, common, named, orNone } from './common-options.ts';
+import { warn } from './output.ts';
 import { showCustomModel, showCustomModels, showRemoved } from './provider-output.ts';
 import { customModelId, customProviderId, everyCustomModel } from './provider-references.ts';
 import { type Environment, inWorkspace } from './workspace.ts';
@@ -29,6 +30,19 @@ function parsePrice(text: string, before: Prices = {}): Prices {
     throw new InvalidArgumentError('It must be a name and USD, such as prompt=0.00000015, or prompt=none.');
   }
   return { ...before, [name]: orNone(price) };
+}
+
+/** Prices that are not of a token. */
+const OTHER_UNITS: readonly string[] = ['request', 'image', 'per_image', 'web_search'];
+/** USD: a thousand for a million tokens, beyond what any model costs. */
+const DEAREST_TOKEN = 0.001;
+
+/** Rules and the environment take prices per million tokens: whoever does so here would find it on his bill. */
+function warnOfDearTokens(prices: Prices = {}): void {
+  for (const [name, price] of Object.entries(prices)) {
+    if (OTHER_UNITS.includes(name) || price === null || Number(price) < DEAREST_TOKEN) continue;
+    warn(`warning: ${name}=${price} is of one token: ${Number(price) * 1e6} USD for a million.`);
+  }
 }
 
 function parseTokens(text: string): number | 'none' {
@@ -101,6 +115,7 @@ export function customModelCommands(program: Command, env: Environment): void {
         return createCustomModel(workspace.db, workspace.actor, body, workspace.now);
       });
       showCustomModel(added, options);
+      warnOfDearTokens(options.price);
     });
 
   common(models.command('list'))
@@ -122,6 +137,7 @@ export function customModelCommands(program: Command, env: Environment): void {
         return changeCustomModel(workspace.db, workspace.actor, id, fieldsOf(options), workspace.now);
       });
       showCustomModel(changed, options);
+      warnOfDearTokens(options.price);
     });
 
   common(

@@ -202,6 +202,16 @@ describe('the command line', () => {
     expect(outcome.stderr).not.toContain(SECRET);
   });
 
+  it('warns of a price that looks like one of a million tokens', async () => {
+    const dear = ['custom-models', 'add', 'acme', 'dear', '--price', 'prompt=5', '--price', 'request=1'];
+    const { code, stderr } = await portcullis.run(...dear);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: 'portcullis: warning: prompt=5 is of one token: 5000000 USD for a million.\n',
+    });
+    await portcullis.run('custom-models', 'remove', 'acme/dear');
+  });
+
   it('removes a key, a model, and a provider with the rest', async () => {
     const ids = async () => {
       const { keys, mappings, providers } = await own();

@@ -24,6 +24,12 @@ const invalid = (message: unknown, param: string | null = null) => ({
 });
 
 describe('a request that is no image request', () => {
+  it('is told what may stand there, null too', async () => {
+    expect((await draw(gateway, fox({ stream: true }))).json).toEqual(
+      invalid('/stream (true) must be one of false, null.', '/stream'),
+    );
+  });
+
   it.each<[string, string, unknown]>([
     ['/prompt', 'a missing prompt', { model: 'sandbox-image-plus' }],
     ['/prompt', 'an empty prompt', fox({ prompt: '' })],
