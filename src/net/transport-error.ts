@@ -61,6 +61,6 @@ export function toTransportError(error: Error): TransportError {
     default:
       return error.name === 'HTTPParserError'
         ? new TransportError('bad_response', 'the answer is not well-formed HTTP', { cause: error })
-        : new TransportError('connection', 'the connection failed', { cause: error });
+        : new TransportError('connection', 'it could not be made or was cut', { cause: error });
   }
 }

@@ -42,7 +42,7 @@ const failed = (status: 502 | 504, message: string, entry: Entry): FailedAttempt
 
 export const SERVED: Served = { is: 'served' };
 
-const LOST = 'The connection to the provider failed: the connection failed.';
+const LOST = 'The connection to the provider failed: it could not be made or was cut.';
 export const lost = failed(502, LOST, { error_type: 'connection' });
 
 export const timedOut = (what: string): FailedAttempt =>

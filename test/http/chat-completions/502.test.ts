@@ -48,7 +48,7 @@ describe('the sandbox failing on request', () => {
     ['malformed', 'The provider sent a malformed answer.', 'bad_response', 200],
     ['empty', 'The provider sent an empty answer.', 'bad_response', 200],
     ['error', 'The provider reported an error inside a successful answer.', 'bad_response', 200],
-    ['cut', 'The connection to the provider failed: the connection failed.', 'connection', undefined],
+    ['cut', 'The connection to the provider failed: it could not be made or was cut.', 'connection', undefined],
   ])('with %s is a final 502 with the reason', async (fault, message, errorType, status) => {
     const answer = await chat(gateway, faulty(fault));
 
@@ -85,12 +85,12 @@ describe('an upstream', () => {
 
     expect([answer.status, answer.json]).toEqual([
       502,
-      failed('The connection to the provider failed: the connection failed.'),
+      failed('The connection to the provider failed: it could not be made or was cut.'),
     ]);
   });
 
   const answers: readonly [string, Reply, string][] = [
-    ['hangs up', hangUp, 'The connection to the provider failed: the connection failed.'],
+    ['hangs up', hangUp, 'The connection to the provider failed: it could not be made or was cut.'],
     ['answers HTML', json('<html>'), 'The provider sent a malformed answer.'],
     ['answers a list', json([]), 'The provider sent a malformed answer.'],
     [

@@ -179,7 +179,7 @@ describe('a stream', () => {
 
 describe('a stream that fails', () => {
   it.each([
-    ['cut', 'The connection to the provider failed: the connection failed.'],
+    ['cut', 'The connection to the provider failed: it could not be made or was cut.'],
     ['malformed', 'The provider sent a malformed chunk.'],
     ['error', 'The provider reported an error inside a successful answer.'],
   ])('after its first byte (%s) is told in band and closed without [DONE]', async (fault, message) => {
