@@ -96,7 +96,11 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
-  const checkpointer = createCheckpointer(databasePath(config.dataDir));
+  const checkpointer = createCheckpointer(databasePath(config.dataDir), (error) =>
+    telemetry.warn('the checkpointing thread is not there: checkpoints stop the calls for milliseconds', {
+      error: error instanceof Error ? error.message : String(error),
+    }),
+  );
   const store = createStore({
     path: databasePath(config.dataDir),
     clock,
@@ -143,7 +147,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const documents = createDocuments(store);
   const { pdp } = policy;
   const authenticate = createAuthenticate({ store, clock, peppers });
-  const findReach = createFindReach({ providers, encryptionKeys, telemetry });
+  const findReach = createFindReach({ store, providers, encryptionKeys, telemetry });
   const findReachable = createFindReachable({ catalog, findReach, documents, pdp });
   const health = new Health(clock);
   const exchanges = {
@@ -169,7 +173,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   warnOfUnknownModels(config, catalog, telemetry);
   const generateImage = createGenerateImage({ ...exchanges, defaultModel: config.defaultImageModel });
   const moderate = createModerate({ ...exchanges, model: config.moderationModel });
-  const listModels = createListModels({ catalog, findReachable, clock });
+  const listModels = createListModels({ catalog, findReach, findReachable, clock });
 
   let stopping = false;
   const readiness = (): string | undefined => (stopping ? 'stopping' : undefined);

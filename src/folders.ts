@@ -8,6 +8,12 @@ import { dirname } from 'node:path';
  */
 export function makeFolders(folder: string, mode?: number): void {
   if (existsSync(folder)) return;
-  makeFolders(dirname(folder), mode);
-  mkdirSync(folder, mode === undefined ? {} : { mode });
+  const parent = dirname(folder);
+  // A drive that is not there is its own parent.
+  if (parent !== folder) makeFolders(parent, mode);
+  try {
+    mkdirSync(folder, mode === undefined ? {} : { mode });
+  } catch (error) {
+    if (!existsSync(folder)) throw error; // Somebody else may have made it meanwhile.
+  }
 }

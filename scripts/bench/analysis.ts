@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { cliCommand, root } from '../runtime.js';
 import { catalogueVariables, fillWorld, KEYS, MAPPINGS, MODELS } from './analysis-world.ts';
 import { startChild } from './children.ts';
 import { Connection } from './connection.ts';
@@ -11,7 +12,6 @@ import { startUpstream } from './servers.ts';
 import { percentile } from './statistics.ts';
 import { rawRequests } from './workload.ts';
 
-const ROOT = path.resolve(import.meta.dirname, '..', '..');
 const IDLE_SECONDS = 5;
 /** Between two calls: the machine is to have room for both. */
 const PAUSE_MS = 10;
@@ -68,8 +68,11 @@ export async function callWhile({ target, apiKey }: Gateway, work: Promise<unkno
 }
 
 async function runCommand(env: NodeJS.ProcessEnv, args: readonly string[]): Promise<void> {
-  const cli = ['--disable-warning=ExperimentalWarning', path.join(ROOT, 'src', 'cli.ts'), ...args];
-  const child = startChild(process.execPath, cli, { cwd: ROOT, env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = startChild(process.execPath, [...cliCommand.args, ...args], {
+    cwd: root,
+    env: { ...cliCommand.env, ...env },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   const [code]: unknown[] = await once(child, 'exit');
   if (code !== 0) throw new Error(`portcullis ${args.join(' ')} ended with ${code}`);
 }

@@ -72,7 +72,6 @@ function principalOf(number: number): Principal {
       { scope: 'key', id: keyId },
     ],
     ruleRevision: 0,
-    providers: { providers: [], mappings: [], keys: [] },
     capped: false,
     cacheSeconds: undefined,
   };

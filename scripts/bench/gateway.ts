@@ -1,14 +1,13 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
-import { cliCommand } from '../runtime.js';
+import { cliCommand, root } from '../runtime.js';
 import { awaitOutput, startChild } from './children.ts';
 import { addRules } from './gateway-rules.ts';
 import type { Target } from './target.ts';
 import { MODEL } from './workload.ts';
 
 const START_MS = 30_000;
-const ROOT = path.resolve(import.meta.dirname, '..', '..');
 
 export interface Gateway {
   readonly target: Target;
@@ -80,7 +79,7 @@ export async function startGateway(
   const errorLog = path.join(folder, 'gateway.err');
   const stderr = openSync(errorLog, 'w');
   const child = startChild(process.execPath, [...cliCommand.args, 'serve'], {
-    cwd: ROOT,
+    cwd: root,
     env: { ...cliCommand.env, ...environment(folder, ports, upstream, more) },
     stdio: ['ignore', 'pipe', stderr],
   });

@@ -97,7 +97,11 @@ async function runRestore(env: Environment, folder: string, { force = false, jso
     const done = await withBar('Bytes', ({ show }) =>
       restore({ folder, dataDir, given, force, now: systemClock.now(), progress: show }),
     );
-    await noteRestore(config, done.manifest);
+    await noteRestore(config, done.manifest).catch((error: unknown) =>
+      warn(
+        `that it was restored could not be noted in the audit log: ${error instanceof Error ? error.message : error}`,
+      ),
+    );
     return done;
   });
   if (json) printJson({ backup: restored, replaced: replaced ?? null });

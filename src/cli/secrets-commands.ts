@@ -48,9 +48,9 @@ export function secretsCommands(program: Command, env: Environment): void {
 }
 
 function newPepper(db: Database, { dataDir, secrets: given }: Config): string {
-  const { id, previousId } = rotatePepper(dataDir, given);
-  recordServerChange(db, 'pepper', 'rotate', { before: { id: previousId }, after: { id } }, systemClock.now());
-  return id;
+  const record = ({ id, previousId }: Rotated): void =>
+    recordServerChange(db, 'pepper', 'rotate', { before: { id: previousId }, after: { id } }, systemClock.now());
+  return rotatePepper(db, dataDir, given, record).id;
 }
 
 interface ListedSecret {
@@ -125,10 +125,9 @@ function dropCommand(secrets: Command, env: Environment): void {
 /** How many keys were lost with it. */
 function endPepper(db: Database, { dataDir, secrets: given }: Config, id: string, force: boolean): number {
   const now = systemClock.now();
-  const lostKeys = dropPepper(db, dataDir, id, { given, force, now });
-  const dropped = { id, lostKeys };
-  recordServerChange(db, 'pepper', 'drop', { before: dropped, after: null }, now);
-  return lostKeys;
+  return dropPepper(db, dataDir, id, { given, force, now }, () =>
+    recordServerChange(db, 'pepper', 'drop', { before: { id }, after: null }, now),
+  );
 }
 
 function rotateEncryptionCommand(secrets: Command, env: Environment): void {
@@ -147,10 +146,10 @@ function rotateEncryptionCommand(secrets: Command, env: Environment): void {
     });
 }
 
+/** What is sealed anew belongs to many organizations: their common log has the ids of the two keys, and nothing of that. */
 function newEncryptionKey(db: Database, { dataDir, secrets: given }: Config): Resealed & Rotated {
   const rotated = rotateEncryptionKey(db, dataDir, given);
-  const { id, previousId, resealed, unopened } = rotated;
-  const change = { before: { id: previousId }, after: { id, resealed, unopened } };
+  const change = { before: { id: rotated.previousId }, after: { id: rotated.id } };
   recordServerChange(db, 'encryption_key', 'rotate', change, systemClock.now());
   return rotated;
 }

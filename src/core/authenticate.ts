@@ -59,7 +59,6 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
         { scope: 'key', id: key.keyId },
       ],
       ruleRevision: key.ruleRevision,
-      providers: key.providers,
       capped: isCapped(key),
       cacheSeconds: key.cachingEnabled ? key.cacheDurationSeconds : undefined,
     };

@@ -49,7 +49,7 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
 
   return async (principal, context, request) => {
     const model = request.model ?? defaultModel;
-    const { candidates, requestedProvider } = resolve(model, 'image', principal);
+    const { candidates, requestedProvider } = await resolve(model, 'image', principal);
     const facts: CallFacts = { principal, context, action: 'image', requestedModel: model, stream: false };
     const permitted = await permit(deps, facts, candidates);
     const call = await openCall(

@@ -4,10 +4,12 @@ import { type ModelListOptions, modelList } from '../catalog/list.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
 import type { ModelList } from '../generated/types.ts';
+import type { FindReach, Reach } from './reach.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
 
 export interface ListModelsDeps {
   readonly catalog: Catalog;
+  readonly findReach: FindReach;
   readonly findReachable: FindReachable;
   readonly clock: Clock;
 }
@@ -42,12 +44,14 @@ const customModel = (mapping: Mapping): CatalogModel => ({
 });
 
 /** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
-export function createListModels({ catalog, findReachable, clock }: ListModelsDeps): ListModels {
+export function createListModels({ catalog, findReach, findReachable, clock }: ListModelsDeps): ListModels {
   return async (caller, options, which = 'usable') => {
     const list = (models: readonly CatalogModel[]) => modelList(models, catalog.providers(), options, clock.now());
-    const models = [...catalog.models(), ...(caller?.principal.providers.mappings ?? []).map(customModel)];
-    if (caller === undefined || which === 'all') return { list: list(models), policyRevision: undefined };
-    const { usable, policyRevision } = await findReachable(caller);
-    return { list: list(only(models, usable)), policyRevision };
+    const withCustom = ({ custom }: Reach) => [...catalog.models(), ...custom.map(customModel)];
+    if (caller === undefined) return { list: list(catalog.models()), policyRevision: undefined };
+    if (which === 'all')
+      return { list: list(withCustom(await findReach(caller.principal))), policyRevision: undefined };
+    const { reach, usable, policyRevision } = await findReachable(caller);
+    return { list: list(only(withCustom(reach), usable)), policyRevision };
   };
 }

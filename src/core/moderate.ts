@@ -49,7 +49,7 @@ export function createModerate(deps: ModerateDeps): Moderate {
   }
 
   return async (principal, context, request) => {
-    const { candidates } = resolve(model, 'moderation', principal);
+    const { candidates } = await resolve(model, 'moderation', principal);
     const requestedModel = request.model ?? model;
     const facts: CallFacts = { principal, context, action: 'moderation', requestedModel, stream: false };
     const permitted = await permit(deps, facts, candidates);

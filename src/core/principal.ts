@@ -1,4 +1,3 @@
-import type { OrganizationProviders } from '../domain/provider.ts';
 import type { PolicySubject } from '../generated/types.ts';
 
 /** Who authenticated: a gateway key with its owner and place. Made by `authenticate` alone. */
@@ -11,8 +10,6 @@ export interface Principal {
   readonly subjects: readonly PolicySubject[];
   /** The organization's rule revision when the key was read. */
   readonly ruleRevision: number;
-  /** What the organization had brought along when the key was read. */
-  readonly providers: OrganizationProviders;
   /** A spend limit applies: only mappings whose cost can be told may serve. */
   readonly capped: boolean;
   /** For how long the project's answers may be given again; undefined: not at all. */

@@ -3,8 +3,10 @@ import type { Mapping } from '../domain/model.ts';
 import type { CustomProvider, OrganizationProviders, SealedProviderKey } from '../domain/provider.ts';
 import { type EncryptionKey, openSecret } from '../domain/sealed-secret.ts';
 import { type Credential, type Provider, type Providers, parseBaseUrl } from '../providers/providers.ts';
+import type { Store } from '../store/store.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { credentialsOf } from './credentials.ts';
+import type { Principal } from './principal.ts';
 import type { Target } from './target.ts';
 
 /** What the calls of one project can reach beside the catalogue, and with which credentials. Immutable. */
@@ -22,14 +24,21 @@ export interface Reach {
 }
 
 export interface ReachDeps {
+  readonly store: Pick<Store, 'organizationProviders'>;
   readonly providers: Providers;
   /** All that are accepted. */
   readonly encryptionKeys: readonly EncryptionKey[];
   readonly telemetry: Telemetry;
 }
 
-/** What a project can reach with what its organization has brought along; the same object for the same two. */
-export type FindReach = (projectId: string, own: OrganizationProviders) => Reach;
+/**
+ * What a principal's calls can reach; the same object as long as nothing has changed.
+ * @param known what the organization has brought along, where that was read a moment ago; else it is read
+ */
+export type FindReach = (
+  principal: Pick<Principal, 'organizationId' | 'projectId'>,
+  known?: OrganizationProviders,
+) => Promise<Reach>;
 
 /** A provider with one credential for it. */
 type Access = Pick<Target, 'provider' | 'credential'>;
@@ -37,7 +46,8 @@ type Access = Pick<Target, 'provider' | 'credential'>;
 export function createFindReach(deps: ReachDeps): FindReach {
   const made = new WeakMap<OrganizationProviders, Map<string, Reach>>();
   let id = 0;
-  return (projectId, own) => {
+  return async ({ organizationId, projectId }, known) => {
+    const own = known ?? (await deps.store.organizationProviders(organizationId));
     const byProject = getOrMake(made, own, () => new Map<string, Reach>());
     return getOrMake(byProject, projectId, () => {
       id += 1;
@@ -50,6 +60,7 @@ function reachOf(id: number, own: OrganizationProviders, projectId: string, deps
   const { providers } = deps;
   const isServed = (providerId: string): boolean => providers.serviceCredential(providerId) !== undefined;
   const { customProviders, isHidden, keysOf, has } = credentialsOf(own, projectId, isServed);
+  const customIds = new Set(own.mappings.map(({ id: each }) => each));
   const accesses = new Map<string, readonly Access[]>();
   const accessesOf = (mapping: Mapping): readonly Access[] =>
     getOrMake(accesses, mapping.providerId, () => findAccesses(mapping, customProviders, keysOf(mapping), deps));
@@ -60,7 +71,7 @@ function reachOf(id: number, own: OrganizationProviders, projectId: string, deps
     isCustomProvider: (name) => customProviders.has(name),
     has: (mapping) => has(mapping) && (mapping.custom || providers.find(mapping.providerId) !== undefined),
     targets: (mapping) =>
-      isHidden(mapping)
+      isHidden(mapping) || (mapping.custom && !customIds.has(mapping.id))
         ? []
         : accessesOf(mapping).map(({ provider, credential }) => ({ mapping, provider, credential })),
   };

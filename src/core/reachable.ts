@@ -45,7 +45,7 @@ export function createFindReachable({ catalog, findReach, documents, pdp }: Reac
   const remembered = new RecentMap<string, ReadonlySet<string>>(MAX_REMEMBERED);
 
   return async ({ principal, clientIp }) => {
-    const reach = findReach(principal.projectId, principal.providers);
+    const reach = await findReach(principal);
     const data = await documents(principal);
     const engine = pdp();
     const mappings = [...catalog.mappings(), ...reach.custom].filter((mapping) => reach.has(mapping));

@@ -15,7 +15,7 @@ export interface Resolved {
 }
 
 /** @throws ApiError 404, or 400 for a model that is of no use to the action */
-export type Resolve = (model: string, action: PolicyInput['action'], principal: Principal) => Resolved;
+export type Resolve = (model: string, action: PolicyInput['action'], principal: Principal) => Promise<Resolved>;
 
 /** What an organization's own providers make of names. */
 export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider'>;
@@ -34,8 +34,8 @@ export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): rea
 
 /** Names become candidates: the catalogue and the organization know the names, the reach tells for whom there is a credential. */
 export function createResolve({ catalog, findReach }: { catalog: Catalog; findReach: FindReach }): Resolve {
-  return (model, action, { projectId, providers }) => {
-    const reach = findReach(projectId, providers);
+  return async (model, action, principal) => {
+    const reach = await findReach(principal);
     const mappings = meaningOf(model, catalog, reach);
     if (mappings === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
     const callable = mappings.filter((mapping) => reach.has(mapping));

@@ -3,7 +3,6 @@ import { ApiError } from '../domain/errors.ts';
 import type { RoutingAttempt } from '../generated/types.ts';
 import { TransportError } from '../net/transport-error.ts';
 import { fromTransportError, UpstreamError } from '../providers/upstream-error.ts';
-import type { Store } from '../store/store.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { Call } from './call.ts';
 import type { CallContext } from './call-context.ts';
@@ -36,7 +35,6 @@ export class RouteFailure extends Error {
 }
 
 export interface RouteDeps {
-  readonly store: Pick<Store, 'organizationProviders'>;
   readonly findReach: FindReach;
   readonly health: Health;
   readonly telemetry: Telemetry;
@@ -115,8 +113,7 @@ export async function route<T>(
   attempt: Attempt<T>,
   kind: 'whole' | 'stream' = 'whole',
 ): Promise<Routed<T>> {
-  const { findReach, health, store } = deps;
-  const { projectId, organizationId } = principal;
+  const { findReach, health } = deps;
   const { permitted, opened } = call;
   const attempts: RoutingAttempt[] = [];
   const deadline = performance.now() + deps.totalTimeoutMs;
@@ -127,10 +124,10 @@ export async function route<T>(
     const { candidates } = permitted;
     const cheapestFirst = candidates.length === 1 ? candidates : candidates.toSorted(comparePrice);
     // The first attempt follows at once on the opening of the call, which read what it goes by; later ones read it anew.
-    let reach = findReach(projectId, opened.providers);
+    let reach = await findReach(principal, opened.providers);
     let plan = health.ordered(cheapestFirst.flatMap((mapping) => reach.targets(mapping)));
     for (let next = plan.shift(); next !== undefined && attempts.length < most; next = plan.shift()) {
-      if (attempts.length > 0) reach = findReach(projectId, await store.organizationProviders(organizationId));
+      if (attempts.length > 0) reach = await findReach(principal);
       const target = current(reach, next);
       if (target === undefined) continue;
       await permitted.assertHolds(target.mapping, attempts.length === 0 ? opened.ruleRevision : undefined);

@@ -11,7 +11,7 @@ const ENOUGH_PAGES = 500;
 
 if (typeof workerData !== 'string') throw new TypeError('The thread was given no path.');
 
-const connection = openFile(workerData, {}, () => {});
+const connection = openFile(workerData, { fileMustExist: true }, () => {});
 /** Moves nothing; tells how many pages the log has and how many of them are in the database. */
 const look = connection.prepare<[], { log: number; checkpointed: number }>('PRAGMA wal_checkpoint(NOOP)');
 /** Waits for nobody, and nobody waits for it. */

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 
 /** Keeps most of the work of SQLite's checkpoints off the serving thread. */
 export interface Checkpointer {
-  /** To be told after each transaction. */
+  /** To be told after each transaction. Never throws: what was committed must not seem to have failed. */
   committed(): void;
   close(): Promise<void>;
 }
@@ -14,11 +14,20 @@ const MAX_OLD_SPACE_MB = 64;
 /**
  * A checkpoint of 4000 pages stops whoever does it for 20 to 50 ms. A thread with a connection of its own does it while calls go
  * on, as often as there is enough to do. The serving connection's own checkpoint stays: it then finds little left, and it is the
- * one after which the log begins anew. The thread starts with the first look.
+ * one after which the log begins anew. The thread starts with the first look, and is not started again when it breaks.
+ * @param onFault told once, when there is no thread (any more): the serving connection then checkpoints alone
  */
-export function createCheckpointer(path: string): Checkpointer {
+export function createCheckpointer(path: string, onFault: (error: unknown) => void): Checkpointer {
   let worker: Worker | undefined;
   let transactions = 0;
+  /** No thread is wanted: closed, or broken. */
+  let over = false;
+
+  function broke(error: unknown): void {
+    if (over) return;
+    over = true;
+    onFault(error);
+  }
 
   function startWorker(): Worker {
     const started = new Worker(new URL('./checkpoint-worker.ts', import.meta.url), {
@@ -26,22 +35,23 @@ export function createCheckpointer(path: string): Checkpointer {
       resourceLimits: { maxOldGenerationSizeMb: MAX_OLD_SPACE_MB },
     });
     started.unref();
-    started.on('error', () => {}); // The serving connection checkpoints by itself.
-    started.once('exit', () => {
-      if (worker === started) worker = undefined;
-    });
-    return started;
+    return started.on('error', broke);
   }
 
   return {
     committed() {
       transactions += 1;
-      if (transactions < LOOK_EVERY) return;
+      if (over || transactions < LOOK_EVERY) return;
       transactions = 0;
-      worker ??= startWorker();
-      worker.postMessage('look');
+      try {
+        worker ??= startWorker();
+        worker.postMessage('look');
+      } catch (error) {
+        broke(error);
+      }
     },
     async close() {
+      over = true;
       await worker?.terminate();
     },
   };

@@ -64,8 +64,11 @@ export class FreshReads<Value> {
     return known !== undefined && known.epoch === this.#freshness.epoch() ? known.value : undefined;
   }
 
-  /** To be called in the same turn as `get` and the read: a change that another process commits after `get` is then seen by the next. */
-  set(key: string, value: Value): void {
-    this.#known.set(key, { epoch: this.#freshness.lastEpoch(), value });
+  /**
+   * @param epoch `lastEpoch` from before the read, in the same turn: whatever another process commits from then on, and whoever looks
+   * for it meanwhile, the next `get` sees it
+   */
+  set(key: string, value: Value, epoch: number): void {
+    this.#known.set(key, { epoch, value });
   }
 }

@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { isCapped } from '../domain/api-key.ts';
-import type { OrganizationProviders } from '../domain/provider.ts';
 import type { SpendState } from '../domain/reservation.ts';
 import type { Database } from './database.ts';
 import { type Freshness, FreshReads } from './freshness.ts';
@@ -20,17 +19,10 @@ export interface KeyCredential extends SpendState {
   readonly ruleRevision: number;
   readonly cachingEnabled: boolean;
   readonly cacheDurationSeconds: number;
-  /** What the organization has brought along, read together with the key. */
-  readonly providers: OrganizationProviders;
 }
 
-export type FindOrganizationProviders = (organizationId: string) => OrganizationProviders;
-
 /** Reads a key by the hash of its secret: the only query that does not carry an organization, because it finds it. */
-function prepareFindKeyByHash(
-  db: Database,
-  organizationProviders: FindOrganizationProviders,
-): (secretHash: string) => KeyCredential | undefined {
+function prepareFindKeyByHash(db: Database): (secretHash: string) => KeyCredential | undefined {
   const statement = prepare(
     db.connection,
     build
@@ -74,7 +66,6 @@ function prepareFindKeyByHash(
       ruleRevision: row.rule_revision,
       cachingEnabled: row.caching_enabled === 1,
       cacheDurationSeconds: row.cache_duration_seconds,
-      providers: organizationProviders(row.organization_id),
     };
   };
 }
@@ -94,22 +85,19 @@ const MAX_KEYS = 10_000;
  * Remembers keys without a spend limit for as long as nothing changes, so that a busy key costs no query. A key with a limit is
  * read each time: its sums change with every call, which `Freshness` does not count as a change.
  */
-export function createKeyReads(
-  db: Database,
-  freshness: Freshness,
-  organizationProviders: FindOrganizationProviders,
-): KeyReads {
-  const query = prepareFindKeyByHash(db, organizationProviders);
+export function createKeyReads(db: Database, freshness: Freshness): KeyReads {
+  const query = prepareFindKeyByHash(db);
   const byHash = new FreshReads<KeyCredential>(freshness, MAX_KEYS);
   const byId = new FreshReads<KeyCredential>(freshness, MAX_KEYS);
   return {
     find(secretHash) {
       const known = byHash.get(secretHash);
       if (known !== undefined) return known;
+      const epoch = freshness.lastEpoch();
       const key = query(secretHash);
       if (key !== undefined && !isCapped(key)) {
-        byHash.set(secretHash, key);
-        byId.set(key.keyId, key);
+        byHash.set(secretHash, key, epoch);
+        byId.set(key.keyId, key, epoch);
       }
       return key;
     },

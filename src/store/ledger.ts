@@ -6,7 +6,7 @@ import { type Reservation, reserve, type SpendState, type WorstCase } from '../d
 import type { Database } from './database.ts';
 import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
 import { toApiKey } from './key-columns.ts';
-import type { FindOrganizationProviders, KeyCredential, KeyReads } from './key-credential.ts';
+import type { KeyCredential, KeyReads } from './key-credential.ts';
 import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
 import type { SqlValue } from './sql.ts';
 import type { CallsTable } from './tables.ts';
@@ -96,7 +96,7 @@ const callValues = (call: NewCall, decisionId: string, now: number): Record<stri
 });
 
 /** What a call is opened by. */
-type OpeningKey = SpendState & Pick<KeyCredential, 'ruleRevision' | 'providers'>;
+type OpeningKey = SpendState & Pick<KeyCredential, 'ruleRevision'>;
 
 /** What the call holds back of the key's limits; undefined for a key without one. */
 function hold(key: SpendState, findWorstCase: FindWorstCase, now: number): Reservation | ApiError | undefined {
@@ -125,7 +125,8 @@ export interface LedgerDeps {
   readonly decisions: DecisionRecorder;
   /** Spares the look at a key that cannot have changed since it authenticated the caller. */
   readonly keys: Pick<KeyReads, 'unchanged'>;
-  readonly organizationProviders: FindOrganizationProviders;
+  /** What an organization has brought along as it is now. */
+  readonly organizationProviders: (organizationId: string) => OrganizationProviders;
 }
 
 export function createLedger({ db, decisions, keys, organizationProviders }: LedgerDeps): Ledger {
@@ -134,7 +135,7 @@ export function createLedger({ db, decisions, keys, organizationProviders }: Led
   const readKey = ({ keyId, organizationId }: NewCall): OpeningKey => {
     const row = statements.selectKey.get({ keyId, organizationId });
     if (row === undefined) throw new Error(`The organization has no key ${keyId}.`);
-    return { ...toApiKey(row), ruleRevision: row.rule_revision, providers: organizationProviders(organizationId) };
+    return { ...toApiKey(row), ruleRevision: row.rule_revision };
   };
 
   const recordFinishedCall = (
@@ -164,7 +165,8 @@ export function createLedger({ db, decisions, keys, organizationProviders }: Led
       statements.insertOpenCall.run(values);
       decisions.insert(call, decision, now);
       const { organizationId, keyId } = call;
-      const { ruleRevision, providers } = key;
+      const { ruleRevision } = key;
+      const providers = organizationProviders(organizationId);
       return { callId: call.id, organizationId, keyId, reservation, periodStartedAt, ruleRevision, providers };
     },
 

@@ -20,8 +20,9 @@ export function createOrganizationProviders(
   return (organizationId) => {
     const remembered = known.get(organizationId);
     if (remembered !== undefined) return remembered;
+    const epoch = freshness.lastEpoch();
     const providers = read(organizationId);
-    known.set(organizationId, providers);
+    known.set(organizationId, providers, epoch);
     return providers;
   };
 }

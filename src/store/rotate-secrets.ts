@@ -15,8 +15,16 @@ export interface Rotated {
   readonly previousId: string;
 }
 
-/** Makes a new pepper the current one; the others are accepted as before. */
-export function rotatePepper(dataDir: string, { peppers: given }: GivenSecrets): Rotated {
+/**
+ * Makes a new pepper the current one; the others are accepted as before.
+ * @param record notes it in the database, in the transaction that ends with the new file: there is neither without the other
+ */
+export function rotatePepper(
+  db: Database,
+  dataDir: string,
+  { peppers: given }: GivenSecrets,
+  record: (rotated: Rotated) => void,
+): Rotated {
   if (given.length > 0) {
     throw new Error(
       'PEPPER is given by the environment: put a new one before it, as PEPPER=<new>,<old>, and start the server.',
@@ -25,19 +33,25 @@ export function rotatePepper(dataDir: string, { peppers: given }: GivenSecrets):
   const path = secretsPath(dataDir);
   const file = readSecretsFile(path);
   const changed = { ...file, peppers: [newServerKey(), ...file.peppers] };
-  writeSecretsFile(path, changed);
-  return { id: secretsOf(changed).peppers[0].id, previousId: secretsOf(file).peppers[0].id };
+  const rotated = { id: secretsOf(changed).peppers[0].id, previousId: secretsOf(file).peppers[0].id };
+  return db.transaction(() => {
+    record(rotated);
+    writeSecretsFile(path, changed);
+    return rotated;
+  });
 }
 
 /**
  * Accepts a pepper no longer. @throws Error when it is the current one, unknown, given by the environment, or keys hang on it
  * and `force` is not set: they can never be used again. Returns how many did.
+ * @param record as for `rotatePepper`
  */
 export function dropPepper(
   db: Database,
   dataDir: string,
   id: string,
   { given, force, now }: { readonly given: GivenSecrets; readonly force: boolean; readonly now: number },
+  record: () => void,
 ): number {
   if (given.peppers.length > 0)
     throw new Error('PEPPER is given by the environment: take the pepper out of that list.');
@@ -55,6 +69,7 @@ export function dropPepper(
         `Pepper ${id} is needed, keys that hang on it: ${count}. Each leaves it when it is next used. --force gives them up.`,
       );
     }
+    record();
     writeSecretsFile(path, { ...file, peppers: file.peppers.toSpliced(at, 1) });
     return count;
   });

@@ -47,9 +47,10 @@ export function createRuleRevision(db: Database, freshness: Freshness): (organiz
   return (organizationId) => {
     const remembered = known.get(organizationId);
     if (remembered !== undefined) return remembered;
+    const epoch = freshness.lastEpoch();
     const row = statement.get({ organizationId });
     if (row === undefined) throw new Error(`There is no organization ${organizationId}.`);
-    known.set(organizationId, row.rule_revision);
+    known.set(organizationId, row.rule_revision, epoch);
     return row.rule_revision;
   };
 }

@@ -92,7 +92,7 @@ export function createStore(options: StoreOptions): Store {
   }, queueCapacity);
   const decisions = createDecisionRecorder(db);
   const organizationProviders = createOrganizationProviders(db, freshness);
-  const keys = createKeyReads(db, freshness, organizationProviders);
+  const keys = createKeyReads(db, freshness);
   const subjectRules = prepareSubjectRules(db);
   const ruleRevision = createRuleRevision(db, freshness);
   const ledger = createLedger({ db, decisions, keys, organizationProviders });

@@ -16,7 +16,6 @@ import { Freshness } from '../../src/store/freshness.ts';
 import { createKeyReads, type KeyReads } from '../../src/store/key-credential.ts';
 import { findKey } from '../../src/store/keys.ts';
 import { removeMember } from '../../src/store/members.ts';
-import { createOrganizationProviders } from '../../src/store/organization-providers.ts';
 import { admin, cli, developer, ID, masked, owner, pepper, START, seededDatabase, startMs } from './tenants.ts';
 
 const HOUR = 3_600_000;
@@ -29,8 +28,7 @@ beforeEach(() => {
 });
 
 function keyReads(): KeyReads {
-  const freshness = new Freshness(db.connection);
-  return createKeyReads(db, freshness, createOrganizationProviders(db, freshness));
+  return createKeyReads(db, new Freshness(db.connection));
 }
 
 const refusal = (status: number, message: string, param: string | null = null) =>

@@ -181,7 +181,6 @@ describe('a principal', () => {
         { scope: 'key', id: gateway.keyId },
       ],
       ruleRevision: 0,
-      providers: { providers: [], mappings: [], keys: [] },
       capped: false,
     });
   });

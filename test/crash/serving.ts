@@ -1,9 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import path from 'node:path';
+import { cliCommand, root } from '../../scripts/runtime.js';
 import { childEnv } from '../support/network-guard-env.ts';
-
-const ROOT = path.join(import.meta.dirname, '../..');
 
 /** A gateway's process, from its start on. */
 export class Serving {
@@ -14,8 +12,11 @@ export class Serving {
 
   /** Starts `portcullis serve`, without the launcher, so that a signal reaches the one that serves. */
   constructor(env: Readonly<Record<string, string>>) {
-    const args = ['--disable-warning=ExperimentalWarning', path.join(ROOT, 'src/cli.ts'), 'serve'];
-    this.#child = spawn(process.execPath, args, { env: childEnv(env), cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#child = spawn(process.execPath, [...cliCommand.args, 'serve'], {
+      env: childEnv({ ...cliCommand.env, ...env }),
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     this.#ended = once(this.#child, 'close');
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.#said += text;

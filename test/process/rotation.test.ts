@@ -78,7 +78,7 @@ it('a pepper: keys go on working, leave the old one as they are used, and it can
   const third = await serve(env);
   expect(await works(third, first.key, master)).toEqual([200, 200]);
   expect(await audited(env)).toEqual([
-    { action: 'pepper.drop', actor: 'cli', before: { id: old.id, lostKeys: 0 }, after: null },
+    { action: 'pepper.drop', actor: 'cli', before: { id: old.id }, after: null },
     { action: 'pepper.rotate', actor: 'cli', before: { id: old.id }, after: { id: current.id } },
   ]);
 }, 60_000);
@@ -116,7 +116,7 @@ it('an encryption key: provider keys go on working, sealed anew', async () => {
       action: 'encryption_key.rotate',
       actor: 'cli',
       before: { id: before.id },
-      after: { id: after[0], resealed: 1, unopened: [] },
+      after: { id: after[0] },
     },
   ]);
   const second = await serve(env);

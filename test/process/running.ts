@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
+import { cliCommand } from '../../scripts/runtime.js';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { childEnv } from '../support/network-guard-env.ts';
 
@@ -66,11 +67,7 @@ const QUIET: Environment = { PORT: '0', MANAGEMENT_PORT: '0', ACCESS_LOG: 'off' 
  */
 export async function serve(env: Environment & { readonly DATA_DIR: string }): Promise<ServingProcess> {
   const isFirst = !existsSync(databasePath(env.DATA_DIR));
-  const cli = path.join(ROOT, 'src/cli.ts');
-  const running = start(process.execPath, ['--disable-warning=ExperimentalWarning', cli, 'serve'], {
-    ...QUIET,
-    ...env,
-  });
+  const running = start(process.execPath, [...cliCommand.args, 'serve'], { ...cliCommand.env, ...QUIET, ...env });
   const text = await saying(running, isFirst ? /Try it:[\s\S]* -d '.*'\n/ : /management {2}\S+\n/);
   const origin = /gateway {5}(\S+)/.exec(text)?.[1];
   const management = /management {2}(\S+)/.exec(text)?.[1];

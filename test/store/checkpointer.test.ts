@@ -1,6 +1,6 @@
 // The thread that moves the write-ahead log into the database beside the serving connection.
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,6 +11,7 @@ import { type Database, openDatabase } from '../../src/store/database.ts';
 let folder: string;
 let db: Database;
 let checkpointer: Checkpointer;
+let faults: unknown[];
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'portcullis-'));
@@ -18,7 +19,8 @@ beforeEach(() => {
   db = openDatabase(path, { create: true });
   db.connection.pragma('wal_checkpoint(TRUNCATE)');
   db.connection.pragma('wal_autocheckpoint = 0'); // So that nobody but the thread moves a page.
-  checkpointer = createCheckpointer(path);
+  faults = [];
+  checkpointer = createCheckpointer(path, (error) => faults.push(error));
 });
 
 afterEach(async () => {
@@ -52,10 +54,39 @@ describe('the log of a busy server', () => {
     expect(log()).toEqual({ busy: 0, log: pages, checkpointed: pages });
   });
 
-  it('is left alone while it is short', async () => {
-    commit(32, 10);
-    await sleep(300);
+  it('is left alone until there is enough to move', async () => {
+    commit(16, 200);
+    while (log()?.checkpointed === 0) await sleep(5);
+    commit(32, 10); // The log begins anew; the thread, which runs by now, looks at it twice.
+    await sleep(200);
 
     expect(log()).toEqual({ busy: 0, log: expect.any(Number), checkpointed: 0 });
+  });
+});
+
+describe('a thread that cannot do its work', () => {
+  it('is told of once, and not started again; nothing is made where there is no database', async () => {
+    const nowhere = join(folder, 'none.sqlite');
+    const other = createCheckpointer(nowhere, (error) => faults.push(error));
+    for (let looks = 0; looks < 10; looks += 1) {
+      for (let number = 0; number < 16; number += 1) other.committed();
+      await sleep(20);
+    }
+    while (faults.length === 0) await sleep(5);
+    for (let number = 0; number < 64; number += 1) other.committed();
+    await sleep(100);
+    await other.close();
+
+    expect(faults).toEqual([expect.objectContaining({ message: expect.stringContaining(nowhere) })]);
+    expect(existsSync(nowhere)).toBe(false);
+  });
+
+  it('is started by nobody after the end', async () => {
+    await checkpointer.close();
+    rmSync(join(folder, 'x.sqlite'));
+    for (let number = 0; number < 64; number += 1) checkpointer.committed();
+    await sleep(200);
+
+    expect([faults, existsSync(join(folder, 'x.sqlite'))]).toEqual([[], false]);
   });
 });

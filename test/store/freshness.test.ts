@@ -22,11 +22,11 @@ describe('what was read once', () => {
     const freshness = new Freshness(db.connection);
     const reads = new FreshReads<string>(freshness, 10);
     const seen: (string | undefined)[] = [];
-    reads.set('key', 'first');
+    reads.set('key', 'first', freshness.lastEpoch());
     seen.push(reads.get('key'), reads.get('another key'));
     other.connection.exec("INSERT INTO organizations VALUES ('org_1', 'One', 'enterprise', 0, 1, 1)");
     seen.push(reads.get('key'));
-    reads.set('key', 'second');
+    reads.set('key', 'second', freshness.lastEpoch());
     seen.push(reads.get('key'));
     freshness.changed();
     seen.push(reads.get('key'));
@@ -38,11 +38,16 @@ describe('what was read once', () => {
   it('is not taken for fresh when another connection commits between the read and its being remembered', () => {
     const db = openDatabase(path);
     const other = openDatabase(path);
-    const reads = new FreshReads<string>(new Freshness(db.connection), 10);
-    expect(reads.get('key')).toBeUndefined();
-    other.connection.exec("INSERT INTO organizations VALUES ('org_1', 'One', 'enterprise', 0, 1, 1)");
-    reads.set('key', 'read before');
-    expect(reads.get('key')).toBeUndefined();
+    const freshness = new Freshness(db.connection);
+    const reads = new FreshReads<string>(freshness, 10);
+    for (const id of ['org_1', 'org_2']) {
+      expect(reads.get('key')).toBeUndefined();
+      const epoch = freshness.lastEpoch();
+      other.connection.exec(`INSERT INTO organizations VALUES ('${id}', 'One', 'enterprise', 0, 1, 1)`);
+      if (id === 'org_2') freshness.epoch(); // Somebody else looks meanwhile.
+      reads.set('key', 'read before', epoch);
+      expect(reads.get('key')).toBeUndefined();
+    }
     other.close();
     db.close();
   });

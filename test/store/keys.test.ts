@@ -29,7 +29,6 @@ describe('the credential of a secret', () => {
       ruleRevision: 0,
       cachingEnabled: true,
       cacheDurationSeconds: 60,
-      providers: { providers: [], mappings: [], keys: [] },
       kind: 'regular',
       status: 'active',
       disabledAt: null,

@@ -14,6 +14,8 @@ import { loadSecrets } from '../../src/store/secrets.ts';
 import { createStore } from '../../src/store/store.ts';
 import { addTenant, newKey, START, type Tenant, temporaryDirectory } from './fixture.ts';
 
+const record = (): void => {};
+
 const NOTHING_GIVEN = { peppers: [], encryptionKeys: [] };
 
 interface Place {
@@ -49,10 +51,23 @@ const opened = ({ db, tenant }: Place, dataDir: string): string[] =>
     .items.map(({ id, secret }) => openSecret(secret, id, ...secretsOf(dataDir).encryptionKeys))
     .sort();
 
-test('a new pepper is the current one, and the others are accepted behind it', async () => {
-  const { dataDir } = await place();
+test('a pepper is neither made nor dropped where that cannot be noted', async () => {
+  const { dataDir, db } = await place();
+  const old = rotatePepper(db, dataDir, NOTHING_GIVEN, record).previousId;
   const before = secretsOf(dataDir);
-  const { id, previousId } = rotatePepper(dataDir, NOTHING_GIVEN);
+  const fails = (): never => {
+    throw new Error('the disk is full');
+  };
+  const drop = { given: NOTHING_GIVEN, force: true, now: START };
+  expect(() => rotatePepper(db, dataDir, NOTHING_GIVEN, fails)).toThrow('the disk is full');
+  expect(() => dropPepper(db, dataDir, old, drop, fails)).toThrow('the disk is full');
+  expect(secretsOf(dataDir)).toEqual(before);
+});
+
+test('a new pepper is the current one, and the others are accepted behind it', async () => {
+  const { dataDir, db } = await place();
+  const before = secretsOf(dataDir);
+  const { id, previousId } = rotatePepper(db, dataDir, NOTHING_GIVEN, record);
   const after = secretsOf(dataDir);
   expect([after.peppers[0].id, after.peppers.slice(1)]).toEqual([id, before.peppers]);
   expect(previousId).toBe(before.peppers[0].id);
@@ -63,17 +78,18 @@ test('a pepper is dropped when nothing hangs on it, or by force', async () => {
   const { dataDir, db, tenant } = await place();
   const [first] = secretsOf(dataDir).peppers;
   insertKey(db, newKey(tenant, { pepperId: first.id }), START);
-  const drop = (id: string, force = false) => dropPepper(db, dataDir, id, { given: NOTHING_GIVEN, force, now: START });
+  const drop = (id: string, force = false) =>
+    dropPepper(db, dataDir, id, { given: NOTHING_GIVEN, force, now: START }, record);
 
   expect(() => drop(first.id)).toThrow(`${first.id} is the current pepper: rotate it first.`);
   expect(() => drop('00000000')).toThrow('There is no pepper 00000000.');
-  const { id: second } = rotatePepper(dataDir, NOTHING_GIVEN);
+  const { id: second } = rotatePepper(db, dataDir, NOTHING_GIVEN, record);
   expect(() => drop(first.id)).toThrow(`Pepper ${first.id} is needed, keys that hang on it: 1.`);
   expect(secretsOf(dataDir).peppers.map(({ id }) => id)).toEqual([second, first.id]);
   expect(drop(first.id, true)).toBe(1);
   expect(secretsOf(dataDir).peppers.map(({ id }) => id)).toEqual([second]);
 
-  const { id: third } = rotatePepper(dataDir, NOTHING_GIVEN);
+  const { id: third } = rotatePepper(db, dataDir, NOTHING_GIVEN, record);
   expect(drop(second)).toBe(0);
   expect(secretsOf(dataDir).peppers.map(({ id }) => id)).toEqual([third]);
 });
@@ -174,8 +190,10 @@ test('secrets of the environment are changed there: the file stays as it is', as
   const fresh = Buffer.alloc(32, 7);
   const given = { peppers: [Buffer.alloc(32, 1)], encryptionKeys: [sealedWith.key] };
 
-  expect(() => rotatePepper(dataDir, given)).toThrow('PEPPER is given by the environment: put a new one before it');
-  expect(() => dropPepper(db, dataDir, 'x', { given, force: false, now: START })).toThrow('PEPPER is given by');
+  expect(() => rotatePepper(db, dataDir, given, record)).toThrow(
+    'PEPPER is given by the environment: put a new one before it',
+  );
+  expect(() => dropPepper(db, dataDir, 'x', { given, force: false, now: START }, record)).toThrow('PEPPER is given by');
   expect(() => rotateEncryptionKey(db, dataDir, given)).toThrow('ENCRYPTION_KEY is given by the environment');
   const listed = { ...given, encryptionKeys: [fresh, sealedWith.key] };
   expect(rotateEncryptionKey(db, dataDir, listed)).toMatchObject({ resealed: 1, unopened: [] });

@@ -66,8 +66,7 @@ async function whichList(
   }
   ctx.set('cache-control', keyed ? 'private, no-store' : 'public, no-cache');
   if (!keyed) return 'catalogue';
-  if (!includeRestricted) return 'usable';
-  return ctx.state.principal?.providers.mappings.length === 0 ? 'catalogue' : 'all';
+  return includeRestricted ? 'all' : 'usable';
 }
 
 /** The list of what the caller's key may use and could call now, or of all beside what it is not permitted. */
