@@ -34,10 +34,8 @@ const HEAP_PER_TEXT = 12;
 /** Memory never shrinks, so the pool is bounded by pages too: 512 MB. */
 const MAX_PAGES = 8_192;
 const ENTERED = 'The policy engine was entered while it evaluates.';
-/** `JSON.stringify` escapes a lone surrogate so; the evaluator cannot read it. Texts without the first part of it are most. */
+/** `JSON.stringify` escapes a lone surrogate so; the evaluator cannot read it. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
-const hasLoneSurrogate = (json: string): boolean => json.includes('\\ud') && LONE_SURROGATE.test(json);
-const encoder = new TextEncoder();
 
 /**
  * Evaluates one compiled policy by a pool of its instances, found by the digest of the data loaded into each. An instance
@@ -53,7 +51,7 @@ export function createWasmEngine(wasm: Uint8Array, { maxInstances = 64 }: Engine
       refusal = ENTERED;
       try {
         const text = JSON.stringify(input);
-        if (hasLoneSurrogate(text)) throw new TypeError('The input holds a lone surrogate.');
+        if (LONE_SURROGATE.test(text)) throw new TypeError('The input holds a lone surrogate.');
         const instance = pool.take(data);
         const value = onlyResult(instance.evaluate(utf8(text), entrypoint));
         pool.giveBack(data, instance);
@@ -125,8 +123,9 @@ function createPool(module: WebAssembly.Module, maxInstances: number): Pool {
 
 /** Bytes in a buffer of exactly their length, the only form that the SDK takes as JSON text. */
 function utf8(text: string): ArrayBuffer {
-  const bytes = encoder.encode(text);
-  return bytes.byteLength === bytes.buffer.byteLength ? bytes.buffer : bytes.slice().buffer;
+  const buffer = new ArrayBuffer(Buffer.byteLength(text));
+  Buffer.from(buffer).write(text);
+  return buffer;
 }
 
 const pagesOf = (instance: LoadedPolicy): number => instance.mem.buffer.byteLength / PAGE_BYTES;

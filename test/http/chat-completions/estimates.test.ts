@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chat, completionOf, errorOf, eventsOf, hello } from '../../support/chat.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { callRow, settled } from '../../support/rows.ts';
 import {
   chunk,
@@ -95,6 +95,18 @@ describe('the completion of an estimate', () => {
     const { usage } = completionOf(await chat(gateway, ask()));
 
     expect([usage.completion_tokens, usage.info]).toEqual([tokens, ESTIMATED]);
+  });
+
+  it('never exceeds what the call of a key with a limit was held to, which is all that was held back for it', async () => {
+    const key = addKey(gateway, { usageLimit: '1' });
+    const held = ask({ max_tokens: 2 });
+    const long = 'Hello, world! Hello, world!';
+    upstream.begin(json(completion(long, { usage: undefined })));
+    const whole = completionOf(await chat(gateway, held, key));
+    upstream.begin(events(chunk({ content: long }), chunk({}, 'stop'), '[DONE]'));
+    const streamed = eventsOf((await chat(gateway, { ...held, stream: true }, key)).text).chunks.at(-1);
+
+    expect([whole.usage.completion_tokens, streamed?.usage?.completion_tokens]).toEqual([2, 2]);
   });
 
   it('of a stream is that of its choices put together, each by itself', async () => {
