@@ -103,6 +103,7 @@ describe('the configuration', () => {
       ENCRYPTION_KEY: BASE64,
       OPENAI_API_KEY: 'sk-openai',
       GROQ_BASE_URL: 'http://10.0.0.7/groq/',
+      GROQ_FIELDS: 'x_groq_trace',
     });
     expect(config).toEqual({
       gateway: { host: '0.0.0.0', port: 80 },
@@ -139,8 +140,8 @@ describe('the configuration', () => {
         encryptionKeys: [Buffer.from(HEX, 'hex')],
       },
       serviceProviders: [
-        { id: 'groq', apiKey: undefined, baseUrl: 'http://10.0.0.7/groq' },
-        { id: 'openai', apiKey: 'sk-openai', baseUrl: undefined },
+        { id: 'groq', apiKey: undefined, baseUrl: 'http://10.0.0.7/groq', fields: ['x_groq_trace'] },
+        { id: 'openai', apiKey: 'sk-openai', baseUrl: undefined, fields: [] },
       ],
       upstreams: [],
     });
@@ -241,18 +242,26 @@ describe('a wrong variable is named, with what it must be', () => {
 });
 
 describe('an upstream', () => {
-  it('is a URL, models, perhaps a key and prices', () => {
+  it('is a URL, models, perhaps a key, prices and fields', () => {
     const env = {
       ...local,
       UPSTREAM_MY_LLM_2_BASE_URL: 'https://llm.example/v1/',
       UPSTREAM_MY_LLM_2_API_KEY: 'sk-abc',
       UPSTREAM_MY_LLM_2_MODELS: 'meta/llama-3.3, tiny,tiny, other',
       UPSTREAM_MY_LLM_2_PRICES: 'meta/llama-3.3=0.59/0.790001, tiny=0/0',
+      UPSTREAM_MY_LLM_2_FIELDS: 'x_trace, style',
     };
     expect(readConfig(env).upstreams).toEqual([
-      { name: 'local', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: undefined, models: [{ id: 'llama', prices: {} }] },
+      {
+        name: 'local',
+        baseUrl: 'http://127.0.0.1:11434/v1',
+        apiKey: undefined,
+        models: [{ id: 'llama', prices: {} }],
+        fields: [],
+      },
       {
         name: 'my-llm-2',
+        fields: ['x_trace', 'style'],
         baseUrl: 'https://llm.example/v1',
         apiKey: 'sk-abc',
         models: [
@@ -312,7 +321,7 @@ describe('an upstream', () => {
     'is not named by %s',
     (name) => {
       expect(messageOf({ [name]: 'http://a' })).toBe(
-        `${name} is no variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS and _PRICES, <NAME> in capitals, digits and single underscores.`,
+        `${name} is not a variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS, _PRICES and _FIELDS, <NAME> in capitals, digits and single underscores.`,
       );
     },
   );

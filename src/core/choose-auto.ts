@@ -3,9 +3,11 @@ import { modelNotFound } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';
 import { type Clock, isPast } from '../domain/time.ts';
 import type { ChatRequest } from '../generated/types.ts';
+import { unsupportedIn } from './chat-exchange.ts';
 import { chatDemand } from './demand.ts';
 import { actionOf } from './permitted-ids.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
+import { takers } from './resolve.ts';
 import { boundOf } from './worst-case.ts';
 
 /** The request's `model` that leaves the choice to the gateway. */
@@ -32,7 +34,7 @@ export type ChooseAuto = (request: ChatRequest, caller: ListCaller) => Promise<r
 
 export function createChooseAuto({ findReachable, clock }: ChooseAutoDeps): ChooseAuto {
   return async (request, caller) => {
-    const { mappings, usable } = await findReachable(caller);
+    const { reach, mappings, usable } = await findReachable(caller);
     const now = clock.now();
     const others = mappings.filter(({ providerId }) => providerId !== 'sandbox');
     const needs = needsOf(request);
@@ -41,8 +43,9 @@ export function createChooseAuto({ findReachable, clock }: ChooseAutoDeps): Choo
       .filter((mapping) => actionOf(mapping) === 'chat' && fits(mapping, needs))
       .sort(comparePrice);
     if (fitting.length === 0) throw modelNotFound('No model that this project has a credential for fits the request.');
-    const permitted = fitting.filter(usable);
-    if (permitted.length === 0) return fitting.slice(0, REFUSED);
+    const able = takers(fitting, reach, unsupportedIn(request));
+    const permitted = able.filter(usable);
+    if (permitted.length === 0) return able.slice(0, REFUSED);
     const bounded = caller.principal.capped ? withBound(permitted, request) : permitted;
     return (bounded.length > 0 ? bounded : permitted).slice(0, CHOSEN);
   };

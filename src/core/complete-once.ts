@@ -22,11 +22,14 @@ export async function completeOnce(
     answer.call,
     answer.facts,
     async (each, limits) =>
-      each.provider.adapter.parseResponse(await exchangeChat(deps, each, answer.call, request, 'gathered', limits)),
-    (completion, { mapping }) => {
-      const produced = producedBy(answer.call, mapping, request);
+      each.provider.adapter.parseResponse(
+        await exchangeChat(deps, each, answer.call, request, 'gathered', limits),
+        each.credential.secret,
+      ),
+    (completion, each) => {
+      const produced = producedBy(answer.call, each, request);
       produced.addWhole(completion);
-      return produced.usage(deps.estimator, request, mapping);
+      return produced.usage(deps.estimator, request, each.mapping);
     },
   );
   answer.keep?.({

@@ -39,7 +39,8 @@ export async function exchangeWhole<Call, Answer>(
   limits: ExchangeLimits,
 ): Promise<Answer> {
   const request = translation.buildRequest(call, endpointOf(target));
-  return translation.parseResponse(await exchange(transport, target, request, 'gathered', limits), call);
+  const response = await exchange(transport, target, request, 'gathered', limits);
+  return translation.parseResponse(response, call, target.credential.secret);
 }
 
 const isKind = <Kind extends OutboundResponse['kind']>(

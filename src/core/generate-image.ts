@@ -3,6 +3,7 @@ import type { Clock } from '../domain/time.ts';
 import { guessTokens, NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { ImageAnswer, ImageRequest } from '../generated/types.ts';
 import type { UpstreamImages } from '../providers/adapter.ts';
+import { unknownImageField } from '../providers/request-fields.ts';
 import { notTakenByProvider } from '../providers/upstream-error.ts';
 import type { Authorize } from './authorize.ts';
 import type { CallFacts } from './call.ts';
@@ -44,12 +45,14 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
     const { mapping, provider } = target;
     const { images } = provider.adapter;
     if (images === undefined) throw notTakenByProvider(`${mapping.providerId} does not make images.`);
-    return exchangeWhole(transport, target, images, { request, mapping }, limits);
+    return exchangeWhole(transport, target, images, { request, mapping, namedFields: provider.namedFields }, limits);
   }
 
   return async (principal, context, request) => {
     const model = request.model ?? defaultModel;
-    const { candidates, requestedProvider } = await resolve(model, 'image', principal);
+    const { candidates, requestedProvider } = await resolve(model, 'image', principal, (_, { namedFields }) =>
+      unknownImageField(request, namedFields),
+    );
     const facts: CallFacts = { principal, context, action: 'image', requestedModel: model, stream: false };
     const permitted = await permit(deps, facts, candidates);
     const call = await openCall(

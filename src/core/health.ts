@@ -76,4 +76,4 @@ export class Health {
 
 /** Two organizations may have a provider of one name: its address tells them apart. */
 const keyOf = ({ mapping, provider: { base }, credential }: Target): string =>
-  `${mapping.id} ${base.origin}${base.path} ${credential.providerKeyId ?? credential.source}`;
+  `${mapping.id} ${mapping.revision ?? ''} ${base.origin}${base.path} ${credential.providerKeyId ?? credential.source}`;

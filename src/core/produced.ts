@@ -11,7 +11,14 @@ const MADE_IMAGE_TOKENS = 1290;
 
 const NO_TEXT: TextToCount = { texts: [], omittedBytes: 0 };
 
-/** What has come of an answer so far, for its bill. */
+export interface ProducedOptions {
+  /** Tokens of output that the call was held to, over all choices; absent: it was not. */
+  readonly mostOutputTokens?: number | undefined;
+  /** Web searches that are billed and never reported. */
+  readonly unreportedSearches?: number;
+}
+
+/** What an answer has produced so far, for its bill. */
 export class Produced {
   /** The upstream's own id of the model that answers. */
   model: string | undefined;
@@ -22,8 +29,11 @@ export class Produced {
   /** Since the provider last reported. */
   readonly #said = new SaidText();
 
-  constructor(mostOutputTokens = Number.POSITIVE_INFINITY) {
-    this.#mostOutput = mostOutputTokens;
+  readonly #unreportedSearches: number;
+
+  constructor({ mostOutputTokens, unreportedSearches = 0 }: ProducedOptions = {}) {
+    this.#mostOutput = mostOutputTokens ?? Number.POSITIVE_INFINITY;
+    this.#unreportedSearches = unreportedSearches;
   }
 
   addWhole({ model, usage, choices }: UpstreamCompletion): void {
@@ -53,30 +63,32 @@ export class Produced {
   /** What an answer that has ended is billed for: what the provider reported, else an estimate of what was asked and said. */
   async usage(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
     const usage = this.#reported ?? (await this.#estimate(estimator, request));
-    return this.#withImages(usage, request, mapping);
+    return this.#complete(usage, request, mapping);
   }
 
   /** The same of an answer whose reader left: what was said since the provider last reported is estimated too. */
   async usageSoFar(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
     const reported = this.#reported;
     const since = this.#said.toCount();
-    if (reported === undefined || since.texts.length === 0) return this.usage(estimator, request, mapping);
+    const { audioTokens } = this.#said;
+    if (reported === undefined || (since.texts.length === 0 && audioTokens === 0)) {
+      return this.usage(estimator, request, mapping);
+    }
     const { completionTokens, rough } = await estimator.estimate(NO_TEXT, since);
+    const most = Math.max(reported.completionTokens, this.#mostOutput);
     const usage = {
       ...reported,
-      completionTokens: Math.max(
-        reported.completionTokens,
-        Math.min(reported.completionTokens + completionTokens, this.#mostOutput),
-      ),
+      completionTokens: Math.min(reported.completionTokens + completionTokens + audioTokens, most),
+      completionAudioTokens: Math.min(reported.completionAudioTokens + audioTokens, most),
       estimated: true,
       rough,
     };
-    return this.#withImages(usage, request, mapping);
+    return this.#complete(usage, request, mapping);
   }
 
   /** What the call is billed for where nothing may be estimated. */
   reportedUsage(request: ChatRequest, mapping: Mapping): Usage | undefined {
-    return this.#reported && this.#withImages(this.#reported, request, mapping);
+    return this.#reported && this.#complete(this.#reported, request, mapping);
   }
 
   async #estimate(estimator: TokenEstimator, request: ChatRequest): Promise<Usage> {
@@ -85,24 +97,28 @@ export class Produced {
       { texts, omittedBytes: 0 },
       this.#said.toCount(),
     );
-    const madeTokens = Math.min(this.#images * MADE_IMAGE_TOKENS, this.#mostOutput);
+    const most = this.#mostOutput;
+    const madeTokens = Math.min(this.#images * MADE_IMAGE_TOKENS, most);
+    const soundTokens = this.#said.audioTokens;
     return {
       ...NO_USAGE,
       promptTokens: promptTokens + imageTokens + audioTokens + videoTokens + otherTokens,
       promptImageTokens: imageTokens,
       promptAudioTokens: audioTokens,
       promptVideoTokens: videoTokens,
-      completionTokens: Math.min(completionTokens + madeTokens, this.#mostOutput),
+      completionTokens: Math.min(completionTokens + madeTokens + soundTokens, most),
+      completionAudioTokens: Math.min(soundTokens, most - madeTokens),
       completionImageTokens: madeTokens,
       estimated: true,
       rough,
     };
   }
 
-  /** Images are told by no provider's tokens; they are counted where the mapping has a price for each. */
-  #withImages(usage: Usage, request: ChatRequest, mapping: Mapping): Usage {
+  /** Adds what no provider reports in tokens: searches, and images where the mapping has a price for each. */
+  #complete(usage: Usage, request: ChatRequest, mapping: Mapping): Usage {
     return {
       ...usage,
+      webSearches: Math.max(usage.webSearches, this.#unreportedSearches),
       promptImages: hasPrice(mapping, 'image') ? imagesIn(request) : usage.promptImages,
       images: hasPrice(mapping, 'per_image') ? Math.max(usage.images, this.#images) : usage.images,
     };

@@ -88,11 +88,11 @@ const outputPrices = ({ speaks }: Demand, { outputModalities }: Mapping): (keyof
 
 /**
  * The most that a mapping may charge for a request: `costOf` of no usage within its bounds is more (decisions.md, section 3, "hard
- * cap"). Undefined: cannot be told, for want of a price or of an end of the output, or because it is asked for at other prices.
+ * cap"). Undefined: cannot be told, for want of a price or of an end of the output.
  */
 export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
   const { action, searches } = demand;
-  if (demand.repricedBy !== undefined || !isPriced(mapping, action)) return undefined;
+  if (!isPriced(mapping, action)) return undefined;
   const request = dearest(mapping, ['request']);
   if (action === 'moderation') return { fixed: request, perOutputToken: 0n, maxOutputTokens: 0 };
 
@@ -112,7 +112,6 @@ export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
 
   const maxOutputTokens = largestOutput(mapping, demand);
   if (maxOutputTokens === undefined) return undefined;
-  if (searches > 0 && !listsOf(mapping).every((prices) => prices.web_search !== undefined)) return undefined;
   const fixed =
     prompt +
     BigInt(searches) * dearest(mapping, ['web_search']) +
@@ -171,19 +170,15 @@ export function outputLimit(
 }
 
 /** The 401 of a key with a limit for a call whose bound no candidate can tell. */
-export function unboundedCall(candidates: readonly Mapping[], { action, searches, repricedBy }: Demand): ApiError {
+export function unboundedCall(candidates: readonly Mapping[], { action }: Demand): ApiError {
   const priced = candidates.filter((mapping) => isPriced(mapping, action));
   const [lacks, advice] =
-    repricedBy !== undefined
-      ? [`the prices that this \`${repricedBy}\` leads to are not known`, ` Leave \`${repricedBy}\` out.`]
-      : priced.length === 0
-        ? [
-            `no price${action === 'moderation' ? ' of a request' : ''} is known for any permitted provider of the model`,
-            '',
-          ]
-        : searches > 0 && priced.every(({ prices }) => prices.web_search === undefined)
-          ? ['no price of a web search is known for any permitted provider of the model', '']
-          : ['it is not known how long an answer of the model can get', ' Name `max_completion_tokens`.'];
+    priced.length === 0
+      ? [
+          `no price${action === 'moderation' ? ' of a request' : ''} is known for any permitted provider of the model`,
+          '',
+        ]
+      : ['it is not known how long an answer of the model can get', ' Name `max_completion_tokens`.'];
   return unauthorized(
     'usage_limit_reached',
     `This API key has a usage limit, and ${lacks}: the limit could not be kept.${advice}`,

@@ -1,6 +1,7 @@
 import { ConfigError, explained, readList, readUrl } from './config-value.ts';
 import type { Prices } from './model.ts';
 import { parseUsdPerMillion } from './money.ts';
+import { readRequestFields } from './request-field-names.ts';
 
 export interface UpstreamModel {
   /** The upstream's own id. */
@@ -18,11 +19,13 @@ export interface UpstreamConfig {
   readonly apiKey: string | undefined;
   /** In the order given, at least one. */
   readonly models: readonly UpstreamModel[];
+  /** Request fields that go to it beyond those that such servers have in common. */
+  readonly fields: readonly string[];
 }
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-const VARIABLE = /^UPSTREAM_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(?:BASE_URL|API_KEY|MODELS|PRICES)$/;
+const VARIABLE = /^UPSTREAM_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(?:BASE_URL|API_KEY|MODELS|PRICES|FIELDS)$/;
 /** In a rule `custom` means all custom providers; `sandbox` is built in; the others are the catalogue's providers. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'custom',
@@ -52,7 +55,7 @@ export function readUpstreams(variables: Variables): UpstreamConfig[] {
     const name = VARIABLE.exec(variable)?.[1];
     if (name === undefined) {
       throw new ConfigError(
-        `${variable} is no variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS and _PRICES, <NAME> in capitals, digits and single underscores.`,
+        `${variable} is not a variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS, _PRICES and _FIELDS, <NAME> in capitals, digits and single underscores.`,
       );
     }
     names.add(name);
@@ -74,6 +77,7 @@ function readUpstream(prefix: string, name: string, variables: Variables): Upstr
     baseUrl: readUrl(`${prefix}_BASE_URL`, required(`${prefix}_BASE_URL`, variables)),
     apiKey: variables[`${prefix}_API_KEY`],
     models: models.map((id) => ({ id, prices: prices.get(id) ?? {} })),
+    fields: readRequestFields(`${prefix}_FIELDS`, variables),
   };
 }
 

@@ -64,7 +64,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#timer = setTimeout(() => this.#fail(timeoutError('total')), options.totalTimeoutMs);
+    this.#timer = setTimeout(
+      () => this.#fail(timeoutError('total', this.#controller !== undefined)),
+      options.totalTimeoutMs,
+    );
     options.signal.addEventListener('abort', this.#onAbort);
   }
 
@@ -96,7 +99,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#failure !== undefined) return;
     this.#bytes += chunk.length;
     if (this.#bytes > this.#options.maxResponseBytes) {
-      this.#fail(new TransportError('too_large', 'the answer is too large'));
+      this.#fail(new TransportError('too_large', 'the answer is too large', { sent: true }));
     } else if (this.#queue !== undefined) {
       this.#queue.push(chunk);
     } else {
@@ -124,7 +127,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #drain(queue: ChunkQueue): void {
     if (this.#released) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#fail(timeoutError('total')), DRAIN_MS);
+    this.#timer = setTimeout(() => this.#fail(timeoutError('total', this.#controller !== undefined)), DRAIN_MS);
     queue.drain();
   }
 

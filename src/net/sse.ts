@@ -103,6 +103,7 @@ export class SseParser {
   }
 
   #bound(length: number): void {
-    if (length > this.#maxEventLength) throw new TransportError('too_large', 'an event of the stream is too large');
+    if (length > this.#maxEventLength)
+      throw new TransportError('too_large', 'an event of the stream is too large', { sent: true });
   }
 }

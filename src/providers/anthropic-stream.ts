@@ -15,9 +15,12 @@ const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
 type Fields = Readonly<Record<string, unknown>>;
 
 /** A streamed answer. Anything but a stop reason and then `message_stop` is a stream that was cut. */
-export async function* parseStream(response: StreamedResponse): AsyncGenerator<UpstreamChunk, void, undefined> {
+export async function* parseStream(
+  response: StreamedResponse,
+  secret?: string,
+): AsyncGenerator<UpstreamChunk, void, undefined> {
   const parser = new SseParser(MAX_EVENT_LENGTH);
-  const reader = new EventReader();
+  const reader = new EventReader(secret);
   for await (const bytes of response.chunks) {
     for (const event of parser.push(bytes)) {
       yield* reader.read(event);
@@ -31,6 +34,7 @@ export async function* parseStream(response: StreamedResponse): AsyncGenerator<U
 
 /** Turns the events of one stream into chunks, in order. */
 class EventReader {
+  readonly #secret: string | undefined;
   begun = false;
   /** The last event was `message_stop`, at its place. */
   stopped = false;
@@ -43,12 +47,17 @@ class EventReader {
   readonly #open = new Map<number, OpenBlock>();
   readonly #spoken: Spoken = { contentLength: 0, calls: 0 };
 
+  /** @param secret what the request carried */
+  constructor(secret: string | undefined) {
+    this.#secret = secret;
+  }
+
   /** @throws UpstreamError `bad_response`, or the error that the event tells */
   read({ event: name, data }: SseEvent): UpstreamChunk[] {
     const event = parseJson(data);
     if (!isRecord(event)) throw malformed();
     const type = event.type ?? name;
-    const error = reportedError(type === 'error' ? { ...event, type } : event);
+    const error = reportedError(type === 'error' ? { ...event, type } : event, this.#secret);
     if (error !== undefined) throw error;
     switch (type) {
       case 'message_start':

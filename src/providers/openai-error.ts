@@ -34,7 +34,7 @@ const WRONG_KEY = /\b(?:incorrect|invalid) api[ _-]?key\b/i;
 export function readError({ status, headers, text }: GatheredResponse, secret: string | undefined): UpstreamError {
   const body = parseJson(text);
   if (status >= 200 && status < 300) {
-    if (isRecord(body) && isError(body)) return disguisedError(body);
+    if (isRecord(body) && isError(body)) return disguisedError(body, secret);
     return badResponse('The provider did not answer with a stream.', status);
   }
   const said = errorText(body);
@@ -53,13 +53,13 @@ const DISGUISED = 'The provider reported an error inside a successful answer.';
 
 /**
  * An error that came under a success, typed by what it carries. Only the caller's own mistake is quoted: of any other text nothing
- * says whether it is about credentials, and there is no secret at hand to look for.
+ * says whether it is about credentials. @param secret what the request carried
  */
-export function disguisedError(body: Fields): UpstreamError {
+export function disguisedError(body: Fields, secret?: string): UpstreamError {
   const status = carriedStatus(body) ?? wordStatus(body, WORDS);
   if (status === undefined) return badResponse(DISGUISED);
   const { errorType, retryable, message } = fromStatus(status, '');
-  if (errorType === 'rejected') return fromStatus(status, scrub(errorText(body)));
+  if (errorType === 'rejected') return fromStatus(status, scrub(errorText(body), secret));
   return new UpstreamError(errorType, errorType === 'credential' ? message : DISGUISED, { status, retryable });
 }
 

@@ -19,6 +19,7 @@ const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undef
  */
 export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefined> {
   readonly #response: StreamedResponse;
+  readonly #secret: string | undefined;
   readonly #bytes: AsyncIterator<Buffer>;
   readonly #parser = new SseParser(MAX_EVENT_LENGTH);
   readonly #states: ChoiceState[] = [];
@@ -27,8 +28,10 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
   #next = 0;
   #left = false;
 
-  constructor(response: StreamedResponse) {
+  /** @param secret what the request carried */
+  constructor(response: StreamedResponse, secret?: string) {
     this.#response = response;
+    this.#secret = secret;
     this.#bytes = response.chunks[Symbol.asyncIterator]();
   }
 
@@ -48,7 +51,7 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
           break;
         } else {
           this.#next += 1;
-          return { done: false, value: parseChunk(event, this.#states) };
+          return { done: false, value: parseChunk(event, this.#states, this.#secret) };
         }
       }
       requireFinished(this.#states);
@@ -77,16 +80,16 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
   }
 }
 
-function parseChunk({ event, data }: SseEvent, states: ChoiceState[]): UpstreamChunk {
+function parseChunk({ event, data }: SseEvent, states: ChoiceState[], secret: string | undefined): UpstreamChunk {
   const chunk = parseJson(data);
   if (!isRecord(chunk)) throw badResponse('The provider sent a malformed chunk.');
-  if (event === 'error' || isError(chunk)) throw disguisedError(chunk);
+  if (event === 'error' || isError(chunk)) throw disguisedError(chunk, secret);
   const usage = reportedUsage(chunk); // before the choices, which lose theirs
   const { model, choices } = chunk;
   const list: unknown = choices ?? [];
   if (!Array.isArray(list)) throw badResponse('The provider sent a malformed chunk.');
   boundChoices(list);
-  const normal = list.map((choice: unknown, position) => normaliseChunkChoice(choice, position, states));
+  const normal = list.map((choice: unknown, position) => normaliseChunkChoice(choice, position, states, secret));
   if (states.length > MAX_CHOICES) throw badResponse('The provider sent too many choices.');
   return {
     model: typeof model === 'string' ? model : undefined,

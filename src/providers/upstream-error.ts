@@ -11,6 +11,8 @@ export type AttemptErrorType =
   | 'rejected';
 
 export interface UpstreamErrorOptions {
+  /** What the upstream said, scrubbed: for the caller, not for the log, since it may echo the prompt. */
+  readonly quoted?: string;
   /** What the upstream's answer amounts to as an HTTP status, if it answered: mostly its own. */
   readonly status?: number | undefined;
   /** Milliseconds after which the upstream wants to be asked again, at most 60,000. */
@@ -21,7 +23,7 @@ export interface UpstreamErrorOptions {
 }
 
 /**
- * A failed attempt. The message may be shown to any caller: it is ours, or the upstream's after scrubbing.
+ * A failed attempt. The message may be shown to its caller: our words, then the upstream's after scrubbing.
  * `retryable` is the failover rule of decisions.md, section 5.
  */
 export class UpstreamError extends Error {
@@ -30,9 +32,14 @@ export class UpstreamError extends Error {
   readonly retryable: boolean;
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
+  /** Our words alone, for the log. */
+  readonly summary: string;
 
-  constructor(errorType: AttemptErrorType, message: string, options: UpstreamErrorOptions = {}) {
-    super(message, { cause: options.cause });
+  constructor(errorType: AttemptErrorType, summary: string, options: UpstreamErrorOptions = {}) {
+    super(options.quoted === undefined ? summary : `${summary.replace(/\.$/, '')}: ${options.quoted}`, {
+      cause: options.cause,
+    });
+    this.summary = summary;
     this.errorType = errorType;
     this.retryable = options.retryable ?? errorType !== 'rejected';
     this.status = options.status;
@@ -69,8 +76,8 @@ export function fromTransportError(error: TransportError): UpstreamError {
  * @param retryAfterMs what its headers ask for
  */
 export function fromStatus(status: number, text: string, retryAfterMs?: number): UpstreamError {
-  const said = text === '' ? `status ${status}` : text;
   const facts = { status, retryAfterMs };
+  const quoting = { ...facts, quoted: text === '' ? `status ${status}` : text };
   switch (status) {
     case 401:
     case 403:
@@ -81,15 +88,15 @@ export function fromStatus(status: number, text: string, retryAfterMs?: number):
       // The caller's name was resolved, so this is a fault of our mapping, not of the request: another provider may know it.
       return new UpstreamError('upstream_error', 'The provider does not know the model.', facts);
     case 408:
-      return new UpstreamError('timeout', `The provider gave up waiting: ${said}`, facts);
+      return new UpstreamError('timeout', 'The provider gave up waiting.', quoting);
     case 409:
-      return new UpstreamError('upstream_error', `The provider reported a conflict: ${said}`, facts);
+      return new UpstreamError('upstream_error', 'The provider reported a conflict.', quoting);
     case 429:
     case 498: // Groq's own: no capacity left in the service tier
-      return new UpstreamError('rate_limited', `The provider limits the rate of calls: ${said}`, facts);
+      return new UpstreamError('rate_limited', 'The provider limits the rate of calls.', quoting);
     default:
-      if (status >= 500) return new UpstreamError('upstream_error', `The provider failed: ${said}`, facts);
+      if (status >= 500) return new UpstreamError('upstream_error', 'The provider failed.', quoting);
       if (status < 400) return badResponse(`The provider answered with the unexpected status ${status}.`, status);
-      return new UpstreamError('rejected', `The provider rejected the request: ${said}`, facts);
+      return new UpstreamError('rejected', 'The provider rejected the request.', quoting);
   }
 }

@@ -162,6 +162,7 @@ export interface CustomProvidersTable {
   wire: WireFormat;
   base_url: string;
   keyless: Flag;
+  fields_json: Generated<string>;
   created_at: number;
   updated_at: number;
   deleted_at: Generated<number | null>;

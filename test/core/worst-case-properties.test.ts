@@ -58,11 +58,11 @@ const mapping: fc.Arbitrary<Mapping> = fc
 const text = fc.string({ unit: 'binary', maxLength: 200 });
 
 const part: fc.Arbitrary<ContentPart> = fc.oneof(
-  text.map((said) => ({ type: 'text', text: said })),
-  fc.constant({ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }),
-  fc.constant({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'mp3' } }),
-  fc.constant({ type: 'video_url', video_url: { url: 'https://films.test/1' } }),
-  fc.constant({ type: 'file', file: { file_id: 'file-1' } }),
+  text.map((said): ContentPart => ({ type: 'text', text: said })),
+  fc.constant<ContentPart>({ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }),
+  fc.constant<ContentPart>({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'mp3' } }),
+  fc.constant<ContentPart>({ type: 'video_url', video_url: { url: 'https://films.test/1' } }),
+  fc.constant<ContentPart>({ type: 'file', file: { file_id: 'file-1' } }),
 );
 
 const request: fc.Arbitrary<ChatRequest> = fc

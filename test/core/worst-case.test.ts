@@ -28,15 +28,12 @@ const asking = (more: Partial<ChatRequest> = {}): ChatRequest => ({
   ...more,
 });
 
-const withPart = (part: object): ChatRequest =>
+const withPart = (part: ContentPart): ChatRequest =>
   asking({
     messages: [
       {
         role: 'user',
-        content: [
-          { type: 'text', text: 'Look' },
-          { type: 'other', ...part },
-        ],
+        content: [{ type: 'text', text: 'Look' }, part],
       },
     ],
   });
@@ -122,12 +119,6 @@ describe('the bound of a chat', () => {
       ALLOWANCES.file,
       { hasPictures: true, hasAudio: true, promptImages: 1 },
     ]),
-    [
-      'something that nobody here knows',
-      [{ type: 'hologram' }],
-      ALLOWANCES.file,
-      { hasPictures: true, hasAudio: true, promptImages: 0 },
-    ],
   ])('has an allowance for %s, whose data is no text', (_, content, mediaTokens, kinds) => {
     const demand = chatDemand(saying(content));
 
@@ -145,16 +136,14 @@ describe('the bound of a chat', () => {
     expect(returned('https://films.test/a.mp4')).toMatchObject({ mediaTokens: ALLOWANCES.file, hasAudio: true });
   });
 
-  it('has an allowance for what the request names by reference: a cache of Google’s, and MCP servers of Anthropic’s', () => {
+  it('has an allowance for what the request names by reference: a cache of Google’s', () => {
     const allowed = (more: object) => chatDemand({ ...asking(), ...more }).mediaTokens;
 
     expect([
       allowed({ cachedContent: 'cachedContents/x' }),
       allowed({ extra_body: { google: { cached_content: 'cachedContents/x' } } }),
       allowed({ cachedContent: null }),
-      allowed({ mcp_servers: [{ url: 'https://a.test' }, { url: 'https://b.test' }] }),
-      allowed({ mcp_servers: [] }),
-    ]).toEqual([ALLOWANCES.file, ALLOWANCES.file, 0, 2 * ALLOWANCES.ownTool, 0]);
+    ]).toEqual([ALLOWANCES.file, ALLOWANCES.file, 0]);
   });
 
   it('counts an image by its address as text too', () => {
@@ -203,7 +192,7 @@ describe('the bound of a chat', () => {
     const prediction = { type: 'content', content: 'Yes' };
 
     expect(fixed(asking({ web_search_options: {} }))).toBe(10n * 60_000n);
-    expect(fixed(asking({ tools: [search] }))).toBe(12n * 60_000n + 1000n + BigInt(ALLOWANCES.ownTool));
+    expect(fixed(asking({ tools: [search] }))).toBe(12n * 60_000n + 1000n);
     expect(fixed(asking({ prediction }))).toBe(10n * BigInt(JSON.stringify(prediction).length));
   });
 
@@ -275,24 +264,6 @@ describe('a mapping that cannot be bounded', () => {
       endless,
       asking(),
       'it is not known how long an answer of the model can get: the limit could not be kept. Name `max_completion_tokens`.',
-    ],
-    [
-      'a search of the web without a price',
-      mapping(),
-      asking({ web_search_options: {} }),
-      'no price of a web search is known for any permitted provider of the model: the limit could not be kept.',
-    ],
-    [
-      'no listed price for the tier that is asked for',
-      mapping(),
-      asking({ service_tier: 'priority' }),
-      'the prices that this `service_tier` leads to are not known: the limit could not be kept. Leave `service_tier` out.',
-    ],
-    [
-      'no listed price for the endpoints that a reseller is told to prefer',
-      mapping(),
-      { ...asking(), ...{ provider: { sort: 'throughput' } } },
-      'the prices that this `provider` leads to are not known: the limit could not be kept. Leave `provider` out.',
     ],
   ])('has %s, and the caller is told so', (_, candidate, request, reason) => {
     const demand = chatDemand(request);

@@ -262,12 +262,6 @@ describe('a key with any limit', () => {
       {},
       'it is not known how long an answer of the model can get: the limit could not be kept. Name `max_completion_tokens`.',
     ],
-    [
-      'what searches the web at an unknown price',
-      'own/metered',
-      { web_search_options: {} },
-      'no price of a web search is known for any permitted provider of the model: the limit could not be kept.',
-    ],
   ])('may not call %s: the limit could not be kept', async (_, model, more, reason) => {
     upstream.begin(json(completion('Hello')));
     const key = addKey(gateway, { usageLimit: '5' });
