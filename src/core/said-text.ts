@@ -38,8 +38,10 @@ export class SaidText {
     for (const name in fields) {
       const value = fields[name];
       if (value === null || value === '' || NO_OUTPUT.has(name)) continue;
-      if (isThought(name)) this.#walk(choice, value, (thoughts ??= new Set()));
-      else if (name === 'audio') this.#addSound(choice, value);
+      if (isThought(name)) {
+        thoughts ??= new Set();
+        this.#walk(choice, value, thoughts);
+      } else if (name === 'audio') this.#addSound(choice, value);
       else this.#walk(choice, value, undefined);
     }
   }

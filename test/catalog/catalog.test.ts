@@ -58,7 +58,7 @@ describe('createCatalog', () => {
         stability: 'stable',
       },
     ]);
-    expect(catalog.date).toBe('2026-11-21');
+    expect(catalog.date).toBe('2026-11-22');
   });
 
   it('knows nothing of the sandbox where it is off', () => {
