@@ -46,7 +46,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
   #timer: NodeJS.Timeout;
   readonly #onAbort = (): void =>
-    this.#fail(new TransportError('aborted', 'the caller went away', { sent: this.#controller !== undefined }));
+    this.#fail(new TransportError('aborted', 'the caller went away', { sent: this.#isServed() }));
   #resolve: (response: OutboundResponse) => void = () => {};
   #reject: (error: TransportError) => void = () => {};
   #controller: Dispatcher.DispatchController | undefined;
@@ -64,10 +64,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#timer = setTimeout(
-      () => this.#fail(timeoutError('total', this.#controller !== undefined)),
-      options.totalTimeoutMs,
-    );
+    this.#timer = setTimeout(() => this.#fail(timeoutError('total', this.#isServed())), options.totalTimeoutMs);
     options.signal.addEventListener('abort', this.#onAbort);
   }
 
@@ -99,7 +96,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#failure !== undefined) return;
     this.#bytes += chunk.length;
     if (this.#bytes > this.#options.maxResponseBytes) {
-      this.#fail(new TransportError('too_large', 'the answer is too large', { sent: true }));
+      this.#fail(new TransportError('too_large', 'the answer is too large', { sent: this.#isServed() }));
     } else if (this.#queue !== undefined) {
       this.#queue.push(chunk);
     } else {
@@ -121,13 +118,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#fail(toTransportError(error));
+    this.#fail(toTransportError(error, this.#status >= 400));
+  }
+
+  /** The peer has the request, and has not said that it failed. */
+  #isServed(): boolean {
+    return this.#controller !== undefined && this.#status < 400;
   }
 
   #drain(queue: ChunkQueue): void {
     if (this.#released) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#fail(timeoutError('total', this.#controller !== undefined)), DRAIN_MS);
+    this.#timer = setTimeout(() => this.#fail(timeoutError('total', this.#isServed())), DRAIN_MS);
     queue.drain();
   }
 

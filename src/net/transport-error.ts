@@ -44,8 +44,11 @@ export class TransportError extends Error {
 export const timeoutError = (phase: TimeoutPhase, sent: boolean, cause?: unknown): TransportError =>
   new TransportError('timeout', TIMEOUT_MESSAGES[phase], { cause, phase, sent });
 
-/** Undici's and the system's error codes as one of our kinds; whatever is not known is a lost connection. */
-export function toTransportError(error: Error): TransportError {
+/**
+ * Undici's and the system's error codes as one of our kinds; whatever is not known is a lost connection.
+ * @param failed whether the peer had already said that it failed: then it has not served the request that we give up
+ */
+export function toTransportError(error: Error, failed = false): TransportError {
   if (error instanceof TransportError) return error;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   switch (code) {
@@ -53,9 +56,9 @@ export function toTransportError(error: Error): TransportError {
     case 'ETIMEDOUT':
       return timeoutError('connect', false, error);
     case 'UND_ERR_HEADERS_TIMEOUT':
-      return timeoutError('first_byte', true, error);
+      return timeoutError('first_byte', !failed, error);
     case 'UND_ERR_BODY_TIMEOUT':
-      return timeoutError('idle', true, error);
+      return timeoutError('idle', !failed, error);
     case 'UND_ERR_HEADERS_OVERFLOW':
     case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
       return new TransportError('bad_response', 'the answer is not well-formed HTTP', { cause: error });

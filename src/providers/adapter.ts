@@ -11,7 +11,6 @@ import type {
 import type { AddressPolicy } from '../net/address-policy.ts';
 import type { GatheredResponse, StreamedResponse } from '../net/exchange.ts';
 import type { OutboundRequest } from '../net/transport.ts';
-import type { Unsupported } from './request-fields.ts';
 import type { UpstreamError } from './upstream-error.ts';
 
 /** One attempt to complete a chat. */
@@ -24,6 +23,13 @@ export interface ChatCall {
   readonly namedFields?: ReadonlySet<string>;
   /** The maximum that the gateway sets for a key with a spend limit, in place of the caller's (decisions.md, section 3, "does not fit"). */
   readonly maxOutputTokens?: number;
+}
+
+/** A part of a request that a provider cannot take, or that would cost more, or call another model, than the gateway can tell. */
+export interface Unsupported {
+  /** JSON pointer of the field. */
+  readonly param: string;
+  readonly message: string;
 }
 
 /** A base URL, taken apart once. */

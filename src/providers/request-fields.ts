@@ -2,15 +2,8 @@ import chatSchema from '../../schemas/api/chat-request.json' with { type: 'json'
 import imageSchema from '../../schemas/api/image-request.json' with { type: 'json' };
 import type { Mapping } from '../domain/model.ts';
 import type { ChatRequest, ImageRequest } from '../generated/types.ts';
-import type { ChatCall } from './adapter.ts';
+import type { ChatCall, Unsupported } from './adapter.ts';
 import { isRecord } from './json.ts';
-
-/** A part of a request that a provider cannot take, or that would cost more, or call another model, than the gateway can tell. */
-export interface Unsupported {
-  /** JSON pointer of the field. */
-  readonly param: string;
-  readonly message: string;
-}
 
 /** Whether a provider's own field may hold a value. It is checked in depth: nothing that the table does not know may travel inside. */
 type Takes = (value: unknown) => boolean;

@@ -130,7 +130,7 @@ async function checkAlone(world: FaultWorld, kind: Kind, outcome: Outcome): Prom
       failure(outcome.status, outcome.message),
       'false',
     ]);
-    expectRow(world, answer, outcome.status, 0n);
+    expectRow(world, answer, outcome.status, outcome.isPaid ? 'estimated' : 0n);
     expect(attemptsOf(world, answer)).toMatchObject([{ provider: 'zeta', ...outcome.entry, succeeded: false }]);
   }
   return answer;

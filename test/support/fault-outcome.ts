@@ -10,6 +10,8 @@ interface FailedAttempt {
   readonly entry: { readonly error_type: string; readonly status_code?: number };
   /** Whether another provider is asked. */
   readonly isRetried: boolean;
+  /** We gave it up when it had read the prompt: an estimate of that is billed. */
+  readonly isPaid: boolean;
 }
 
 /** Part of the answer had been sent: the failure follows in band, without `[DONE]`. */
@@ -38,7 +40,13 @@ const failed = (status: 502 | 504, message: string, entry: Entry): FailedAttempt
   message,
   entry,
   isRetried: true,
+  isPaid: false,
 });
+
+/** The same, but the provider is paid for the prompt that it has read. */
+export const paid = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isPaid: true });
+
+export const free = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isPaid: false });
 
 export const SERVED: Served = { is: 'served' };
 
@@ -46,7 +54,7 @@ const LOST = 'The connection to the provider failed: it could not be made or was
 export const lost = failed(502, LOST, { error_type: 'connection' });
 
 export const timedOut = (what: string): FailedAttempt =>
-  failed(504, `The provider took too long: ${what}.`, { error_type: 'timeout' });
+  paid(failed(504, `The provider took too long: ${what}.`, { error_type: 'timeout' }));
 
 export const refused = (why: string): FailedAttempt =>
   failed(502, `The answer of the provider was refused: ${why}.`, { error_type: 'bad_response' });
@@ -63,9 +71,9 @@ export const final = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, i
 
 /** The same failure after these words were sent. */
 export const inBand = (
-  { status, message }: FailedAttempt,
+  { status, message, isPaid }: FailedAttempt,
   said: string,
-  cost: ToldInBand['cost'] = 0n,
+  cost: ToldInBand['cost'] = isPaid ? 'estimated' : 0n,
 ): ToldInBand => ({
   is: 'told in band',
   status,
