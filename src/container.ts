@@ -169,6 +169,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     estimator,
     chooseAuto: createChooseAuto({ findReachable, clock }),
     cache,
+    defaultMaxOutputTokens: config.defaultMaxOutputTokens,
   });
   warnOfUnknownModels(config, catalog, telemetry);
   const generateImage = createGenerateImage({ ...exchanges, defaultModel: config.defaultImageModel });
