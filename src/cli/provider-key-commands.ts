@@ -9,7 +9,7 @@ import { type CommonOptions, common, named, orNone } from './common-options.ts';
 import { showProviderKey, showProviderKeys, showRemoved } from './provider-output.ts';
 import { everyProviderKey, providerKeyId } from './provider-references.ts';
 import { projectId } from './references.ts';
-import { readToken, type TokenOptions, takingToken } from './token-input.ts';
+import { readToken, requireToken, type TokenOptions, takingToken } from './token-input.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
@@ -29,7 +29,7 @@ function parsePosition(text: string): number {
 }
 
 const described = (command: Command): Command =>
-  takingToken(common(command))
+  takingToken(common(command), "the provider's secret")
     .option('--label <text>', 'what people call it; answers to calls name it')
     .option('--project <id|name>', 'the one project whose calls use it; "none": all of them')
     .option('--base-url <url>', 'where the provider is reached with it; "none": at the provider\'s own address')
@@ -52,8 +52,8 @@ const writeOf = ({ now, catalog, encryptionKey, config }: Workspace): ProviderKe
 });
 
 const EXAMPLES = `
-The secret is read from standard input or from an environment variable, never from an argument: those can be seen by
-everybody on the machine.
+The secret is read from standard input or from an environment variable, never from an argument: everyone on this machine
+can see those.
 
 Examples:
   $ portcullis provider-keys add openai --label Main --token-stdin < key.txt
@@ -69,8 +69,7 @@ export function providerKeyCommands(program: Command, env: Environment): void {
     .description('Add a credential; calls use it from the next one on.')
     .addHelpText('after', EXAMPLES)
     .action(async (provider: string, options: KeyOptions) => {
-      const token = await readToken(options, env);
-      if (token === undefined) throw new UsageError('Say where the secret is: --token-stdin or --token-env.');
+      const token = await requireToken(options, env);
       if (options.label === undefined) throw new UsageError('Name the provider key: --label.');
       const added = await inWorkspace(env, 'write', options.org, (workspace) => {
         const body = { provider, ...fieldsOf(workspace, options, token) };
