@@ -51,6 +51,14 @@ const writeOf = ({ now, catalog, encryptionKey, config }: Workspace): ProviderKe
   allowPrivateUpstreams: config.allowPrivateUpstreams,
 });
 
+/** A provider key whose encryption key is lost is mended by a new token, or removed. */
+const mending = <T>(
+  env: Environment,
+  access: 'read' | 'write',
+  org: string | undefined,
+  work: (workspace: Workspace) => T,
+): Promise<T> => inWorkspace(env, access, org, work, 'encryption key');
+
 const EXAMPLES = `
 The secret is read from standard input or from an environment variable, never from an argument: everyone on this machine
 can see those.
@@ -71,7 +79,7 @@ export function providerKeyCommands(program: Command, env: Environment): void {
     .action(async (provider: string, options: KeyOptions) => {
       const token = await requireToken(options, env);
       if (options.label === undefined) throw new UsageError('Name the provider key: --label.');
-      const added = await inWorkspace(env, 'write', options.org, (workspace) => {
+      const added = await mending(env, 'write', options.org, (workspace) => {
         const body = { provider, ...fieldsOf(workspace, options, token) };
         return createProviderKey(workspace.db, workspace.actor, body, writeOf(workspace));
       });
@@ -81,14 +89,14 @@ export function providerKeyCommands(program: Command, env: Environment): void {
   common(keys.command('list'))
     .description('List the provider keys, in the order in which they are tried.')
     .action(async (options: CommonOptions) => {
-      showProviderKeys(await inWorkspace(env, 'read', options.org, everyProviderKey), options);
+      showProviderKeys(await mending(env, 'read', options.org, everyProviderKey), options);
     });
 
   described(keys.command('update').argument(...KEY_ARGUMENT))
     .description('Change a provider key; what is not named stays.')
     .action(async (key: string, options: KeyOptions) => {
       const token = await readToken(options, env);
-      const changed = await inWorkspace(env, 'write', options.org, (workspace) => {
+      const changed = await mending(env, 'write', options.org, (workspace) => {
         const body = fieldsOf(workspace, options, token);
         return changeProviderKey(
           workspace.db,
@@ -109,7 +117,7 @@ export function providerKeyCommands(program: Command, env: Environment): void {
   )
     .description('Remove a provider key and forget its secret.')
     .action(async (key: string, options: CommonOptions) => {
-      const removed = await inWorkspace(env, 'write', options.org, (workspace) =>
+      const removed = await mending(env, 'write', options.org, (workspace) =>
         deleteProviderKey(workspace.db, workspace.actor, providerKeyId(workspace, key), workspace.now),
       );
       showRemoved(removed, options);
