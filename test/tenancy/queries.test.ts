@@ -44,6 +44,8 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'reseal.ts resealProviderKeys': 'rotating the encryption key seals the secrets of all organizations anew',
   'secret-needs.ts listGivenUp': 'peppers belong to the whole installation',
   'secret-needs.ts readSecretNeeds': 'which peppers and encryption keys the whole installation needs; it counts only',
+  'text-parts.ts prepareTextParts':
+    'parts are found by what rows of the organization refer to, and hold no organization',
   'tenants.ts listOrganizations': 'the list of organizations for the command line',
 };
 
