@@ -1,23 +1,23 @@
 import { type ListChange, listChange, type Run } from '../domain/list-change.ts';
 import type { IamRule, RuleValue } from '../generated/types.ts';
 
-/** A long list as the audit log tells it: its length, and what it lost or gained. */
+/** A long list as the audit log shows it: its length, and what it lost or gained. */
 interface ToldList {
   readonly count: number;
   readonly removed?: readonly Run[];
   readonly added?: readonly Run[];
 }
 
-/** A rule as the audit log tells it. */
+/** A rule as the audit log shows it. */
 type ToldRule = Omit<IamRule, 'ruleValue'> & {
   readonly ruleValue: RuleValue | Readonly<Record<string, ToldList>>;
 };
 
-/** Characters of JSON up to which both values are told whole. */
+/** Characters of JSON up to which both values are shown whole. */
 const MAX_WHOLE = 1000;
 
 /**
- * A changed rule for the audit log, which is to grow by what was changed: of a long value only that is told
+ * A changed rule for the audit log, which grows by what was changed: of a long value it holds that alone
  * (schemas/admin/audit-record.json).
  */
 export function ruleChange(before: IamRule, after: IamRule): { before: ToldRule; after: ToldRule } {
@@ -46,7 +46,7 @@ function listOf(value: RuleValue): NamedList | undefined {
   return { name: member[0], entries: member[1] };
 }
 
-/** Without the change where there is none, so that equal lists are told alike. */
+/** Without the change where there is none, so that equal lists look alike. */
 const told = ({ name, entries }: NamedList, change: Partial<ListChange>): Readonly<Record<string, ToldList>> => ({
   [name]: { count: entries.length, ...(Object.values(change).every(({ length }) => length === 0) ? {} : change) },
 });

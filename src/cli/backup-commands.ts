@@ -23,7 +23,7 @@ interface RestoreOptions {
   readonly json?: true;
 }
 
-/** What a backup or a restored database lacks is told, and can be put back later. */
+/** A backup and a restore name the secrets that are missing; those can be put back later. */
 const MISSING = ['pepper', 'encryption key'] as const;
 
 const BACKUP_HELP = `

@@ -26,7 +26,7 @@ export interface DataDirCheck {
 }
 
 /**
- * The server's secrets, once it is certain that they belong to the database beside them, and that it is whole and ours. To be
+ * The server's secrets, once it is certain that they belong to the database next to them, and that it is whole and ours. To be
  * called before anything is opened: it changes nothing. Undefined: there is no database yet.
  * @throws Error that names the file which is wrong, and says what to do
  */

@@ -37,7 +37,7 @@ export interface Database {
 
 const IN_MEMORY = ':memory:';
 
-/** Beside its place, then moved there: whatever cuts this off, what has the name of the database is a whole one. */
+/** Makes it next to its place and moves it there: if this is cut off, no half database has the name of a whole one. */
 function createDatabase(path: string): void {
   const draft = `${path}.new`;
   for (const leftover of [draft, `${draft}-journal`]) rmSync(leftover, { force: true });

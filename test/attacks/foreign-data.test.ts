@@ -155,7 +155,7 @@ describe("another installation's secrets.json", () => {
     60_000,
   );
 
-  it("is refused beside another installation's database as well", async () => {
+  it("is refused next to another installation's database, too", async () => {
     copyFileSync(databasePath(theirs), databasePath(dataDir));
     await expectRefusals([['serve']], /secrets\.json does not belong to \S+portcullis\.sqlite/);
   });
@@ -246,7 +246,7 @@ function overwrite(file: string, from: number, to: number): void {
   writeFileSync(file, bytes);
 }
 
-describe('a database that is none, or not whole, beside secrets', () => {
+describe('a database that is none, or not whole, next to secrets', () => {
   const check = () => checkDataDir({ dataDir, given: { peppers: [], encryptionKeys: [] }, now: Date.now() });
   const OTHER = 'It is not a database of Portcullis: take another DATA_DIR, or move the file away.';
 

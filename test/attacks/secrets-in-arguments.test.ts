@@ -1,4 +1,4 @@
-// Whoever lists the processes of the machine reads every argument: no command takes a secret there, and none repeats one that came so.
+// Everyone who lists the processes of the machine reads their arguments: no command takes a secret there, or repeats one that it got so.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateSecret, SECRET_PREFIX, type SecretKind } from '../../src/domain/secret.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from '../cli/command-line.ts';
