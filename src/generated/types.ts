@@ -36,13 +36,13 @@ export interface AuditRecord {
   action: string;
   target: AuditTarget;
   /**
-   * The target as this API showed it before the change; null: there was none.
+   * The target as this API showed it before the change; null: there was none. Of a long list of a rule that was changed, its `count` and, as `removed`, what it lost: runs of `entries`, each with its place `at` in the list as it was.
    */
   before: {
     [k: string]: unknown;
   } | null;
   /**
-   * The target as this API showed it after the change; null: there is none any more.
+   * The target as this API showed it after the change; null: there is none any more. Of a long list of a rule that was changed, its `count` and, as `added`, what it gained: runs of `entries`, each with its place `at` in the list as it is. The entries that neither names are in both, in one order.
    */
   after: {
     [k: string]: unknown;
