@@ -38,6 +38,8 @@ export interface Config {
   readonly defaultImageModel: string;
   /** The one that moderates. */
   readonly moderationModel: string;
+  /** Of answers to callers who ask for none by header. */
+  readonly metadataForm: Environment['METADATA_FORM'];
   readonly logLevel: Environment['LOG_LEVEL'];
   /** A file's path, `stdout` or `off`. */
   readonly accessLog: string;
@@ -103,6 +105,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     sandbox: variables.SANDBOX === 'on',
     defaultImageModel: variables.DEFAULT_IMAGE_MODEL,
     moderationModel: variables.MODERATION_MODEL,
+    metadataForm: variables.METADATA_FORM,
     logLevel: variables.LOG_LEVEL,
     accessLog: variables.ACCESS_LOG,
     limits: {

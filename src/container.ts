@@ -203,6 +203,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     trustedProxies,
     bodyLimits,
     keepAliveMs: timeouts.keepAliveComment,
+    metadataForm: config.metadataForm,
   });
   const turns = createTurns();
   const analyst = createAnalyst({

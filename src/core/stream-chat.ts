@@ -12,6 +12,7 @@ import {
   producedBy,
   settleFailure,
 } from './chat-exchange.ts';
+import { chunkPieces } from './chunk-pieces.ts';
 import { chatUsage, costOf } from './meter.ts';
 import type { Produced } from './produced.ts';
 import { failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
@@ -118,11 +119,12 @@ export async function* streamChat(
     let held: UpstreamChunk | undefined;
     for await (const chunk of routed.value) {
       produced.addChunk(chunk);
-      if (chunk.choices.length === 0) continue;
-      keeper?.add(chunk);
-      if (held !== undefined) yield chatChunk(answer, held, modelId, beforeEnd);
-      held = endsChoice(chunk) ? chunk : undefined;
-      if (held === undefined) yield chatChunk(answer, chunk, modelId, beforeEnd);
+      for (const piece of chunkPieces(chunk)) {
+        keeper?.add(piece);
+        if (held !== undefined) yield chatChunk(answer, held, modelId, beforeEnd);
+        held = endsChoice(piece) ? piece : undefined;
+        if (held === undefined) yield chatChunk(answer, piece, modelId, beforeEnd);
+      }
     }
     settled = true;
     const end = await settleEnd(deps, answer, request, routed, produced, keeper);

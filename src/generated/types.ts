@@ -1475,7 +1475,7 @@ export interface ChatChunk {
    */
   usage?: ChatUsage | null;
   /**
-   * On the chunk that carries usage.
+   * On the chunk that carries usage; by `METADATA_FORM=strings` or the header `x-metadata-form: strings` every value is a string, lists as JSON text.
    */
   metadata?: CallMetadata;
   system_fingerprint?: string | null;
@@ -1511,6 +1511,10 @@ export interface ChunkDelta {
   role?: 'assistant';
   content?: string | null;
   reasoning?: string | null;
+  /**
+   * The same as `reasoning`, by the other name that clients read.
+   */
+  reasoning_content?: string | null;
   /**
    * Thoughts in the provider's own form, with their signatures: pieces of one `index` belong together.
    */
@@ -1587,6 +1591,10 @@ export interface CompletionMessage {
    * The model's thoughts, as far as it shows them.
    */
   reasoning?: string | null;
+  /**
+   * The same as `reasoning`, by the other name that clients read.
+   */
+  reasoning_content?: string | null;
   /**
    * Thoughts in the provider's own form, with their signatures: to be sent back unchanged with the next turn.
    */
@@ -2707,6 +2715,10 @@ export interface Environment {
    */
   MODERATION_MODEL: string;
   /**
+   * How answers write `metadata`, where the caller's header `x-metadata-form` does not say: `object` as documented, or `strings`, every value a string and lists as JSON text, for SDKs that type it so.
+   */
+  METADATA_FORM: 'object' | 'strings';
+  /**
    * Least severe level that is logged.
    */
   LOG_LEVEL: 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -2848,7 +2860,20 @@ export interface Environment {
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$".
    */
-  [k: string]: string | 'normal' | 'full' | 'on' | 'off' | 'debug' | 'info' | 'warn' | 'error' | 'silent' | undefined;
+  [k: string]:
+    | string
+    | 'normal'
+    | 'full'
+    | 'on'
+    | 'off'
+    | 'object'
+    | 'strings'
+    | 'debug'
+    | 'info'
+    | 'warn'
+    | 'error'
+    | 'silent'
+    | undefined;
 }
 
 /**

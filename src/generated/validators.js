@@ -10652,7 +10652,7 @@ export const validateUsageRow = validate235;
 export const validateChatChunk = validate238;
 const schema105 = {"type":"object","required":["id","object","created","model","choices"],"properties":{"id":{"type":"string"},"object":{"type":"string","const":"chat.completion.chunk"},"created":{"type":"integer"},"model":{"type":"string"},"choices":{"type":"array","items":{"$ref":"ChunkChoice"}},"usage":{"anyOf":[{"$ref":"ChatUsage"},{"type":"null"}]},"metadata":{"$ref":"CallMetadata"},"system_fingerprint":{"type":["string","null"]},"service_tier":{"type":["string","null"]},"obfuscation":{"type":"string"}},"$id":"ChatChunk"};
 const schema106 = {"type":"object","required":["index","delta","finish_reason"],"properties":{"index":{"type":"integer","minimum":0},"delta":{"$ref":"ChunkDelta"},"finish_reason":{"anyOf":[{"$ref":"FinishReason"},{"type":"null"}]},"logprobs":{"type":["object","null"],"additionalProperties":true}},"$id":"ChunkChoice"};
-const schema107 = {"type":"object","properties":{"role":{"type":"string","const":"assistant"},"content":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":"array","items":{"$ref":"ReasoningDetail"}},"tool_calls":{"type":"array","items":{"$ref":"ChunkToolCall"}},"images":{"type":"array","items":{"$ref":"CompletionImage"}},"refusal":{"type":["string","null"]},"annotations":{"type":"array","items":{"type":"object","additionalProperties":true}},"audio":{"type":["object","null"],"additionalProperties":true}},"$id":"ChunkDelta"};
+const schema107 = {"type":"object","properties":{"role":{"type":"string","const":"assistant"},"content":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_content":{"type":["string","null"]},"reasoning_details":{"type":"array","items":{"$ref":"ReasoningDetail"}},"tool_calls":{"type":"array","items":{"$ref":"ChunkToolCall"}},"images":{"type":"array","items":{"$ref":"CompletionImage"}},"refusal":{"type":["string","null"]},"annotations":{"type":"array","items":{"type":"object","additionalProperties":true}},"audio":{"type":["object","null"],"additionalProperties":true}},"$id":"ChunkDelta"};
 const schema108 = {"type":"object","required":["type"],"properties":{"type":{"type":"string"},"text":{"type":["string","null"]},"signature":{"type":["string","null"]},"data":{"type":["string","null"]},"format":{"type":["string","null"]},"index":{"type":"integer"}},"$id":"ReasoningDetail"};
 
 function validate241(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -11048,20 +11048,33 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.reasoning_details !== undefined){
-let data3 = data.reasoning_details;
+if(data.reasoning_content !== undefined){
+let data3 = data.reasoning_content;
 const _errs7 = errors;
-if(errors === _errs7){
-if(Array.isArray(data3)){
-var valid1 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
+if((typeof data3 !== "string") && (data3 !== null)){
+validate240.errors = [{instancePath:instancePath+"/reasoning_content",schemaPath:"#/properties/reasoning_content/type",keyword:"type",params:{type: schema107.properties.reasoning_content.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.reasoning_details !== undefined){
+let data4 = data.reasoning_details;
 const _errs9 = errors;
-if(!(validate241(data3[i0], {instancePath:instancePath+"/reasoning_details/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+if(errors === _errs9){
+if(Array.isArray(data4)){
+var valid1 = true;
+const len0 = data4.length;
+for(let i0=0; i0<len0; i0++){
+const _errs11 = errors;
+if(!(validate241(data4[i0], {instancePath:instancePath+"/reasoning_details/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate241.errors : vErrors.concat(validate241.errors);
 errors = vErrors.length;
 }
-var valid1 = _errs9 === errors;
+var valid1 = _errs11 === errors;
 if(!valid1){
 break;
 }
@@ -11072,26 +11085,26 @@ validate240.errors = [{instancePath:instancePath+"/reasoning_details",schemaPath
 return false;
 }
 }
-var valid0 = _errs7 === errors;
+var valid0 = _errs9 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.tool_calls !== undefined){
-let data5 = data.tool_calls;
-const _errs10 = errors;
-if(errors === _errs10){
-if(Array.isArray(data5)){
-var valid2 = true;
-const len1 = data5.length;
-for(let i1=0; i1<len1; i1++){
+let data6 = data.tool_calls;
 const _errs12 = errors;
-if(!(validate243(data5[i1], {instancePath:instancePath+"/tool_calls/" + i1,parentData:data5,parentDataProperty:i1,rootData,dynamicAnchors}))){
+if(errors === _errs12){
+if(Array.isArray(data6)){
+var valid2 = true;
+const len1 = data6.length;
+for(let i1=0; i1<len1; i1++){
+const _errs14 = errors;
+if(!(validate243(data6[i1], {instancePath:instancePath+"/tool_calls/" + i1,parentData:data6,parentDataProperty:i1,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate243.errors : vErrors.concat(validate243.errors);
 errors = vErrors.length;
 }
-var valid2 = _errs12 === errors;
+var valid2 = _errs14 === errors;
 if(!valid2){
 break;
 }
@@ -11102,26 +11115,26 @@ validate240.errors = [{instancePath:instancePath+"/tool_calls",schemaPath:"#/pro
 return false;
 }
 }
-var valid0 = _errs10 === errors;
+var valid0 = _errs12 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.images !== undefined){
-let data7 = data.images;
-const _errs13 = errors;
-if(errors === _errs13){
-if(Array.isArray(data7)){
-var valid3 = true;
-const len2 = data7.length;
-for(let i2=0; i2<len2; i2++){
+let data8 = data.images;
 const _errs15 = errors;
-if(!(validate245(data7[i2], {instancePath:instancePath+"/images/" + i2,parentData:data7,parentDataProperty:i2,rootData,dynamicAnchors}))){
+if(errors === _errs15){
+if(Array.isArray(data8)){
+var valid3 = true;
+const len2 = data8.length;
+for(let i2=0; i2<len2; i2++){
+const _errs17 = errors;
+if(!(validate245(data8[i2], {instancePath:instancePath+"/images/" + i2,parentData:data8,parentDataProperty:i2,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate245.errors : vErrors.concat(validate245.errors);
 errors = vErrors.length;
 }
-var valid3 = _errs15 === errors;
+var valid3 = _errs17 === errors;
 if(!valid3){
 break;
 }
@@ -11132,44 +11145,44 @@ validate240.errors = [{instancePath:instancePath+"/images",schemaPath:"#/propert
 return false;
 }
 }
-var valid0 = _errs13 === errors;
+var valid0 = _errs15 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.refusal !== undefined){
-let data9 = data.refusal;
-const _errs16 = errors;
-if((typeof data9 !== "string") && (data9 !== null)){
+let data10 = data.refusal;
+const _errs18 = errors;
+if((typeof data10 !== "string") && (data10 !== null)){
 validate240.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: schema107.properties.refusal.type},message:"must be string,null"}];
 return false;
 }
-var valid0 = _errs16 === errors;
+var valid0 = _errs18 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.annotations !== undefined){
-let data10 = data.annotations;
-const _errs18 = errors;
-if(errors === _errs18){
-if(Array.isArray(data10)){
-var valid4 = true;
-const len3 = data10.length;
-for(let i3=0; i3<len3; i3++){
-let data11 = data10[i3];
+let data11 = data.annotations;
 const _errs20 = errors;
 if(errors === _errs20){
-if(data11 && typeof data11 == "object" && !Array.isArray(data11)){
+if(Array.isArray(data11)){
+var valid4 = true;
+const len3 = data11.length;
+for(let i3=0; i3<len3; i3++){
+let data12 = data11[i3];
+const _errs22 = errors;
+if(errors === _errs22){
+if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
 }
 else {
 validate240.errors = [{instancePath:instancePath+"/annotations/" + i3,schemaPath:"#/properties/annotations/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-var valid4 = _errs20 === errors;
+var valid4 = _errs22 === errors;
 if(!valid4){
 break;
 }
@@ -11180,23 +11193,24 @@ validate240.errors = [{instancePath:instancePath+"/annotations",schemaPath:"#/pr
 return false;
 }
 }
-var valid0 = _errs18 === errors;
+var valid0 = _errs20 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.audio !== undefined){
-let data12 = data.audio;
-const _errs23 = errors;
-if((!(data12 && typeof data12 == "object" && !Array.isArray(data12))) && (data12 !== null)){
+let data13 = data.audio;
+const _errs25 = errors;
+if((!(data13 && typeof data13 == "object" && !Array.isArray(data13))) && (data13 !== null)){
 validate240.errors = [{instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: schema107.properties.audio.type},message:"must be object,null"}];
 return false;
 }
-var valid0 = _errs23 === errors;
+var valid0 = _errs25 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -11215,7 +11229,7 @@ return false;
 validate240.errors = vErrors;
 return errors === 0;
 }
-validate240.evaluated = {"props":{"role":true,"content":true,"reasoning":true,"reasoning_details":true,"tool_calls":true,"images":true,"refusal":true,"annotations":true,"audio":true},"dynamicProps":false,"dynamicItems":false};
+validate240.evaluated = {"props":{"role":true,"content":true,"reasoning":true,"reasoning_content":true,"reasoning_details":true,"tool_calls":true,"images":true,"refusal":true,"annotations":true,"audio":true},"dynamicProps":false,"dynamicItems":false};
 
 const schema111 = {"type":"string","enum":["stop","length","tool_calls","content_filter"],"$id":"FinishReason"};
 
@@ -12715,7 +12729,7 @@ export const validateChunkToolCall = validate243;
 export const validateChatCompletion = validate259;
 const schema116 = {"type":"object","required":["id","object","created","model","choices","usage","metadata"],"properties":{"id":{"type":"string"},"object":{"type":"string","const":"chat.completion"},"created":{"type":"integer"},"model":{"type":"string"},"choices":{"type":"array","items":{"$ref":"ChatChoice"}},"usage":{"$ref":"ChatUsage"},"metadata":{"$ref":"CallMetadata"},"system_fingerprint":{"type":["string","null"]},"service_tier":{"type":["string","null"]}},"$id":"ChatCompletion"};
 const schema117 = {"type":"object","required":["index","finish_reason","message"],"properties":{"index":{"type":"integer","minimum":0},"finish_reason":{"$ref":"FinishReason"},"message":{"$ref":"CompletionMessage"},"logprobs":{"type":["object","null"],"additionalProperties":true}},"$id":"ChatChoice"};
-const schema118 = {"type":"object","required":["role","content"],"properties":{"role":{"type":"string","const":"assistant"},"content":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":"array","items":{"$ref":"ReasoningDetail"}},"tool_calls":{"type":"array","items":{"$ref":"ToolCall"}},"images":{"type":"array","items":{"$ref":"CompletionImage"}},"refusal":{"type":["string","null"]},"annotations":{"type":"array","items":{"type":"object","additionalProperties":true}},"audio":{"type":["object","null"],"additionalProperties":true}},"$id":"CompletionMessage"};
+const schema118 = {"type":"object","required":["role","content"],"properties":{"role":{"type":"string","const":"assistant"},"content":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_content":{"type":["string","null"]},"reasoning_details":{"type":"array","items":{"$ref":"ReasoningDetail"}},"tool_calls":{"type":"array","items":{"$ref":"ToolCall"}},"images":{"type":"array","items":{"$ref":"CompletionImage"}},"refusal":{"type":["string","null"]},"annotations":{"type":"array","items":{"type":"object","additionalProperties":true}},"audio":{"type":["object","null"],"additionalProperties":true}},"$id":"CompletionMessage"};
 const schema119 = {"type":"object","required":["id","type","function"],"properties":{"id":{"type":"string"},"type":{"type":"string","const":"function"},"function":{"type":"object","required":["name","arguments"],"properties":{"name":{"type":"string"},"arguments":{"type":"string"}}},"extra_content":{"type":"object","additionalProperties":true}},"$id":"ToolCall"};
 
 function validate264(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -12908,20 +12922,33 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.reasoning_details !== undefined){
-let data3 = data.reasoning_details;
+if(data.reasoning_content !== undefined){
+let data3 = data.reasoning_content;
 const _errs7 = errors;
-if(errors === _errs7){
-if(Array.isArray(data3)){
-var valid1 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
+if((typeof data3 !== "string") && (data3 !== null)){
+validate262.errors = [{instancePath:instancePath+"/reasoning_content",schemaPath:"#/properties/reasoning_content/type",keyword:"type",params:{type: schema118.properties.reasoning_content.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.reasoning_details !== undefined){
+let data4 = data.reasoning_details;
 const _errs9 = errors;
-if(!(validate241(data3[i0], {instancePath:instancePath+"/reasoning_details/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+if(errors === _errs9){
+if(Array.isArray(data4)){
+var valid1 = true;
+const len0 = data4.length;
+for(let i0=0; i0<len0; i0++){
+const _errs11 = errors;
+if(!(validate241(data4[i0], {instancePath:instancePath+"/reasoning_details/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate241.errors : vErrors.concat(validate241.errors);
 errors = vErrors.length;
 }
-var valid1 = _errs9 === errors;
+var valid1 = _errs11 === errors;
 if(!valid1){
 break;
 }
@@ -12932,26 +12959,26 @@ validate262.errors = [{instancePath:instancePath+"/reasoning_details",schemaPath
 return false;
 }
 }
-var valid0 = _errs7 === errors;
+var valid0 = _errs9 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.tool_calls !== undefined){
-let data5 = data.tool_calls;
-const _errs10 = errors;
-if(errors === _errs10){
-if(Array.isArray(data5)){
-var valid2 = true;
-const len1 = data5.length;
-for(let i1=0; i1<len1; i1++){
+let data6 = data.tool_calls;
 const _errs12 = errors;
-if(!(validate264(data5[i1], {instancePath:instancePath+"/tool_calls/" + i1,parentData:data5,parentDataProperty:i1,rootData,dynamicAnchors}))){
+if(errors === _errs12){
+if(Array.isArray(data6)){
+var valid2 = true;
+const len1 = data6.length;
+for(let i1=0; i1<len1; i1++){
+const _errs14 = errors;
+if(!(validate264(data6[i1], {instancePath:instancePath+"/tool_calls/" + i1,parentData:data6,parentDataProperty:i1,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate264.errors : vErrors.concat(validate264.errors);
 errors = vErrors.length;
 }
-var valid2 = _errs12 === errors;
+var valid2 = _errs14 === errors;
 if(!valid2){
 break;
 }
@@ -12962,26 +12989,26 @@ validate262.errors = [{instancePath:instancePath+"/tool_calls",schemaPath:"#/pro
 return false;
 }
 }
-var valid0 = _errs10 === errors;
+var valid0 = _errs12 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.images !== undefined){
-let data7 = data.images;
-const _errs13 = errors;
-if(errors === _errs13){
-if(Array.isArray(data7)){
-var valid3 = true;
-const len2 = data7.length;
-for(let i2=0; i2<len2; i2++){
+let data8 = data.images;
 const _errs15 = errors;
-if(!(validate245(data7[i2], {instancePath:instancePath+"/images/" + i2,parentData:data7,parentDataProperty:i2,rootData,dynamicAnchors}))){
+if(errors === _errs15){
+if(Array.isArray(data8)){
+var valid3 = true;
+const len2 = data8.length;
+for(let i2=0; i2<len2; i2++){
+const _errs17 = errors;
+if(!(validate245(data8[i2], {instancePath:instancePath+"/images/" + i2,parentData:data8,parentDataProperty:i2,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate245.errors : vErrors.concat(validate245.errors);
 errors = vErrors.length;
 }
-var valid3 = _errs15 === errors;
+var valid3 = _errs17 === errors;
 if(!valid3){
 break;
 }
@@ -12992,44 +13019,44 @@ validate262.errors = [{instancePath:instancePath+"/images",schemaPath:"#/propert
 return false;
 }
 }
-var valid0 = _errs13 === errors;
+var valid0 = _errs15 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.refusal !== undefined){
-let data9 = data.refusal;
-const _errs16 = errors;
-if((typeof data9 !== "string") && (data9 !== null)){
+let data10 = data.refusal;
+const _errs18 = errors;
+if((typeof data10 !== "string") && (data10 !== null)){
 validate262.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: schema118.properties.refusal.type},message:"must be string,null"}];
 return false;
 }
-var valid0 = _errs16 === errors;
+var valid0 = _errs18 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.annotations !== undefined){
-let data10 = data.annotations;
-const _errs18 = errors;
-if(errors === _errs18){
-if(Array.isArray(data10)){
-var valid4 = true;
-const len3 = data10.length;
-for(let i3=0; i3<len3; i3++){
-let data11 = data10[i3];
+let data11 = data.annotations;
 const _errs20 = errors;
 if(errors === _errs20){
-if(data11 && typeof data11 == "object" && !Array.isArray(data11)){
+if(Array.isArray(data11)){
+var valid4 = true;
+const len3 = data11.length;
+for(let i3=0; i3<len3; i3++){
+let data12 = data11[i3];
+const _errs22 = errors;
+if(errors === _errs22){
+if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
 }
 else {
 validate262.errors = [{instancePath:instancePath+"/annotations/" + i3,schemaPath:"#/properties/annotations/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-var valid4 = _errs20 === errors;
+var valid4 = _errs22 === errors;
 if(!valid4){
 break;
 }
@@ -13040,23 +13067,24 @@ validate262.errors = [{instancePath:instancePath+"/annotations",schemaPath:"#/pr
 return false;
 }
 }
-var valid0 = _errs18 === errors;
+var valid0 = _errs20 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.audio !== undefined){
-let data12 = data.audio;
-const _errs23 = errors;
-if((!(data12 && typeof data12 == "object" && !Array.isArray(data12))) && (data12 !== null)){
+let data13 = data.audio;
+const _errs25 = errors;
+if((!(data13 && typeof data13 == "object" && !Array.isArray(data13))) && (data13 !== null)){
 validate262.errors = [{instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: schema118.properties.audio.type},message:"must be object,null"}];
 return false;
 }
-var valid0 = _errs23 === errors;
+var valid0 = _errs25 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -13076,7 +13104,7 @@ return false;
 validate262.errors = vErrors;
 return errors === 0;
 }
-validate262.evaluated = {"props":{"role":true,"content":true,"reasoning":true,"reasoning_details":true,"tool_calls":true,"images":true,"refusal":true,"annotations":true,"audio":true},"dynamicProps":false,"dynamicItems":false};
+validate262.evaluated = {"props":{"role":true,"content":true,"reasoning":true,"reasoning_content":true,"reasoning_details":true,"tool_calls":true,"images":true,"refusal":true,"annotations":true,"audio":true},"dynamicProps":false,"dynamicItems":false};
 
 
 function validate260(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -20179,7 +20207,7 @@ return errors === 0;
 validate319.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 export const validateEnvironment = validate320;
-const schema142 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","DEFAULT_MAX_OUTPUT_TOKENS","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"}},"patternProperties":{"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
+const schema142 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","DEFAULT_MAX_OUTPUT_TOKENS","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"}},"patternProperties":{"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
 const pattern30 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
 const pattern31 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
 const pattern34 = new RegExp("^https?://[^\\s?#@]+$", "u");
@@ -20220,7 +20248,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
+if(((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.METADATA_FORM === undefined) && (missing0 = "METADATA_FORM"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
 validate320.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -20520,15 +20548,15 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.LOG_LEVEL !== undefined){
-let data13 = data.LOG_LEVEL;
+if(data.METADATA_FORM !== undefined){
+let data13 = data.METADATA_FORM;
 const _errs27 = errors;
 if(typeof data13 !== "string"){
-validate320.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate320.errors = [{instancePath:instancePath+"/METADATA_FORM",schemaPath:"#/properties/METADATA_FORM/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if(!(((((data13 === "debug") || (data13 === "info")) || (data13 === "warn")) || (data13 === "error")) || (data13 === "silent"))){
-validate320.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/enum",keyword:"enum",params:{allowedValues: schema142.properties.LOG_LEVEL.enum},message:"must be equal to one of the allowed values"}];
+if(!((data13 === "object") || (data13 === "strings"))){
+validate320.errors = [{instancePath:instancePath+"/METADATA_FORM",schemaPath:"#/properties/METADATA_FORM/enum",keyword:"enum",params:{allowedValues: schema142.properties.METADATA_FORM.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs27 === errors;
@@ -20537,17 +20565,34 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.ACCESS_LOG !== undefined){
-let data14 = data.ACCESS_LOG;
+if(data.LOG_LEVEL !== undefined){
+let data14 = data.LOG_LEVEL;
 const _errs29 = errors;
-if(errors === _errs29){
-if(typeof data14 === "string"){
-if(func5(data14) > 4096){
+if(typeof data14 !== "string"){
+validate320.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((((data14 === "debug") || (data14 === "info")) || (data14 === "warn")) || (data14 === "error")) || (data14 === "silent"))){
+validate320.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/enum",keyword:"enum",params:{allowedValues: schema142.properties.LOG_LEVEL.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs29 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ACCESS_LOG !== undefined){
+let data15 = data.ACCESS_LOG;
+const _errs31 = errors;
+if(errors === _errs31){
+if(typeof data15 === "string"){
+if(func5(data15) > 4096){
 validate320.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
-if(func5(data14) < 1){
+if(func5(data15) < 1){
 validate320.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
@@ -20558,18 +20603,18 @@ validate320.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/pro
 return false;
 }
 }
-var valid0 = _errs29 === errors;
+var valid0 = _errs31 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_BODY_BYTES !== undefined){
-let data15 = data.MAX_BODY_BYTES;
-const _errs31 = errors;
-if(errors === _errs31){
-if(typeof data15 === "string"){
-if(!pattern39.test(data15)){
+let data16 = data.MAX_BODY_BYTES;
+const _errs33 = errors;
+if(errors === _errs33){
+if(typeof data16 === "string"){
+if(!pattern39.test(data16)){
 validate320.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -20579,18 +20624,18 @@ validate320.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#
 return false;
 }
 }
-var valid0 = _errs31 === errors;
+var valid0 = _errs33 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_DEPTH !== undefined){
-let data16 = data.MAX_DEPTH;
-const _errs33 = errors;
-if(errors === _errs33){
-if(typeof data16 === "string"){
-if(!pattern40.test(data16)){
+let data17 = data.MAX_DEPTH;
+const _errs35 = errors;
+if(errors === _errs35){
+if(typeof data17 === "string"){
+if(!pattern40.test(data17)){
 validate320.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
@@ -20600,18 +20645,18 @@ validate320.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/prop
 return false;
 }
 }
-var valid0 = _errs33 === errors;
+var valid0 = _errs35 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_IN_FLIGHT !== undefined){
-let data17 = data.MAX_IN_FLIGHT;
-const _errs35 = errors;
-if(errors === _errs35){
-if(typeof data17 === "string"){
-if(!pattern41.test(data17)){
+let data18 = data.MAX_IN_FLIGHT;
+const _errs37 = errors;
+if(errors === _errs37){
+if(typeof data18 === "string"){
+if(!pattern41.test(data18)){
 validate320.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -20621,18 +20666,18 @@ validate320.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/
 return false;
 }
 }
-var valid0 = _errs35 === errors;
+var valid0 = _errs37 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_BUFFERED_BYTES !== undefined){
-let data18 = data.MAX_BUFFERED_BYTES;
-const _errs37 = errors;
-if(errors === _errs37){
-if(typeof data18 === "string"){
-if(!pattern39.test(data18)){
+let data19 = data.MAX_BUFFERED_BYTES;
+const _errs39 = errors;
+if(errors === _errs39){
+if(typeof data19 === "string"){
+if(!pattern39.test(data19)){
 validate320.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -20642,18 +20687,18 @@ validate320.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPat
 return false;
 }
 }
-var valid0 = _errs37 === errors;
+var valid0 = _errs39 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_RESPONSE_BYTES !== undefined){
-let data19 = data.MAX_RESPONSE_BYTES;
-const _errs39 = errors;
-if(errors === _errs39){
-if(typeof data19 === "string"){
-if(!pattern39.test(data19)){
+let data20 = data.MAX_RESPONSE_BYTES;
+const _errs41 = errors;
+if(errors === _errs41){
+if(typeof data20 === "string"){
+if(!pattern39.test(data20)){
 validate320.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -20663,18 +20708,18 @@ validate320.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPat
 return false;
 }
 }
-var valid0 = _errs39 === errors;
+var valid0 = _errs41 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.CACHE_MAX_BYTES !== undefined){
-let data20 = data.CACHE_MAX_BYTES;
-const _errs41 = errors;
-if(errors === _errs41){
-if(typeof data20 === "string"){
-if(!pattern39.test(data20)){
+let data21 = data.CACHE_MAX_BYTES;
+const _errs43 = errors;
+if(errors === _errs43){
+if(typeof data21 === "string"){
+if(!pattern39.test(data21)){
 validate320.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -20684,18 +20729,18 @@ validate320.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs41 === errors;
+var valid0 = _errs43 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.DEFAULT_MAX_OUTPUT_TOKENS !== undefined){
-let data21 = data.DEFAULT_MAX_OUTPUT_TOKENS;
-const _errs43 = errors;
-if(errors === _errs43){
-if(typeof data21 === "string"){
-if(!pattern41.test(data21)){
+let data22 = data.DEFAULT_MAX_OUTPUT_TOKENS;
+const _errs45 = errors;
+if(errors === _errs45){
+if(typeof data22 === "string"){
+if(!pattern41.test(data22)){
 validate320.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",schemaPath:"#/properties/DEFAULT_MAX_OUTPUT_TOKENS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -20705,18 +20750,18 @@ validate320.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",sc
 return false;
 }
 }
-var valid0 = _errs43 === errors;
+var valid0 = _errs45 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_CHAT_PER_MINUTE !== undefined){
-let data22 = data.RATE_LIMIT_CHAT_PER_MINUTE;
-const _errs45 = errors;
-if(errors === _errs45){
-if(typeof data22 === "string"){
-if(!pattern46.test(data22)){
+let data23 = data.RATE_LIMIT_CHAT_PER_MINUTE;
+const _errs47 = errors;
+if(errors === _errs47){
+if(typeof data23 === "string"){
+if(!pattern46.test(data23)){
 validate320.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -20726,18 +20771,18 @@ validate320.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",s
 return false;
 }
 }
-var valid0 = _errs45 === errors;
+var valid0 = _errs47 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_IMAGES_PER_MINUTE !== undefined){
-let data23 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
-const _errs47 = errors;
-if(errors === _errs47){
-if(typeof data23 === "string"){
-if(!pattern46.test(data23)){
+let data24 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
+const _errs49 = errors;
+if(errors === _errs49){
+if(typeof data24 === "string"){
+if(!pattern46.test(data24)){
 validate320.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -20747,18 +20792,18 @@ validate320.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE"
 return false;
 }
 }
-var valid0 = _errs47 === errors;
+var valid0 = _errs49 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MODELS_PER_MINUTE !== undefined){
-let data24 = data.RATE_LIMIT_MODELS_PER_MINUTE;
-const _errs49 = errors;
-if(errors === _errs49){
-if(typeof data24 === "string"){
-if(!pattern46.test(data24)){
+let data25 = data.RATE_LIMIT_MODELS_PER_MINUTE;
+const _errs51 = errors;
+if(errors === _errs51){
+if(typeof data25 === "string"){
+if(!pattern46.test(data25)){
 validate320.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -20768,18 +20813,18 @@ validate320.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE"
 return false;
 }
 }
-var valid0 = _errs49 === errors;
+var valid0 = _errs51 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MODERATIONS_PER_MINUTE !== undefined){
-let data25 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
-const _errs51 = errors;
-if(errors === _errs51){
-if(typeof data25 === "string"){
-if(!pattern46.test(data25)){
+let data26 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
+const _errs53 = errors;
+if(errors === _errs53){
+if(typeof data26 === "string"){
+if(!pattern46.test(data26)){
 validate320.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -20789,18 +20834,18 @@ validate320.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MI
 return false;
 }
 }
-var valid0 = _errs51 === errors;
+var valid0 = _errs53 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.REQUEST_HEADERS_TIMEOUT_MS !== undefined){
-let data26 = data.REQUEST_HEADERS_TIMEOUT_MS;
-const _errs53 = errors;
-if(errors === _errs53){
-if(typeof data26 === "string"){
-if(!pattern41.test(data26)){
+let data27 = data.REQUEST_HEADERS_TIMEOUT_MS;
+const _errs55 = errors;
+if(errors === _errs55){
+if(typeof data27 === "string"){
+if(!pattern41.test(data27)){
 validate320.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -20810,18 +20855,18 @@ validate320.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",s
 return false;
 }
 }
-var valid0 = _errs53 === errors;
+var valid0 = _errs55 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.REQUEST_BODY_TIMEOUT_MS !== undefined){
-let data27 = data.REQUEST_BODY_TIMEOUT_MS;
-const _errs55 = errors;
-if(errors === _errs55){
-if(typeof data27 === "string"){
-if(!pattern41.test(data27)){
+let data28 = data.REQUEST_BODY_TIMEOUT_MS;
+const _errs57 = errors;
+if(errors === _errs57){
+if(typeof data28 === "string"){
+if(!pattern41.test(data28)){
 validate320.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -20831,18 +20876,18 @@ validate320.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",sche
 return false;
 }
 }
-var valid0 = _errs55 === errors;
+var valid0 = _errs57 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.CONNECT_TIMEOUT_MS !== undefined){
-let data28 = data.CONNECT_TIMEOUT_MS;
-const _errs57 = errors;
-if(errors === _errs57){
-if(typeof data28 === "string"){
-if(!pattern41.test(data28)){
+let data29 = data.CONNECT_TIMEOUT_MS;
+const _errs59 = errors;
+if(errors === _errs59){
+if(typeof data29 === "string"){
+if(!pattern41.test(data29)){
 validate320.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -20852,18 +20897,18 @@ validate320.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPat
 return false;
 }
 }
-var valid0 = _errs57 === errors;
+var valid0 = _errs59 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.FIRST_BYTE_TIMEOUT_MS !== undefined){
-let data29 = data.FIRST_BYTE_TIMEOUT_MS;
-const _errs59 = errors;
-if(errors === _errs59){
-if(typeof data29 === "string"){
-if(!pattern41.test(data29)){
+let data30 = data.FIRST_BYTE_TIMEOUT_MS;
+const _errs61 = errors;
+if(errors === _errs61){
+if(typeof data30 === "string"){
+if(!pattern41.test(data30)){
 validate320.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -20873,18 +20918,18 @@ validate320.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schema
 return false;
 }
 }
-var valid0 = _errs59 === errors;
+var valid0 = _errs61 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.IDLE_TIMEOUT_MS !== undefined){
-let data30 = data.IDLE_TIMEOUT_MS;
-const _errs61 = errors;
-if(errors === _errs61){
-if(typeof data30 === "string"){
-if(!pattern41.test(data30)){
+let data31 = data.IDLE_TIMEOUT_MS;
+const _errs63 = errors;
+if(errors === _errs63){
+if(typeof data31 === "string"){
+if(!pattern41.test(data31)){
 validate320.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -20894,18 +20939,18 @@ validate320.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs61 === errors;
+var valid0 = _errs63 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.TOTAL_TIMEOUT_MS !== undefined){
-let data31 = data.TOTAL_TIMEOUT_MS;
-const _errs63 = errors;
-if(errors === _errs63){
-if(typeof data31 === "string"){
-if(!pattern41.test(data31)){
+let data32 = data.TOTAL_TIMEOUT_MS;
+const _errs65 = errors;
+if(errors === _errs65){
+if(typeof data32 === "string"){
+if(!pattern41.test(data32)){
 validate320.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -20915,18 +20960,18 @@ validate320.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:
 return false;
 }
 }
-var valid0 = _errs63 === errors;
+var valid0 = _errs65 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.KEEP_ALIVE_COMMENT_MS !== undefined){
-let data32 = data.KEEP_ALIVE_COMMENT_MS;
-const _errs65 = errors;
-if(errors === _errs65){
-if(typeof data32 === "string"){
-if(!pattern41.test(data32)){
+let data33 = data.KEEP_ALIVE_COMMENT_MS;
+const _errs67 = errors;
+if(errors === _errs67){
+if(typeof data33 === "string"){
+if(!pattern41.test(data33)){
 validate320.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -20936,18 +20981,18 @@ validate320.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schema
 return false;
 }
 }
-var valid0 = _errs65 === errors;
+var valid0 = _errs67 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.SHUTDOWN_GRACE_MS !== undefined){
-let data33 = data.SHUTDOWN_GRACE_MS;
-const _errs67 = errors;
-if(errors === _errs67){
-if(typeof data33 === "string"){
-if(!pattern41.test(data33)){
+let data34 = data.SHUTDOWN_GRACE_MS;
+const _errs69 = errors;
+if(errors === _errs69){
+if(typeof data34 === "string"){
+if(!pattern41.test(data34)){
 validate320.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -20957,18 +21002,18 @@ validate320.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath
 return false;
 }
 }
-var valid0 = _errs67 === errors;
+var valid0 = _errs69 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.METRICS_TOKEN !== undefined){
-let data34 = data.METRICS_TOKEN;
-const _errs69 = errors;
-if(errors === _errs69){
-if(typeof data34 === "string"){
-if(!pattern58.test(data34)){
+let data35 = data.METRICS_TOKEN;
+const _errs71 = errors;
+if(errors === _errs71){
+if(typeof data35 === "string"){
+if(!pattern58.test(data35)){
 validate320.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
 return false;
 }
@@ -20978,18 +21023,18 @@ validate320.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/
 return false;
 }
 }
-var valid0 = _errs69 === errors;
+var valid0 = _errs71 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.PEPPER !== undefined){
-let data35 = data.PEPPER;
-const _errs71 = errors;
-if(errors === _errs71){
-if(typeof data35 === "string"){
-if(!pattern59.test(data35)){
+let data36 = data.PEPPER;
+const _errs73 = errors;
+if(errors === _errs73){
+if(typeof data36 === "string"){
+if(!pattern59.test(data36)){
 validate320.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
@@ -20999,18 +21044,18 @@ validate320.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/propert
 return false;
 }
 }
-var valid0 = _errs71 === errors;
+var valid0 = _errs73 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.ENCRYPTION_KEY !== undefined){
-let data36 = data.ENCRYPTION_KEY;
-const _errs73 = errors;
-if(errors === _errs73){
-if(typeof data36 === "string"){
-if(!pattern59.test(data36)){
+let data37 = data.ENCRYPTION_KEY;
+const _errs75 = errors;
+if(errors === _errs75){
+if(typeof data37 === "string"){
+if(!pattern59.test(data37)){
 validate320.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
@@ -21020,7 +21065,7 @@ validate320.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#
 return false;
 }
 }
-var valid0 = _errs73 === errors;
+var valid0 = _errs75 === errors;
 }
 else {
 var valid0 = true;
@@ -21040,6 +21085,7 @@ props0.DURABILITY = true;
 props0.SANDBOX = true;
 props0.DEFAULT_IMAGE_MODEL = true;
 props0.MODERATION_MODEL = true;
+props0.METADATA_FORM = true;
 props0.LOG_LEVEL = true;
 props0.ACCESS_LOG = true;
 props0.MAX_BODY_BYTES = true;
@@ -21067,11 +21113,11 @@ props0.ENCRYPTION_KEY = true;
 var valid1 = true;
 for(const key0 in data){
 if(pattern61.test(key0)){
-let data37 = data[key0];
-const _errs75 = errors;
-if(errors === _errs75){
-if(typeof data37 === "string"){
-if(!pattern62.test(data37)){
+let data38 = data[key0];
+const _errs77 = errors;
+if(errors === _errs77){
+if(typeof data38 === "string"){
+if(!pattern62.test(data38)){
 validate320.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -21081,7 +21127,7 @@ validate320.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs75 === errors;
+var valid1 = _errs77 === errors;
 props0[key0] = true;
 }
 }
@@ -21089,16 +21135,16 @@ if(valid1){
 var valid1 = true;
 for(const key1 in data){
 if(pattern63.test(key1)){
-let data38 = data[key1];
-const _errs77 = errors;
-if(errors === _errs77){
-if(typeof data38 === "string"){
-if(func5(data38) > 2048){
+let data39 = data[key1];
+const _errs79 = errors;
+if(errors === _errs79){
+if(typeof data39 === "string"){
+if(func5(data39) > 2048){
 validate320.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern34.test(data38)){
+if(!pattern34.test(data39)){
 validate320.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -21109,7 +21155,7 @@ validate320.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs77 === errors;
+var valid1 = _errs79 === errors;
 props0[key1] = true;
 }
 }
@@ -21117,11 +21163,11 @@ if(valid1){
 var valid1 = true;
 for(const key2 in data){
 if(pattern65.test(key2)){
-let data39 = data[key2];
-const _errs79 = errors;
-if(errors === _errs79){
-if(typeof data39 === "string"){
-if(!pattern66.test(data39)){
+let data40 = data[key2];
+const _errs81 = errors;
+if(errors === _errs81){
+if(typeof data40 === "string"){
+if(!pattern66.test(data40)){
 validate320.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -21131,7 +21177,7 @@ validate320.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs79 === errors;
+var valid1 = _errs81 === errors;
 props0[key2] = true;
 }
 }
@@ -21139,16 +21185,16 @@ if(valid1){
 var valid1 = true;
 for(const key3 in data){
 if(pattern67.test(key3)){
-let data40 = data[key3];
-const _errs81 = errors;
-if(errors === _errs81){
-if(typeof data40 === "string"){
-if(func5(data40) > 2048){
+let data41 = data[key3];
+const _errs83 = errors;
+if(errors === _errs83){
+if(typeof data41 === "string"){
+if(func5(data41) > 2048){
 validate320.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern34.test(data40)){
+if(!pattern34.test(data41)){
 validate320.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -21159,7 +21205,7 @@ validate320.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs81 === errors;
+var valid1 = _errs83 === errors;
 props0[key3] = true;
 }
 }
@@ -21167,11 +21213,11 @@ if(valid1){
 var valid1 = true;
 for(const key4 in data){
 if(pattern69.test(key4)){
-let data41 = data[key4];
-const _errs83 = errors;
-if(errors === _errs83){
-if(typeof data41 === "string"){
-if(!pattern62.test(data41)){
+let data42 = data[key4];
+const _errs85 = errors;
+if(errors === _errs85){
+if(typeof data42 === "string"){
+if(!pattern62.test(data42)){
 validate320.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -21181,7 +21227,7 @@ validate320.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs83 === errors;
+var valid1 = _errs85 === errors;
 props0[key4] = true;
 }
 }
@@ -21189,11 +21235,11 @@ if(valid1){
 var valid1 = true;
 for(const key5 in data){
 if(pattern71.test(key5)){
-let data42 = data[key5];
-const _errs85 = errors;
-if(errors === _errs85){
-if(typeof data42 === "string"){
-if(!pattern72.test(data42)){
+let data43 = data[key5];
+const _errs87 = errors;
+if(errors === _errs87){
+if(typeof data43 === "string"){
+if(!pattern72.test(data43)){
 validate320.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
@@ -21203,7 +21249,7 @@ validate320.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs85 === errors;
+var valid1 = _errs87 === errors;
 props0[key5] = true;
 }
 }
@@ -21211,11 +21257,11 @@ if(valid1){
 var valid1 = true;
 for(const key6 in data){
 if(pattern73.test(key6)){
-let data43 = data[key6];
-const _errs87 = errors;
-if(errors === _errs87){
-if(typeof data43 === "string"){
-if(!pattern74.test(data43)){
+let data44 = data[key6];
+const _errs89 = errors;
+if(errors === _errs89){
+if(typeof data44 === "string"){
+if(!pattern74.test(data44)){
 validate320.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
@@ -21225,7 +21271,7 @@ validate320.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs87 === errors;
+var valid1 = _errs89 === errors;
 props0[key6] = true;
 }
 }
@@ -21233,11 +21279,11 @@ if(valid1){
 var valid1 = true;
 for(const key7 in data){
 if(pattern75.test(key7)){
-let data44 = data[key7];
-const _errs89 = errors;
-if(errors === _errs89){
-if(typeof data44 === "string"){
-if(!pattern76.test(data44)){
+let data45 = data[key7];
+const _errs91 = errors;
+if(errors === _errs91){
+if(typeof data45 === "string"){
+if(!pattern76.test(data45)){
 validate320.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
 return false;
 }
@@ -21247,7 +21293,7 @@ validate320.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs89 === errors;
+var valid1 = _errs91 === errors;
 props0[key7] = true;
 }
 }
@@ -21255,11 +21301,11 @@ if(valid1){
 var valid1 = true;
 for(const key8 in data){
 if(pattern77.test(key8)){
-let data45 = data[key8];
-const _errs91 = errors;
-if(errors === _errs91){
-if(typeof data45 === "string"){
-if(!pattern66.test(data45)){
+let data46 = data[key8];
+const _errs93 = errors;
+if(errors === _errs93){
+if(typeof data46 === "string"){
+if(!pattern66.test(data46)){
 validate320.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -21269,8 +21315,9 @@ validate320.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs91 === errors;
+var valid1 = _errs93 === errors;
 props0[key8] = true;
+}
 }
 }
 }

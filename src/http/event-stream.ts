@@ -4,11 +4,13 @@ import { toApiError } from '../core/api-error.ts';
 import type { ApiError } from '../domain/errors.ts';
 import { isOurFault } from './middleware/error-envelope.ts';
 
-export interface EventStreamOptions {
+export interface EventStreamOptions<Chunk extends object> {
   /** Aborted when the client has left. */
   signal: AbortSignal;
   /** Milliseconds without a byte after which a comment line keeps proxies from closing the connection. */
   keepAliveMs: number;
+  /** A chunk as this caller wants it. */
+  formed(chunk: Chunk): object;
   /** Told of a failure after the first byte, which the status can no longer tell. */
   onFailure(failure: ApiError): void;
 }
@@ -82,15 +84,15 @@ async function drained(res: ServerResponse, signal: AbortSignal): Promise<void> 
  * it is thrown (and gets its own status), a failure after it is told in band, and the stream then ends without `[DONE]`
  * (decisions.md, section 5).
  */
-export async function writeEventStream(
+export async function writeEventStream<Chunk extends object>(
   res: ServerResponse,
-  chunks: AsyncIterable<object>,
-  { signal, keepAliveMs, onFailure }: EventStreamOptions,
+  chunks: AsyncIterable<Chunk>,
+  { signal, keepAliveMs, formed, onFailure }: EventStreamOptions<Chunk>,
 ): Promise<void> {
   const writer = new EventWriter(res, keepAliveMs);
   try {
     for await (const chunk of chunks) {
-      writer.event(chunk);
+      writer.event(formed(chunk));
       if (res.writableNeedDrain) await drained(res, signal);
       if (signal.aborted) return;
     }

@@ -5,6 +5,7 @@ import type { GenerateImage } from '../core/generate-image.ts';
 import type { ListModels } from '../core/list-models.ts';
 import type { Moderate } from '../core/moderate.ts';
 import { type AppDeps, createApp } from './app.ts';
+import type { MetadataForm } from './metadata-form.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { type LimitRateDeps, limitRate, rateLimit } from './middleware/rate-limit.ts';
@@ -22,6 +23,7 @@ export interface GatewayDeps extends AppDeps, LimitRateDeps {
   moderate: Moderate;
   listModels: ListModels;
   keepAliveMs: number;
+  metadataForm: MetadataForm;
 }
 
 /** The public gateway: one line for each route. */
