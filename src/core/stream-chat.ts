@@ -6,6 +6,7 @@ import { type Call, settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import {
   type ChatExchangeDeps,
+  droppedIn,
   endedByUs,
   exchangeChat,
   failureCode,
@@ -90,7 +91,7 @@ async function routeStream(
   try {
     const open = (target: Target, totalTimeoutMs: number): Promise<OpenedStream> =>
       openStream(deps, target, call, request, { signal: context.signal, totalTimeoutMs });
-    return await route(deps, call, principal, context, open, 'stream');
+    return await route(deps, call, principal, context, open, { kind: 'stream', dropped: droppedIn(request) });
   } catch (error) {
     throw await settleFailure(deps.store, call, context, error);
   }
@@ -110,6 +111,7 @@ export async function* streamChat(
   const routed = await routeStream(deps, answer, request);
   deps.telemetry.firstToken(routed.target.mapping, performance.now() - startedAt);
   const { modelId } = routed.target.mapping;
+  answer.facts.context.onDropped(droppedIn(request)(routed.target));
   const wantsUsageChunk = request.stream_options?.include_usage === true;
   const beforeEnd = wantsUsageChunk ? { usage: null } : {};
   const produced = producedBy(answer.call, routed.target, request);
@@ -161,7 +163,10 @@ async function settleEnd(
   const cost = costOf(usage, target.mapping);
   await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
   const kept = keeper?.kept();
-  if (kept !== undefined) answer.keep?.({ mapping: target.mapping, upstreamModel: produced.model, usage, kept });
+  if (kept !== undefined) {
+    const dropped = droppedIn(request)(target);
+    answer.keep?.({ mapping: target.mapping, upstreamModel: produced.model, usage, dropped, kept });
+  }
   const limit = answer.call.outputLimit(target.mapping);
   return {
     usage: chatUsage(usage, cost, limit),

@@ -2374,6 +2374,44 @@ export interface ImageUsage {
 }
 
 /**
+ * One event of a streamed answer of `POST /v1/images/generations`. Its SSE `event` is its `type`. Fields that an upstream adds, such as `size` and `quality`, are kept.
+ */
+export interface ImageEvent {
+  /**
+   * `completed` comes once for each image.
+   */
+  type: 'image_generation.partial_image' | 'image_generation.completed';
+  /**
+   * Unix seconds; the same for the whole stream.
+   */
+  created_at: number;
+  /**
+   * Base64 of the file.
+   */
+  b64_json?: string;
+  /**
+   * As the provider gave it; the gateway never fetches it.
+   */
+  url?: string;
+  /**
+   * What was really drawn.
+   */
+  revised_prompt?: string;
+  /**
+   * Of a partial image: 0 for the first.
+   */
+  partial_image_index?: number;
+  /**
+   * On the last event.
+   */
+  usage?: ImageUsage;
+  /**
+   * On the last event; in the form that `METADATA_FORM` or `x-metadata-form` names.
+   */
+  metadata?: CallMetadata;
+}
+
+/**
  * Body of `POST /v1/images/generations`: OpenAI's. Next to the fields listed here, those are taken that the operator has named for the provider; any other field is 400 `unsupported_parameter`. An optional field that is null counts as absent.
  */
 export interface ImageRequest {
@@ -2412,9 +2450,13 @@ export interface ImageRequest {
    */
   aspect_ratio?: string | null;
   /**
-   * Partial images are not streamed: only false.
+   * True: the answer is server-sent events, each an `ImageEvent`.
    */
-  stream?: false | null;
+  stream?: boolean | null;
+  /**
+   * Of a stream: the most partial images, where one image is asked for and the provider gives partial ones. Others send the whole image alone.
+   */
+  partial_images?: number | null;
 }
 
 /**

@@ -3,19 +3,22 @@ import { checkOpenAiShape } from '../../domain/check-shape.ts';
 import { validateImageRequest } from '../../generated/validators.js';
 import { callContext, principalOf } from '../call-context.ts';
 import { inForm, type MetadataForm, metadataForm } from '../metadata-form.ts';
+import { type SendEventsDeps, sendEvents } from '../send-events.ts';
 import { sendJson } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
-export interface ImagesDeps {
+export interface ImagesDeps extends SendEventsDeps {
   generateImage: GenerateImage;
   metadataForm: MetadataForm;
 }
 
-/** `POST /v1/images/generations`: OpenAI's request and answer. */
+/** `POST /v1/images/generations`: OpenAI's request and answer, JSON or server-sent events. */
 export function imagesRoute(deps: ImagesDeps): AppMiddleware {
   return async (ctx) => {
     const request = checkOpenAiShape(validateImageRequest, ctx.state.body);
     const form = metadataForm(ctx, deps.metadataForm);
-    sendJson(ctx, inForm(await deps.generateImage(principalOf(ctx), callContext(ctx), request), form));
+    const outcome = await deps.generateImage(principalOf(ctx), callContext(ctx), request);
+    if (outcome.kind === 'answer') sendJson(ctx, inForm(outcome.answer, form));
+    else await sendEvents(deps, ctx, outcome.events, form, { nameOf: ({ type }) => type });
   };
 }
