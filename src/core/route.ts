@@ -127,8 +127,9 @@ function afterFailure(rest: readonly Target[], { mapping }: Target, { errorType 
 }
 
 /**
- * Tries the permitted candidates until one attempt succeeds: those that honour the whole request, then cheapest first, each with the customer's keys in their order and
- * then the service's; what failed of late goes last. Only what `Permitted` holds is ever called, and each attempt asserts it anew.
+ * Tries the permitted candidates until one attempt succeeds: those that honour the whole request first, then the cheapest,
+ * each with the customer's keys in their order and then the service's. What failed recently goes last. Only what `Permitted`
+ * holds is ever called, and each attempt checks it again.
  * @throws RouteFailure, whatever happened
  */
 export async function route<T>(

@@ -18,6 +18,7 @@ async function streamOf(chunks: AsyncIterable<object>): Promise<Socket> {
     void writeEventStream(response, chunks, {
       signal,
       keepAliveMs: 60_000,
+      end: '[DONE]',
       formed: (chunk) => chunk,
       onFailure: () => {},
     });

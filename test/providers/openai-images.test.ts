@@ -160,7 +160,7 @@ describe('a stream of drafts', () => {
   it.each<[string, (object | string)[], string]>([
     ['that is cut off', [draft], "The provider's stream was cut off."],
     ['without an image', [draft, '[DONE]'], 'The provider sent no image.'],
-    ['of no JSON', ['<html>'], 'The provider sent malformed JSON.'],
+    ['of no JSON', ['<html>'], 'The provider sent a malformed event.'],
     ['of no objects', ['[]'], 'The provider sent a malformed event.'],
     ['with a draft that is no base64', [{ ...draft, b64_json: '<b>' }], 'The provider sent a malformed image.'],
     ['with an image that is no base64', [{ ...whole, b64_json: 1 }], 'The provider sent a malformed image.'],

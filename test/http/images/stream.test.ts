@@ -28,7 +28,7 @@ beforeAll(async () => {
   const env = {
     OPENAI_API_KEY: 'a',
     OPENAI_BASE_URL: `${upstream.origin}/v1`,
-    ...upstreamEnv('acme', upstream.origin, 'painter', 'painter=1/10'),
+    ...upstreamEnv('acme', upstream.origin, 'sandbox-image-max', 'sandbox-image-max=5/40'),
   };
   gateway = await startGateway(env, { clock: new ManualClock(NOW) });
 });
@@ -112,14 +112,14 @@ describe('a stream of an image', () => {
   it('has one event for each image where the provider gives no drafts, the last with the usage of all', async () => {
     upstream.begin(pictured({ data: [{ b64_json: 'YQ==' }, { b64_json: 'Yg==' }], usage: USAGE }));
 
-    const answer = await draw(gateway, streamed({ model: 'acme/painter', n: 2, partial_images: 3 }));
+    const answer = await draw(gateway, streamed({ model: 'acme/sandbox-image-max', n: 2, partial_images: 3 }));
 
     expect(eventsOf(answer).map(({ type, b64_json, usage }) => [type, b64_json, usage?.total_tokens])).toEqual([
       ['image_generation.completed', 'YQ==', undefined],
       ['image_generation.completed', 'Yg==', 1010],
     ]);
     expect(upstream.received.map(({ json }) => json)).toEqual([
-      { model: 'painter', prompt: 'a red fox', size: '64x32', n: 2 },
+      { model: 'sandbox-image-max', prompt: 'a red fox', size: '64x32', n: 2 },
     ]);
   });
 
