@@ -40,9 +40,12 @@ describe('what JSON holds', () => {
     expect(measureJson(Buffer.from(json), FAR)).toEqual({ ...counted(JSON.parse(json)), exceeded: undefined });
   });
 
-  it.each(['"', '"\\', '["[', ']]]]', '', `"${LONG}`, `"${LONG}\\`])('is told of bytes that are no JSON too: %.20s', (json) => {
-    expect(exceeded(json, {})).toBeUndefined();
-  });
+  it.each(['"', '"\\', '["[', ']]]]', '', `"${LONG}`, `"${LONG}\\`])(
+    'is told of bytes that are no JSON too: %.20s',
+    (json) => {
+      expect(exceeded(json, {})).toBeUndefined();
+    },
+  );
 
   it('is read from a part of a larger buffer', () => {
     const bytes = Buffer.from('[[[["a","b"]]]]');

@@ -1,11 +1,18 @@
 import type { Authenticate } from '../../core/authenticate.ts';
 import { bearerToken } from '../credential.ts';
-import type { AppMiddleware } from '../state.ts';
+import { type AppContext, type AppMiddleware, placeOf } from '../state.ts';
 
-/** Step 4 of the journey: the bearer key becomes a principal, or 401. */
+/** The bearer key becomes a principal, whose organization and key the request counts for from now on. @throws ApiError 400, 401, 503 */
+export async function authenticateCaller(ctx: AppContext, authenticateKey: Authenticate): Promise<void> {
+  const principal = await authenticateKey(bearerToken(ctx.req));
+  ctx.state.principal = principal;
+  placeOf(ctx).identify(principal.organizationId, principal.keyId);
+}
+
+/** Step 4 of the journey. */
 export function authenticate(authenticateKey: Authenticate): AppMiddleware {
   return async (ctx, next) => {
-    ctx.state.principal = await authenticateKey(bearerToken(ctx.req));
+    await authenticateCaller(ctx, authenticateKey);
     return next();
   };
 }

@@ -2,6 +2,7 @@ import { toApiError } from '../../core/api-error.ts';
 import { type ApiError, notFound } from '../../domain/errors.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import type { AppMiddleware } from '../state.ts';
+import { leaveUnread } from '../unread-body.ts';
 
 /**
  * The only catch in HTTP: every failure becomes the error envelope with all four keys. What failed inside is logged here, once;
@@ -26,6 +27,7 @@ export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
       ctx.type = 'application/json';
       ctx.body = JSON.stringify(error.envelope());
     }
+    if (!ctx.req.complete && !ctx.res.headersSent) leaveUnread(ctx.req, ctx.res);
   };
 }
 

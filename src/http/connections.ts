@@ -1,0 +1,156 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { ApiError } from '../domain/errors.ts';
+
+/** Requests of one connection that are served at once; those pipelined behind them wait. */
+const MOST_SERVED = 32;
+/** Requests that wait on all connections together; a connection that brings more of them ends. One read can bring 3,600. */
+const MOST_WAITING = 4096;
+/** Looks at each connection while a client may take nothing: it is cut with a tolerance of one of them. */
+const LOOKS = 8;
+
+type Handle = (request: IncomingMessage, response: ServerResponse) => void;
+
+interface Connection {
+  readonly socket: Socket;
+  /** Unanswered, in the order in which they came. */
+  readonly served: ServerResponse[];
+  readonly waiting: ServerResponse[];
+  /** Nothing is read while others wait. */
+  isHeld: boolean;
+  /** Bytes that the client's side had taken at the last look, while there was something to take. */
+  taken: number | undefined;
+  /** Looks since then at which it was the same. */
+  looks: number;
+}
+
+/** Bytes that the system still keeps for the socket. Not documented, but what Node's own time-out looks at; without it 0. */
+function queuedBytes(socket: Socket): number {
+  const handle: unknown = Reflect.get(socket, '_handle');
+  const size: unknown = typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'writeQueueSize') : 0;
+  return typeof size === 'number' ? size : 0;
+}
+
+/** Grows with every byte that the client's side takes, and with nothing else. */
+const takenBytes = (socket: Socket): number => socket.bytesWritten - socket.writableLength - queuedBytes(socket);
+
+/** True while a request that has arrived whole is unanswered. */
+const isAwaited = ({ served, waiting }: Connection): boolean =>
+  [...served, ...waiting].some(({ req, writableFinished }) => req.complete && !writableFinished);
+
+/** The connections of one listener, and what each of them may take of it. */
+export class Connections {
+  readonly #handle: Handle;
+  readonly #open = new Map<Socket, Connection>();
+  readonly #looking: NodeJS.Timeout;
+  #waiting = 0;
+  #isClosing = false;
+
+  /**
+   * @param handle serves one request
+   * @param stallMs milliseconds after which a client is cut that takes nothing of what waits for it
+   */
+  constructor(server: Server, handle: Handle, stallMs: number) {
+    this.#handle = handle;
+    server.on('connection', (socket) => this.#opened(socket));
+    const arrived = (_request: IncomingMessage, response: ServerResponse): void => this.#arrived(response);
+    server.on('request', arrived);
+    // The client waits for a word before it sends its body: whoever wants the body gives it.
+    server.on('checkContinue', arrived);
+    this.#looking = setInterval(() => this.#look(), Math.max(1, stallMs / LOOKS)).unref();
+  }
+
+  /** The latest request of a connection that is not answered yet. */
+  latest(socket: Socket): ServerResponse | undefined {
+    const connection = this.#open.get(socket);
+    return connection?.waiting.at(-1) ?? connection?.served.at(-1);
+  }
+
+  /** Ends what is idle, and what has not sent all of its request; from now on a connection ends with its last answer. */
+  close(): void {
+    this.#isClosing = true;
+    for (const connection of this.#open.values()) {
+      const [last, ...more] = [...connection.served, ...connection.waiting];
+      if (!isAwaited(connection)) connection.socket.destroy();
+      else if (more.length === 0 && last?.headersSent === false) last.setHeader('connection', 'close');
+    }
+  }
+
+  destroy(): void {
+    clearInterval(this.#looking);
+    for (const socket of this.#open.keys()) socket.destroy();
+  }
+
+  #opened(socket: Socket): void {
+    const connection: Connection = { socket, served: [], waiting: [], isHeld: false, taken: undefined, looks: 0 };
+    this.#open.set(socket, connection);
+    // Node would read on with every answer.
+    socket.on('resume', () => connection.isHeld && socket.pause());
+    socket.on('close', () => {
+      this.#open.delete(socket);
+      this.#waiting -= connection.waiting.splice(0).length;
+    });
+  }
+
+  #arrived(response: ServerResponse): void {
+    const connection = this.#open.get(response.req.socket);
+    if (connection === undefined || connection.socket.destroyed) return;
+    if (this.#isClosing) refuse(response);
+    else if (connection.served.length < MOST_SERVED) this.#serve(connection, response);
+    else this.#hold(connection, response);
+  }
+
+  #serve(connection: Connection, response: ServerResponse): void {
+    connection.served.push(response);
+    response.on('close', () => this.#answered(connection, response));
+    this.#handle(response.req, response);
+  }
+
+  #answered(connection: Connection, response: ServerResponse): void {
+    const { socket, served, waiting } = connection;
+    served.splice(served.indexOf(response), 1);
+    if (socket.destroyed) return;
+    if (this.#isClosing && !isAwaited(connection)) {
+      socket.destroySoon();
+      return;
+    }
+    const next = waiting.shift();
+    if (next === undefined) return;
+    this.#waiting -= 1;
+    this.#serve(connection, next);
+    if (waiting.length === 0) {
+      connection.isHeld = false;
+      socket.resume();
+    }
+  }
+
+  #hold(connection: Connection, response: ServerResponse): void {
+    const { socket, waiting } = connection;
+    if (this.#waiting >= MOST_WAITING) {
+      socket.destroy();
+      return;
+    }
+    waiting.push(response);
+    this.#waiting += 1;
+    connection.isHeld = true;
+    socket.pause();
+  }
+
+  /** A client that takes nothing of what waits for it has left in all but name: it may not hold a place for ever. */
+  #look(): void {
+    for (const connection of this.#open.values()) {
+      const { socket } = connection;
+      const taken = socket.writableLength === 0 ? undefined : takenBytes(socket);
+      connection.looks = taken !== undefined && taken === connection.taken ? connection.looks + 1 : 0;
+      connection.taken = taken;
+      if (connection.looks >= LOOKS) socket.destroy();
+    }
+  }
+}
+
+/** A request that comes when the listener is closing, on a connection that still awaits an answer. */
+function refuse(response: ServerResponse): void {
+  const fault = new ApiError(503, 'overloaded', 'The gateway is stopping. Try again shortly.');
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'retry-after': '1', connection: 'close' };
+  response.writeHead(fault.status, headers).end(JSON.stringify(fault.envelope()));
+}

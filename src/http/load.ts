@@ -1,0 +1,140 @@
+import { ApiError } from '../domain/errors.ts';
+
+export interface LoadLimits {
+  /** Requests being served at once. */
+  readonly maxInFlight: number;
+  /** Bytes of memory that request bodies take at once, parsed form and copies included. */
+  readonly maxBufferedBytes: number;
+}
+
+/** The most of either limit that one caller may have: the address of who has shown no key yet, afterwards key and organization. */
+const PARTS = { address: 1 / 10, key: 3 / 5, organization: 4 / 5 } as const;
+
+type Kind = keyof typeof PARTS;
+
+export const overloaded = (): ApiError =>
+  new ApiError(503, 'overloaded', 'The gateway is overloaded. Try again shortly.', { headers: { 'retry-after': '1' } });
+
+/** What one caller holds. */
+class Share {
+  readonly #home: Map<string, Share>;
+  readonly #name: string;
+  readonly #maxPlaces: number;
+  readonly #maxBytes: number;
+  #places = 0;
+  #bytes = 0;
+
+  constructor(home: Map<string, Share>, name: string, part: number, limits: LoadLimits) {
+    this.#home = home;
+    this.#name = name;
+    this.#maxPlaces = Math.ceil(limits.maxInFlight * part);
+    this.#maxBytes = Math.ceil(limits.maxBufferedBytes * part);
+  }
+
+  hasRoom(places: number, bytes: number): boolean {
+    return this.#places + places <= this.#maxPlaces && this.#bytes + bytes <= this.#maxBytes;
+  }
+
+  /** Negative numbers give back; a share that holds nothing is forgotten. */
+  add(places: number, bytes: number): void {
+    this.#places += places;
+    this.#bytes += bytes;
+    if (this.#places > 0) this.#home.set(this.#name, this);
+    else this.#home.delete(this.#name);
+  }
+}
+
+/** What one request holds of a listener's load, from its arrival until nothing of it is left. */
+export class Place {
+  readonly #load: Load;
+  #shares: readonly Share[];
+  #bytes = 0;
+  /** Both the code that serves the request and its connection may still hold something of it. */
+  #holders = 2;
+
+  constructor(load: Load, shares: readonly Share[]) {
+    this.#load = load;
+    this.#shares = shares;
+    this.#load.count(1, 0);
+    for (const share of shares) share.add(1, 0);
+  }
+
+  /** From now on this counts for an organization and its key, no longer for an address. @throws ApiError 503 `overloaded` */
+  identify(organizationId: string, keyId: string): void {
+    const shares = [this.#load.share('organization', organizationId), this.#load.share('key', keyId)];
+    if (!shares.every((share) => share.hasRoom(1, this.#bytes))) throw overloaded();
+    for (const share of this.#shares) share.add(-1, -this.#bytes);
+    for (const share of shares) share.add(1, this.#bytes);
+    this.#shares = shares;
+  }
+
+  /** The request holds so many bytes of memory in all from now on. @throws ApiError 503 `overloaded`, nothing changed */
+  hold(bytes: number): void {
+    const more = bytes - this.#bytes;
+    if (more > 0 && !(this.#load.hasRoom(more) && this.#shares.every((share) => share.hasRoom(0, more)))) {
+      throw overloaded();
+    }
+    this.#change(0, more);
+  }
+
+  /** One of two has let go: who serves the request, or its connection. After the second call nothing is held. */
+  release(): void {
+    this.#holders -= 1;
+    if (this.#holders === 0) this.#change(-1, -this.#bytes);
+  }
+
+  #change(places: number, bytes: number): void {
+    this.#bytes += bytes;
+    this.#load.count(places, bytes);
+    for (const share of this.#shares) share.add(places, bytes);
+  }
+}
+
+/** What the requests of one listener hold at the moment, in all and by caller, so that none of them can take everything. */
+export class Load {
+  readonly #limits: LoadLimits;
+  readonly #shares: Readonly<Record<Kind, Map<string, Share>>> = {
+    address: new Map(),
+    key: new Map(),
+    organization: new Map(),
+  };
+  #inFlight = 0;
+  #bufferedBytes = 0;
+
+  constructor(limits: LoadLimits) {
+    this.#limits = limits;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get bufferedBytes(): number {
+    return this.#bufferedBytes;
+  }
+
+  isFull(): boolean {
+    return this.#inFlight >= this.#limits.maxInFlight;
+  }
+
+  /** A place for a request from this address. @throws ApiError 503 `overloaded` */
+  enter(address: string): Place {
+    const share = this.share('address', address);
+    if (this.isFull() || !share.hasRoom(1, 0)) throw overloaded();
+    return new Place(this, [share]);
+  }
+
+  hasRoom(bytes: number): boolean {
+    return this.#bufferedBytes + bytes <= this.#limits.maxBufferedBytes;
+  }
+
+  share(kind: Kind, name: string): Share {
+    const home = this.#shares[kind];
+    return home.get(name) ?? new Share(home, name, PARTS[kind], this.#limits);
+  }
+
+  count(places: number, bytes: number): void {
+    this.#inFlight += places;
+    this.#bufferedBytes += bytes;
+  }
+}
