@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** For how long, and for how many bytes, a client may go on sending what nobody wants, so that it comes to read its answer. */
 const LINGER_MS = 1000;
@@ -24,8 +25,17 @@ export function endLingering(socket: Socket): void {
   socket.resume();
 }
 
-/** An answer that comes before all of its request has: what is left of the request is not read, and its connection ends. */
-export function leaveUnread(req: IncomingMessage, res: ServerResponse): void {
+const announcesBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+
+/**
+ * Before an answer: if all of its request has not come, what is left of it is not read, and the connection ends with the answer. What
+ * came together with the headers is there a turn of the event loop later.
+ */
+export async function leaveUnread(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  if (!announcesBody(req)) return;
+  await nextTurn();
+  if (req.complete || res.headersSent) return;
   const { socket } = req;
   res.setHeader('connection', 'close');
   // What Node calls when the last answer of a connection has been sent; its own would close the connection at once.

@@ -27,7 +27,7 @@ export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
       ctx.type = 'application/json';
       ctx.body = JSON.stringify(error.envelope());
     }
-    if (!ctx.req.complete && !ctx.res.headersSent) leaveUnread(ctx.req, ctx.res);
+    if (!ctx.req.complete) await leaveUnread(ctx.req, ctx.res);
   };
 }
 
