@@ -179,6 +179,8 @@ export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const process = processRegistry();
   const counted = instruments(registers);
+  /** Under way: whoever asks meanwhile gets the same. */
+  let gathering: Promise<string> | undefined;
 
   return {
     requestEnded: (route, status, code = 'none') =>
@@ -209,6 +211,13 @@ export function createMetrics(): Metrics {
     recovered: (calls) => counted.recovered.inc(calls),
     overReserved: () => counted.overReservations.inc(),
     watch: (watched) => watch(watched, registers),
-    exposition: () => Registry.merge([...registers, process]).metrics(),
+    exposition: () => {
+      gathering ??= Registry.merge([...registers, process])
+        .metrics()
+        .finally(() => {
+          gathering = undefined;
+        });
+      return gathering;
+    },
   };
 }
