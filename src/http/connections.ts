@@ -1,11 +1,14 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError } from '../domain/errors.ts';
+import { handedOver, unacknowledged } from './send-queue.ts';
 
 /** Requests of one connection that are served at once; those pipelined behind them wait. */
 const MOST_SERVED = 32;
 /** Requests that wait on all connections together; a connection that brings more of them ends. One read can bring 3,600. */
-const MOST_WAITING = 4096;
+const MOST_WAITING = 8192;
+/** Bytes that are still read of a connection while requests wait. Nothing tells that a client has left but reading. */
+const READ_WHILE_WAITING = 64 * 1024;
 /** Looks at each connection while a client may take nothing: it is cut with a tolerance of one of them. */
 const LOOKS = 8;
 
@@ -16,23 +19,16 @@ interface Connection {
   /** Unanswered, in the order in which they came. */
   readonly served: ServerResponse[];
   readonly waiting: ServerResponse[];
-  /** Nothing is read while others wait. */
+  /** Bytes that had been read when the first of those that wait came. */
+  readBefore: number;
+  /** Nothing is read until they are served. */
   isHeld: boolean;
-  /** Bytes that the client's side had taken at the last look, while there was something to take. */
-  taken: number | undefined;
-  /** Looks since then at which it was the same. */
+  /** Bytes that the system had taken at the last look, if there was something to take, and those that were on their way then. */
+  handedOver: number | undefined;
+  unacknowledged: number | undefined;
+  /** Looks in a row at which the client had taken nothing. */
   looks: number;
 }
-
-/** Bytes that the system still keeps for the socket. Not documented, but what Node's own time-out looks at; without it 0. */
-function queuedBytes(socket: Socket): number {
-  const handle: unknown = Reflect.get(socket, '_handle');
-  const size: unknown = typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'writeQueueSize') : 0;
-  return typeof size === 'number' ? size : 0;
-}
-
-/** Grows with every byte that the client's side takes, and with nothing else. */
-const takenBytes = (socket: Socket): number => socket.bytesWritten - socket.writableLength - queuedBytes(socket);
 
 /** True while a request that has arrived whole is unanswered. */
 const isAwaited = ({ served, waiting }: Connection): boolean =>
@@ -44,6 +40,7 @@ export class Connections {
   readonly #open = new Map<Socket, Connection>();
   readonly #looking: NodeJS.Timeout;
   #waiting = 0;
+  #isLooking = false;
   #isClosing = false;
 
   /**
@@ -57,7 +54,7 @@ export class Connections {
     server.on('request', arrived);
     // The client waits for a word before it sends its body: whoever wants the body gives it.
     server.on('checkContinue', arrived);
-    this.#looking = setInterval(() => this.#look(), Math.max(1, stallMs / LOOKS)).unref();
+    this.#looking = setInterval(() => void this.#look(), Math.max(1, stallMs / LOOKS)).unref();
   }
 
   /** The latest request of a connection that is not answered yet. */
@@ -82,7 +79,16 @@ export class Connections {
   }
 
   #opened(socket: Socket): void {
-    const connection: Connection = { socket, served: [], waiting: [], isHeld: false, taken: undefined, looks: 0 };
+    const connection: Connection = {
+      socket,
+      served: [],
+      waiting: [],
+      readBefore: 0,
+      isHeld: false,
+      handedOver: undefined,
+      unacknowledged: undefined,
+      looks: 0,
+    };
     this.#open.set(socket, connection);
     // Node would read on with every answer.
     socket.on('resume', () => connection.isHeld && socket.pause());
@@ -118,10 +124,9 @@ export class Connections {
     if (next === undefined) return;
     this.#waiting -= 1;
     this.#serve(connection, next);
-    if (waiting.length === 0) {
-      connection.isHeld = false;
-      socket.resume();
-    }
+    if (waiting.length > 0 || !connection.isHeld) return;
+    connection.isHeld = false;
+    socket.resume();
   }
 
   #hold(connection: Connection, response: ServerResponse): void {
@@ -130,22 +135,40 @@ export class Connections {
       socket.destroy();
       return;
     }
+    if (waiting.length === 0) connection.readBefore = socket.bytesRead;
     waiting.push(response);
     this.#waiting += 1;
-    connection.isHeld = true;
-    socket.pause();
+    connection.isHeld = socket.bytesRead - connection.readBefore > READ_WHILE_WAITING;
+    if (connection.isHeld) socket.pause();
   }
 
   /** A client that takes nothing of what waits for it has left in all but name: it may not hold a place for ever. */
-  #look(): void {
-    for (const connection of this.#open.values()) {
-      const { socket } = connection;
-      const taken = socket.writableLength === 0 ? undefined : takenBytes(socket);
-      connection.looks = taken !== undefined && taken === connection.taken ? connection.looks + 1 : 0;
-      connection.taken = taken;
-      if (connection.looks >= LOOKS) socket.destroy();
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    const still = [...this.#open.values()].filter(isStill);
+    if (still.length === 0) return;
+    this.#isLooking = true;
+    const unacknowledgedNow = await unacknowledged(still.map(({ socket }) => socket));
+    for (const [index, connection] of still.entries()) {
+      const now = unacknowledgedNow[index];
+      const hasTaken = now !== undefined && connection.unacknowledged !== undefined && now < connection.unacknowledged;
+      connection.looks = hasTaken ? 0 : connection.looks + 1;
+      connection.unacknowledged = now;
+      if (connection.looks >= LOOKS) connection.socket.destroy();
     }
+    this.#isLooking = false;
   }
+}
+
+/** True if something waits for the client, and the system has taken none of it since the last look. */
+function isStill(connection: Connection): boolean {
+  const { socket } = connection;
+  const taken = socket.writableLength === 0 ? undefined : handedOver(socket);
+  if (taken !== undefined && taken === connection.handedOver) return true;
+  connection.handedOver = taken;
+  connection.unacknowledged = undefined;
+  connection.looks = 0;
+  return false;
 }
 
 /** A request that comes when the listener is closing, on a connection that still awaits an answer. */

@@ -37,35 +37,46 @@ class Share {
 
   /** Negative numbers give back; a share that holds nothing is forgotten. */
   add(places: number, bytes: number): void {
+    if (this.#places === 0) this.#home.set(this.#name, this);
     this.#places += places;
     this.#bytes += bytes;
-    if (this.#places > 0) this.#home.set(this.#name, this);
-    else this.#home.delete(this.#name);
+    if (this.#places === 0) this.#home.delete(this.#name);
   }
 }
 
 /** What one request holds of a listener's load, from its arrival until nothing of it is left. */
 export class Place {
   readonly #load: Load;
-  #shares: readonly Share[];
+  /** None as long as it is not known whose the request is. */
+  #shares: readonly Share[] = [];
   #bytes = 0;
   /** Both the code that serves the request and its connection may still hold something of it. */
   #holders = 2;
 
-  constructor(load: Load, shares: readonly Share[]) {
+  constructor(load: Load) {
     this.#load = load;
-    this.#shares = shares;
-    this.#load.count(1, 0);
-    for (const share of shares) share.add(1, 0);
+    load.count(1, 0);
   }
 
-  /** From now on this counts for an organization and its key, no longer for an address. @throws ApiError 503 `overloaded` */
-  identify(organizationId: string, keyId: string): void {
-    const shares = [this.#load.share('organization', organizationId), this.#load.share('key', keyId)];
-    if (!shares.every((share) => share.hasRoom(1, this.#bytes))) throw overloaded();
-    for (const share of this.#shares) share.add(-1, -this.#bytes);
-    for (const share of shares) share.add(1, this.#bytes);
-    this.#shares = shares;
+  /** True when it counts for somebody. */
+  get isCounted(): boolean {
+    return this.#shares.length > 0;
+  }
+
+  /** The request counts for the address it comes from. @throws ApiError 503 `overloaded`, and then nothing is held any more */
+  countForAddress(address: string): void {
+    if (this.#holders <= 0) return;
+    try {
+      this.#countFor([this.#load.share('address', address)]);
+    } catch (error) {
+      this.#end();
+      throw error;
+    }
+  }
+
+  /** The request counts for an organization and its key. @throws ApiError 503 `overloaded` */
+  countForKey(organizationId: string, keyId: string): void {
+    this.#countFor([this.#load.share('organization', organizationId), this.#load.share('key', keyId)]);
   }
 
   /** The request holds so many bytes of memory in all from now on. @throws ApiError 503 `overloaded`, nothing changed */
@@ -79,8 +90,20 @@ export class Place {
 
   /** One of two has let go: who serves the request, or its connection. After the second call nothing is held. */
   release(): void {
-    this.#holders -= 1;
-    if (this.#holders === 0) this.#change(-1, -this.#bytes);
+    if (this.#holders === 1) this.#end();
+    else this.#holders -= 1;
+  }
+
+  #countFor(shares: readonly Share[]): void {
+    if (!shares.every((share) => share.hasRoom(1, this.#bytes))) throw overloaded();
+    for (const share of shares) share.add(1, this.#bytes);
+    this.#shares = shares;
+  }
+
+  #end(): void {
+    if (this.#holders <= 0) return;
+    this.#holders = 0;
+    this.#change(-1, -this.#bytes);
   }
 
   #change(places: number, bytes: number): void {
@@ -117,11 +140,10 @@ export class Load {
     return this.#inFlight >= this.#limits.maxInFlight;
   }
 
-  /** A place for a request from this address. @throws ApiError 503 `overloaded` */
-  enter(address: string): Place {
-    const share = this.share('address', address);
-    if (this.isFull() || !share.hasRoom(1, 0)) throw overloaded();
-    return new Place(this, [share]);
+  /** A place for a request, which must soon be counted for somebody. @throws ApiError 503 `overloaded` */
+  enter(): Place {
+    if (this.isFull()) throw overloaded();
+    return new Place(this);
   }
 
   hasRoom(bytes: number): boolean {

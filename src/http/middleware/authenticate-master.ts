@@ -47,7 +47,7 @@ export function authenticateMaster(deps: MasterAuthentication): AppMiddleware {
     }
     const { lastUsedAt, outdatedHash, ...credential } = found;
     ctx.state.actor = { kind: 'master_key', ...credential };
-    placeOf(ctx).identify(credential.organizationId, credential.masterKeyId);
+    placeOf(ctx).countForKey(credential.organizationId, credential.masterKeyId);
     await limit(ctx, credential.masterKeyId, 'Your master key');
     if (outdatedHash !== undefined) {
       const { organizationId, masterKeyId: id } = credential;

@@ -6,7 +6,7 @@ import { type AppContext, type AppMiddleware, placeOf } from '../state.ts';
 export async function authenticateCaller(ctx: AppContext, authenticateKey: Authenticate): Promise<void> {
   const principal = await authenticateKey(bearerToken(ctx.req));
   ctx.state.principal = principal;
-  placeOf(ctx).identify(principal.organizationId, principal.keyId);
+  placeOf(ctx).countForKey(principal.organizationId, principal.keyId);
 }
 
 /** Step 4 of the journey. */

@@ -4,16 +4,22 @@ import type { AppMiddleware } from '../state.ts';
 /** Whoever runs the gateway must learn how it is above all when it has too much to do; these hold nothing and wait for nothing. */
 const ALWAYS_ANSWERED = new Set(['/health', '/ready', '/metrics']);
 
-/** Refuses what exceeds the bounds, of all or of this caller, before anything is done for it (decisions.md, section 9). */
+/**
+ * Refuses what exceeds the bounds, of all or of this caller, before anything is done for it (decisions.md, section 9). A request
+ * without a key counts for its address at once. One that names a key counts for that key as soon as it is known, and for its address
+ * if it never is: whoever fills the share of an address keeps no key from being served there.
+ */
 export function overload(load: Load): AppMiddleware {
   return async (ctx, next) => {
     if (ALWAYS_ANSWERED.has(ctx.path)) return next();
-    const place = load.enter(ctx.state.network);
+    const place = load.enter();
     ctx.state.place = place;
     ctx.res.on('close', () => place.release());
     try {
-      return await next();
+      if (ctx.req.headers.authorization === undefined) place.countForAddress(ctx.state.network);
+      await next();
     } finally {
+      if (!place.isCounted) place.countForAddress(ctx.state.network);
       // A client that leaves does not end what was begun for it: the body is held until that is settled.
       place.release();
     }
