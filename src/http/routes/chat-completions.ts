@@ -1,8 +1,8 @@
 import type { CompleteChat } from '../../core/complete-chat.ts';
-import { checkShape } from '../../domain/check-shape.ts';
 import { validateChatRequest } from '../../generated/validators.js';
 import type { Telemetry } from '../../telemetry.ts';
 import { callContext, principalOf } from '../call-context.ts';
+import { checkedBody } from '../checked-body.ts';
 import { writeEventStream } from '../event-stream.ts';
 import { isOurFault } from '../middleware/error-envelope.ts';
 import { sendJson } from '../send-json.ts';
@@ -17,7 +17,7 @@ export interface ChatCompletionsDeps {
 /** `POST /v1/chat/completions`: OpenAI's request and answer, JSON or server-sent events. */
 export function chatCompletionsRoute({ completeChat, telemetry, keepAliveMs }: ChatCompletionsDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkShape(validateChatRequest, ctx.state.body);
+    const request = checkedBody(ctx, validateChatRequest, telemetry);
     const outcome = await completeChat(principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'completion') {
       sendJson(ctx, outcome.completion);
