@@ -2631,7 +2631,7 @@ export interface Environment {
    */
   FIRST_BYTE_TIMEOUT_MS: string;
   /**
-   * Time between two pieces of an upstream's answer, and for a client to take a piece of its own.
+   * Time between two pieces of an upstream's answer, and for a client to take a piece of its own, to within an eighth.
    */
   IDLE_TIMEOUT_MS: string;
   /**
@@ -2643,7 +2643,7 @@ export interface Environment {
    */
   KEEP_ALIVE_COMMENT_MS: string;
   /**
-   * Time that running requests have to finish after SIGTERM.
+   * Time that running requests have to finish after SIGTERM; those that are idle or half sent have none.
    */
   SHUTDOWN_GRACE_MS: string;
   /**
