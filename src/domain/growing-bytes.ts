@@ -1,11 +1,12 @@
 const MIN_CAPACITY = 256;
+const NOTHING = Buffer.alloc(0);
 
 /**
  * Bytes that come in pieces, in one buffer whatever the pieces are: a list of a million small ones takes a hundred times their bytes,
  * and each keeps the block alive in which it was read.
  */
 export class GrowingBytes {
-  #bytes = Buffer.alloc(0);
+  #bytes = NOTHING;
   #length = 0;
 
   get length(): number {
@@ -27,7 +28,7 @@ export class GrowingBytes {
   /** All that was appended, without a copy; what is appended next begins again. */
   take(): Buffer {
     const taken = this.#bytes.subarray(0, this.#length);
-    this.#bytes = Buffer.alloc(0);
+    this.#bytes = NOTHING;
     this.#length = 0;
     return taken;
   }

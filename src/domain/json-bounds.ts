@@ -25,8 +25,8 @@ export interface JsonSize {
   readonly exceeded: keyof JsonBounds | undefined;
 }
 
-/** Bytes of a text that are looked at one by one: most texts are shorter, and a search costs as much as it takes to set up. */
-const LOOKED_AT = 48;
+/** Bytes of a text that are looked at one by one, before a search that costs as much as all of them to set up. */
+const LOOKED_AT = 128;
 
 /** True if the byte at `at` stands behind an odd number of backslashes, none of them before `start`. */
 function isEscaped(json: Uint8Array, at: number, start: number): boolean {
@@ -35,28 +35,31 @@ function isEscaped(json: Uint8Array, at: number, start: number): boolean {
   return (at - first) % 2 === 1;
 }
 
-/** Where the text that begins at `start`, behind its quote, has its closing quote; the length when it has none. */
-function endOfText(json: Uint8Array, start: number): number {
-  let at = start;
-  for (;;) {
-    const stop = Math.min(at + LOOKED_AT, json.length);
-    while (at < stop) {
-      const byte = json[at];
-      if (byte === QUOTE) return at;
-      at += byte === BACKSLASH ? 2 : 1;
-    }
-    const quote = json.indexOf(QUOTE, at);
-    if (quote === -1) return json.length;
-    if (!isEscaped(json, quote, at)) return quote;
-    at = quote + 1;
-  }
+/** The next closing quote, or a place before it; the length when there is none. */
+function nearQuote(json: Uint8Array, start: number): number {
+  const quote = json.indexOf(QUOTE, start);
+  if (quote === -1) return json.length;
+  return isEscaped(json, quote, start) ? quote + 1 : quote;
 }
 
-/** The next byte that is no blank. */
-function afterBlanks(json: Uint8Array, start: number): number | undefined {
+/** Where the text that begins at `start`, behind its quote, has its closing quote; at least the length when it has none. */
+function endOfText(json: Uint8Array, start: number): number {
+  let at = start;
+  let stop = start + LOOKED_AT;
+  while (at < json.length && json[at] !== QUOTE) {
+    at += json[at] === BACKSLASH ? 2 : 1;
+    if (at < stop) continue;
+    at = nearQuote(json, at);
+    stop = at + LOOKED_AT;
+  }
+  return at;
+}
+
+/** True if the next byte that is no blank closes a list or an object. */
+function closesAt(json: Uint8Array, start: number): boolean {
   let at = start;
   while (json[at] === 0x20 || json[at] === 0x0a || json[at] === 0x0d || json[at] === 0x09) at += 1;
-  return json[at];
+  return json[at] === CLOSE_LIST || json[at] === CLOSE_OBJECT;
 }
 
 /** By level, the fields of the object that is open there. One for all: a reading does not wait. */
@@ -69,26 +72,35 @@ let fieldsAt = new Uint32Array(0);
 export function measureJson(json: Uint8Array, bounds: JsonBounds): JsonSize {
   if (fieldsAt.length <= bounds.depth) fieldsAt = new Uint32Array(bounds.depth + 1);
   const counted = fieldsAt;
-  let [depth, values, fields] = [0, 1, 0];
+  let depth = 0;
+  let values = 1;
+  let fields = 0;
   for (let at = 0; at < json.length; at += 1) {
-    const byte = json[at];
-    if (byte === QUOTE) {
-      at = endOfText(json, at + 1);
-    } else if (byte === COMMA) {
-      values += 1;
-      if (values > bounds.values) return { values, fields, exceeded: 'values' };
-    } else if (byte === COLON) {
-      fields += 1;
-      counted[depth] = (counted[depth] ?? 0) + 1;
-      if ((counted[depth] ?? 0) > bounds.fields) return { values, fields, exceeded: 'fields' };
-    } else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
-      depth += 1;
-      if (depth > bounds.depth) return { values, fields, exceeded: 'depth' };
-      counted[depth] = 0;
-      if (afterBlanks(json, at + 1) !== (byte === OPEN_LIST ? CLOSE_LIST : CLOSE_OBJECT)) values += 1;
-      if (values > bounds.values) return { values, fields, exceeded: 'values' };
-    } else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) {
-      depth -= 1;
+    switch (json[at]) {
+      case QUOTE:
+        at = endOfText(json, at + 1);
+        break;
+      case COMMA:
+        values += 1;
+        if (values > bounds.values) return { values, fields, exceeded: 'values' };
+        break;
+      case COLON:
+        fields += 1;
+        counted[depth] = (counted[depth] ?? 0) + 1;
+        if ((counted[depth] ?? 0) > bounds.fields) return { values, fields, exceeded: 'fields' };
+        break;
+      case OPEN_LIST:
+      case OPEN_OBJECT:
+        depth += 1;
+        if (depth > bounds.depth) return { values, fields, exceeded: 'depth' };
+        counted[depth] = 0;
+        if (!closesAt(json, at + 1)) values += 1;
+        if (values > bounds.values) return { values, fields, exceeded: 'values' };
+        break;
+      case CLOSE_LIST:
+      case CLOSE_OBJECT:
+        depth -= 1;
+        break;
     }
   }
   return { values, fields, exceeded: undefined };

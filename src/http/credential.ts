@@ -13,7 +13,7 @@ const afterBearer = (header: string): string | undefined =>
  * Refuses a request whose credential is ambiguous: two lines of one header, or two headers that differ
  * (decisions.md, section 5, hostile inputs). Read from the raw lines, since Node drops a second `authorization` silently.
  */
-export function assertUnambiguous(req: IncomingMessage): void {
+function assertUnambiguous(req: IncomingMessage): void {
   const seen = new Map<string, string>();
   for (let i = 0; i < req.rawHeaders.length; i += 2) {
     const name = req.rawHeaders[i];

@@ -50,22 +50,18 @@ export class Place {
   /** None as long as it is not known whose the request is. */
   #shares: readonly Share[] = [];
   #bytes = 0;
-  /** Both the code that serves the request and its connection may still hold something of it. */
-  #holders = 2;
+  #isHeld = true;
+  #isServed = false;
+  #isClosed = false;
 
   constructor(load: Load) {
     this.#load = load;
     load.count(1, 0);
   }
 
-  /** True when it counts for somebody. */
-  get isCounted(): boolean {
-    return this.#shares.length > 0;
-  }
-
   /** The request counts for the address it comes from. @throws ApiError 503 `overloaded`, and then nothing is held any more */
   countForAddress(address: string): void {
-    if (this.#holders <= 0) return;
+    if (!this.#isHeld) return;
     try {
       this.#countFor([this.#load.share('address', address)]);
     } catch (error) {
@@ -88,10 +84,21 @@ export class Place {
     this.#change(0, more);
   }
 
-  /** One of two has let go: who serves the request, or its connection. After the second call nothing is held. */
-  release(): void {
-    if (this.#holders === 1) this.#end();
-    else this.#holders -= 1;
+  /**
+   * Who serves the request is done with it. What counts for nobody yet counts for the address from now on.
+   * @throws ApiError 503 `overloaded`, and then nothing is held any more
+   */
+  served(address: string): void {
+    if (this.#isServed) return;
+    this.#isServed = true;
+    if (this.#shares.length === 0) this.countForAddress(address);
+    if (this.#isClosed) this.#end();
+  }
+
+  /** The answer is done, or the client has left; what was begun for it may still hold the body. */
+  closed(): void {
+    this.#isClosed = true;
+    if (this.#isServed) this.#end();
   }
 
   #countFor(shares: readonly Share[]): void {
@@ -101,8 +108,8 @@ export class Place {
   }
 
   #end(): void {
-    if (this.#holders <= 0) return;
-    this.#holders = 0;
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
     this.#change(-1, -this.#bytes);
   }
 

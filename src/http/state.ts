@@ -25,6 +25,8 @@ export interface RequestState {
   actor: Actor | undefined;
   /** Set by `jsonBody`: parsed, of bounded size and depth, not yet validated. */
   body: unknown;
+  /** Bytes of the body as it came. */
+  bodyBytes: number;
   /** For the access log. */
   callId: string | undefined;
   decisionId: string | undefined;

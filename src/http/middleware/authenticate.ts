@@ -1,18 +1,18 @@
 import type { Authenticate } from '../../core/authenticate.ts';
+import type { Principal } from '../../core/principal.ts';
 import { bearerToken } from '../credential.ts';
 import { type AppContext, type AppMiddleware, placeOf } from '../state.ts';
 
-/** The bearer key becomes a principal, whose organization and key the request counts for from now on. @throws ApiError 400, 401, 503 */
-export async function authenticateCaller(ctx: AppContext, authenticateKey: Authenticate): Promise<void> {
-  const principal = await authenticateKey(bearerToken(ctx.req));
+/** The request counts for its organization and key from now on. @throws ApiError 503 */
+export function setPrincipal(ctx: AppContext, principal: Principal): void {
   ctx.state.principal = principal;
   placeOf(ctx).countForKey(principal.organizationId, principal.keyId);
 }
 
-/** Step 4 of the journey. */
+/** Step 4 of the journey: the bearer key becomes a principal, or 401. */
 export function authenticate(authenticateKey: Authenticate): AppMiddleware {
   return async (ctx, next) => {
-    await authenticateCaller(ctx, authenticateKey);
+    setPrincipal(ctx, await authenticateKey(bearerToken(ctx.req)));
     return next();
   };
 }

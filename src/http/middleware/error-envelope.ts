@@ -1,7 +1,7 @@
 import { toApiError } from '../../core/api-error.ts';
 import { type ApiError, notFound } from '../../domain/errors.ts';
 import type { Telemetry } from '../../telemetry.ts';
-import type { AppMiddleware } from '../state.ts';
+import type { AppContext, AppMiddleware } from '../state.ts';
 import { leaveUnread } from '../unread-body.ts';
 
 /**
@@ -14,21 +14,35 @@ export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
       await next();
       if (ctx.status === 404 && ctx.body == null && ctx.respond !== false)
         throw notFound(`There is nothing at ${ctx.path}.`);
+      ctx.state.place?.served(ctx.state.network);
     } catch (thrown) {
-      const error = toApiError(thrown);
-      if (isOurFault(error)) telemetry.failure(ctx.state.requestId, error);
-      ctx.state.errorCode = error.code;
-      if (ctx.res.headersSent) {
-        ctx.res.destroy();
-        return;
-      }
-      ctx.status = error.status;
-      ctx.set(error.headers);
-      ctx.type = 'application/json';
-      ctx.body = JSON.stringify(error.envelope());
+      answerFault(ctx, faultOf(ctx, thrown), telemetry);
     }
     if (!ctx.req.complete) await leaveUnread(ctx.req, ctx.res);
   };
+}
+
+/** What is told: a caller who has no place left is told of that. */
+function faultOf({ state }: AppContext, thrown: unknown): ApiError {
+  try {
+    state.place?.served(state.network);
+  } catch (refusal) {
+    return toApiError(refusal);
+  }
+  return toApiError(thrown);
+}
+
+function answerFault(ctx: AppContext, error: ApiError, telemetry: Telemetry): void {
+  if (isOurFault(error)) telemetry.failure(ctx.state.requestId, error);
+  ctx.state.errorCode = error.code;
+  if (ctx.res.headersSent) {
+    ctx.res.destroy();
+    return;
+  }
+  ctx.status = error.status;
+  ctx.set(error.headers);
+  ctx.type = 'application/json';
+  ctx.body = JSON.stringify(error.envelope());
 }
 
 /** Something failed inside: the database, the policy, the code. */

@@ -7,6 +7,7 @@ import type { Telemetry } from '../../telemetry.ts';
 import { bodyMemory } from '../body-memory.ts';
 import type { Place } from '../load.ts';
 import { type AppMiddleware, placeOf } from '../state.ts';
+import { timed } from '../timed.ts';
 
 export interface BodyLimits extends JsonBounds {
   readonly bytes: number;
@@ -45,10 +46,17 @@ function assertJson(req: IncomingMessage): void {
 /** Gathers the body, never more than `maxBytes` of it and never more than there is room for. */
 function readBody(req: IncomingMessage, place: Place, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    const announced = Number(req.headers['content-length'] ?? Number.NaN);
     const body = new GrowingBytes();
+    /** A body that comes in one piece needs no buffer of its own. */
+    let whole: Buffer | undefined;
     let pieces = 0;
     const take = (chunk: Buffer): void => {
       pieces += 1;
+      if (chunk.length === announced) {
+        whole = chunk;
+        return;
+      }
       if (body.length + chunk.length > maxBytes) throw moreThan(maxBytes);
       if (pieces > MAX_PIECES) throw tooLarge(`The request body comes in more than ${MAX_PIECES} pieces.`);
       body.append(chunk);
@@ -63,7 +71,7 @@ function readBody(req: IncomingMessage, place: Place, maxBytes: number): Promise
         reject(error);
       }
     });
-    req.on('end', () => resolve(body.take()));
+    req.on('end', () => resolve(whole ?? body.take()));
     req.on('error', () => reject(cutOff()));
     req.on('close', () => {
       if (!req.complete) reject(cutOff());
@@ -105,9 +113,8 @@ export function jsonBody(limits: BodyLimits, telemetry: Pick<Telemetry, 'ran'>):
     if (req.headers.expect !== undefined && req.httpVersion === '1.1') res.writeContinue();
     const place = placeOf(ctx);
     const bytes = await readBody(req, place, limits.bytes);
-    const startedAt = performance.now();
-    state.body = parseJson(bytes, place, limits);
-    telemetry.ran('parsing a request body', startedAt, bytes.length);
+    state.bodyBytes = bytes.length;
+    state.body = timed('parsing a request body', bytes.length, telemetry, () => parseJson(bytes, place, limits));
     return next();
   };
 }

@@ -10,18 +10,12 @@ const ALWAYS_ANSWERED = new Set(['/health', '/ready', '/metrics']);
  * if it never is: whoever fills the share of an address keeps no key from being served there.
  */
 export function overload(load: Load): AppMiddleware {
-  return async (ctx, next) => {
+  return (ctx, next) => {
     if (ALWAYS_ANSWERED.has(ctx.path)) return next();
     const place = load.enter();
     ctx.state.place = place;
-    ctx.res.on('close', () => place.release());
-    try {
-      if (ctx.req.headers.authorization === undefined) place.countForAddress(ctx.state.network);
-      await next();
-    } finally {
-      if (!place.isCounted) place.countForAddress(ctx.state.network);
-      // A client that leaves does not end what was begun for it: the body is held until that is settled.
-      place.release();
-    }
+    ctx.res.on('close', () => place.closed());
+    if (ctx.req.headers.authorization === undefined) place.countForAddress(ctx.state.network);
+    return next();
   };
 }

@@ -5,8 +5,8 @@ import type { ListModels } from '../../core/list-models.ts';
 import type { ModelListBytes } from '../../core/model-list-bytes.ts';
 import { modelNotFound } from '../../domain/errors.ts';
 import { principalOf } from '../call-context.ts';
-import { assertUnambiguous } from '../credential.ts';
-import { authenticateCaller } from '../middleware/authenticate.ts';
+import { bearerToken } from '../credential.ts';
+import { setPrincipal } from '../middleware/authenticate.ts';
 import { type LimitRate, limitOrganization } from '../middleware/rate-limit.ts';
 import { flag } from '../query-parameter.ts';
 import type { AppContext, AppMiddleware, RequestState } from '../state.ts';
@@ -32,12 +32,12 @@ const listOptions = (ctx: AppContext): ModelListOptions => ({
 /** Sets the headers of either case. @throws ApiError 400, 401, 429, 503 */
 async function whichList(ctx: AppContext, { authenticate, limited }: ModelsRouteDeps): Promise<Which> {
   const includeRestricted = flag(ctx, 'include_restricted');
+  const token = bearerToken(ctx.req);
   if (ctx.req.headers.authorization === undefined) {
-    assertUnambiguous(ctx.req);
     ctx.set('cache-control', 'public, no-cache');
     return 'catalogue';
   }
-  await authenticateCaller(ctx, authenticate);
+  setPrincipal(ctx, await authenticate(token));
   await limitOrganization(ctx, limited);
   ctx.set('cache-control', 'private, no-store');
   return includeRestricted ? 'all' : 'usable';
