@@ -179,7 +179,7 @@ export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const process = processRegistry();
   const counted = instruments(registers);
-  /** Under way: whoever asks meanwhile gets the same. */
+  /** Under way: everyone who asks meanwhile gets this one. */
   let gathering: Promise<string> | undefined;
 
   return {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { ModelList } from '../generated/types.ts';
 
-/** A list of models as the bytes that are sent, the same for everyone who gets it, with the place of each model in them. */
+/** A list of models as the bytes that everyone gets, and where in them each model is. */
 export class ModelListBytes {
   /** The whole list, as JSON. */
   readonly bytes: Buffer;

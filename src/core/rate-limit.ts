@@ -80,7 +80,7 @@ export function createTakeRate(limits: RateLimits, maxRemembered: number = MAX_R
   return async (endpoint, caller) => rates[endpoint]?.take(caller);
 }
 
-/** What a caller is told whose request was one too many: 429 `rate_limit_exceeded`. @param who `Your organization` or the like */
+/** The answer to one request too many: 429 `rate_limit_exceeded`. @param who `Your organization` or the like */
 export function rateLimitExceeded({ limit, resetMs }: Rate, who: string): ApiError {
   const seconds = Math.max(1, Math.ceil(resetMs / 1000));
   return new ApiError(

@@ -7,9 +7,9 @@ import { handedOver, unacknowledged } from './send-queue.ts';
 const MOST_SERVED = 32;
 /** Requests that wait on all connections together; a connection that brings more of them ends. One read can bring 3,600. */
 const MOST_WAITING = 8192;
-/** Bytes that are still read of a connection while requests wait. Nothing tells that a client has left but reading. */
+/** Bytes that are still read from a connection while its requests wait: only reading shows that a client has left. */
 const READ_WHILE_WAITING = 64 * 1024;
-/** Looks at each connection while a client may take nothing: it is cut with a tolerance of one of them. */
+/** Looks at each connection in the time after which a stalled client is cut: the cut comes at most one look late. */
 const LOOKS = 8;
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
@@ -52,7 +52,7 @@ export class Connections {
     server.on('connection', (socket) => this.#opened(socket));
     const arrived = (_request: IncomingMessage, response: ServerResponse): void => this.#arrived(response);
     server.on('request', arrived);
-    // The client waits for a word before it sends its body: whoever wants the body gives it.
+    // The client waits for permission to send its body: the step that reads the body gives it.
     server.on('checkContinue', arrived);
     this.#looking = setInterval(() => void this.#look(), Math.max(1, stallMs / LOOKS)).unref();
   }
@@ -142,7 +142,7 @@ export class Connections {
     if (connection.isHeld) socket.pause();
   }
 
-  /** A client that takes nothing of what waits for it has left in all but name: it may not hold a place for ever. */
+  /** Cuts each client that takes nothing of what waits for it: it has left in all but name, and must not keep its places. */
   async #look(): Promise<void> {
     if (this.#isLooking) return;
     const still = [...this.#open.values()].filter(isStill);
@@ -171,7 +171,7 @@ function isStill(connection: Connection): boolean {
   return false;
 }
 
-/** A request that comes when the listener is closing, on a connection that still awaits an answer. */
+/** Refuses a request that comes while the listener closes, on a connection that still waits for an answer. */
 function refuse(response: ServerResponse): void {
   const fault = new ApiError(503, 'overloaded', 'The gateway is stopping. Try again shortly.');
   const headers = { 'content-type': 'application/json; charset=utf-8', 'retry-after': '1', connection: 'close' };

@@ -7,7 +7,7 @@ export interface LoadLimits {
   readonly maxBufferedBytes: number;
 }
 
-/** The most of either limit that one caller may have: the address of who has shown no key yet, afterwards key and organization. */
+/** The most of either limit that one caller may have: an address while no key is known, then the key and its organization. */
 const PARTS = { address: 1 / 10, key: 3 / 5, organization: 4 / 5 } as const;
 
 type Kind = keyof typeof PARTS;
@@ -85,7 +85,7 @@ export class Place {
   }
 
   /**
-   * Who serves the request is done with it. What counts for nobody yet counts for the address from now on.
+   * The code that serves the request is done. A request that counts for nobody yet counts for its address from now on.
    * @throws ApiError 503 `overloaded`, and then nothing is held any more
    */
   served(address: string): void {
@@ -95,7 +95,7 @@ export class Place {
     if (this.#isClosed) this.#end();
   }
 
-  /** The answer is done, or the client has left; what was begun for it may still hold the body. */
+  /** The answer is done, or the client has left. The code that serves the request may still hold its body. */
   closed(): void {
     this.#isClosed = true;
     if (this.#isServed) this.#end();

@@ -2,13 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** For how long, and for how many bytes, a client may go on sending what nobody wants, so that it comes to read its answer. */
+/** How long, and how many bytes, a refused client may go on sending, so that it gets to read its answer. */
 const LINGER_MS = 1000;
 const LINGER_BYTES = 1024 * 1024;
 
 /**
- * Ends a connection whose client may still be sending. Were it closed at once, the system would answer what comes with a reset, which
- * can take the answer from the client: so a little more is read, unparsed, and dropped.
+ * Ends a connection whose client may still be sending. If it were closed at once, the system would answer further bytes with a reset,
+ * and the client might lose the answer: so a little more is read, unparsed, and dropped.
  */
 export function endLingering(socket: Socket): void {
   let left = LINGER_BYTES;
@@ -29,8 +29,8 @@ const announcesBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 
 /**
- * Before an answer: if all of its request has not come, what is left of it is not read, and the connection ends with the answer. What
- * came together with the headers is there a turn of the event loop later.
+ * Called before an answer. If the request has not come whole, the rest of it is not read, and the connection ends with the answer. A
+ * body that came together with the headers is there one turn of the event loop later.
  */
 export async function leaveUnread(req: IncomingMessage, res: ServerResponse): Promise<void> {
   if (!announcesBody(req)) return;

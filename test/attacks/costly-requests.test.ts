@@ -247,12 +247,15 @@ describe('a caller who is refused', () => {
     ['at a path that is not there', () => head(`POST /nothing`, `Content-Length: ${20 * MB}`), 404],
     ['by the host', () => head20MB().replace('Host: localhost', 'Host: evil.example'), 421],
     ['by the size of the query', () => head20MB().replace('completions', `completions?${'a'.repeat(9000)}`), 431],
-  ])('%s is told that the connection ends, and it does, though the body never comes', async (_, request, status) => {
-    const { ended, said } = await openRaw(gateway.origin, request());
+  ])(
+    '%s gets an answer that announces the end of the connection, and the connection ends, though the body never comes',
+    async (_, request, status) => {
+      const { ended, said } = await openRaw(gateway.origin, request());
 
-    expect(await said(/}}$/)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*\\r\\nconnection: close\\r\\n`));
-    await ended;
-  });
+      expect(await said(/}}$/)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*\\r\\nconnection: close\\r\\n`));
+      await ended;
+    },
+  );
 
   it('cannot make the gateway read a body', async () => {
     const { socket, ended } = await openRaw(gateway.origin, head20MB().replace(String(20 * MB), String(1000 * MB)));

@@ -36,7 +36,7 @@ describe('the event loop', () => {
     while (late.length === 0) await sleep(10);
   };
 
-  it('that was kept for more than 200 ms is told of once, with the work that kept it', async () => {
+  it('that was kept for more than 200 ms is reported once, with the work that kept it', async () => {
     const startedAt = performance.now();
     block(500);
     loop.ran('working', startedAt, 123);

@@ -108,7 +108,7 @@ describe('callers without a key', () => {
     expect(await inFlight()).toBe(10);
   });
 
-  it('are told apart by the header where proxies are named', async () => {
+  it('are distinguished by the header where proxies are named', async () => {
     await start({ MAX_IN_FLIGHT: '100', TRUSTED_PROXIES: '127.0.0.0/8' });
     for (let i = 0; i < 20; i += 1) await silent(lists('X-Forwarded-For: 198.51.100.7'));
     await settledAt(10);
@@ -118,7 +118,7 @@ describe('callers without a key', () => {
     expect(outcome(await models())).toEqual([200]);
   });
 
-  it('are told apart by network where addresses cost nothing', async () => {
+  it('are distinguished by network where addresses cost nothing', async () => {
     await start({ MAX_IN_FLIGHT: '100', TRUSTED_PROXIES: '127.0.0.0/8' });
     for (let i = 1; i <= 20; i += 1) await silent(lists(`X-Forwarded-For: 2001:db8::${i}`));
     await settledAt(10);

@@ -41,7 +41,7 @@ describe('what JSON holds', () => {
   });
 
   it.each(['"', '"\\', '["[', ']]]]', '', `"${LONG}`, `"${LONG}\\`])(
-    'is told of bytes that are no JSON too: %.20s',
+    'is harmless to ask of bytes that are no JSON: %.20s',
     (json) => {
       expect(exceeded(json, {})).toBeUndefined();
     },

@@ -29,8 +29,8 @@ export function actorOf(ctx: AppContext): Actor {
 const NO_KEY = 'No master key was given: send `Authorization: Bearer <master key>`.';
 
 /**
- * The bearer master key becomes an actor with its maker's current role; anything else is 401 `invalid_api_key`. Requests are counted
- * by master key, those without a valid one by address: whoever guesses takes nothing from an administrator.
+ * The bearer master key becomes an actor with its maker's current role; anything else is 401 `invalid_api_key`. A request counts
+ * against the rate of its master key, without a valid one against that of its address: guessing takes nothing from administrators.
  */
 export function authenticateMaster(deps: MasterAuthentication): AppMiddleware {
   const { store, clock, peppers } = deps;

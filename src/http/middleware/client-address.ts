@@ -2,8 +2,8 @@ import { networkOf, clientAddress as resolveClientAddress, type TrustedProxies }
 import type { AppMiddleware } from '../state.ts';
 
 /**
- * Determines whose address IP rules judge, null when that cannot be told; and who is counted as one caller. Whoever may write the
- * header must not have as many shares as there are addresses: it counts only where proxies are named.
+ * Determines whose address IP rules judge, null when that cannot be told, and which network counts as one caller. There the header
+ * counts only if proxies are named: a caller who writes it would otherwise have as many shares as there are addresses.
  */
 export function clientAddress(trustedProxies: TrustedProxies | undefined): AppMiddleware {
   return (ctx, next) => {

@@ -22,7 +22,7 @@ export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
   };
 }
 
-/** What is told: a caller who has no place left is told of that. */
+/** What to answer: 503 if the caller has no place left, otherwise what was thrown. */
 function faultOf({ state }: AppContext, thrown: unknown): ApiError {
   try {
     state.place?.served(state.network);

@@ -13,7 +13,7 @@ export interface BodyLimits extends JsonBounds {
   readonly bytes: number;
 }
 
-/** Pieces in which a body may come: each costs the time of a small request. */
+/** Most pieces in which a body may come: each takes a little time, however small it is. */
 const MAX_PIECES = 65_536;
 
 const tooLarge = (message: string): ApiError => new ApiError(413, 'request_too_large', message);
@@ -48,7 +48,7 @@ function readBody(req: IncomingMessage, place: Place, maxBytes: number): Promise
   return new Promise((resolve, reject) => {
     const announced = Number(req.headers['content-length'] ?? Number.NaN);
     const body = new GrowingBytes();
-    /** A body that comes in one piece needs no buffer of its own. */
+    // A body that comes in one piece needs no buffer of its own.
     let whole: Buffer | undefined;
     let pieces = 0;
     const take = (chunk: Buffer): void => {

@@ -1,13 +1,13 @@
 import type { Load } from '../load.ts';
 import type { AppMiddleware } from '../state.ts';
 
-/** Whoever runs the gateway must learn how it is above all when it has too much to do; these hold nothing and wait for nothing. */
+/** Operators need these most when the gateway has too much to do; they hold nothing and wait for nothing. */
 const ALWAYS_ANSWERED = new Set(['/health', '/ready', '/metrics']);
 
 /**
  * Refuses what exceeds the bounds, of all or of this caller, before anything is done for it (decisions.md, section 9). A request
- * without a key counts for its address at once. One that names a key counts for that key as soon as it is known, and for its address
- * if it never is: whoever fills the share of an address keeps no key from being served there.
+ * without a key counts for its address at once. A request that names a key counts for that key as soon as the key is known, and for
+ * its address if the key is never known: a caller who fills the share of an address does not stop the keys that are used there.
  */
 export function overload(load: Load): AppMiddleware {
   return (ctx, next) => {
