@@ -223,17 +223,17 @@ describe('a body in many pieces', () => {
   const inBytes = (text: string): string => [...text].map((character) => `1\r\n${character}\r\n`).join('');
 
   it('is served when they are single bytes', async () => {
-    const body = JSON.stringify(hello({ user: 'x'.repeat(10_000) }));
+    const body = JSON.stringify(hello({ user: 'x'.repeat(100_000) }));
 
     const answer = await raw(gateway.origin, `${chunked()}${inBytes(body)}0\r\n\r\n`);
 
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it('is refused when they are more than 65,536', async () => {
-    const answer = await raw(gateway.origin, `${chunked()}${inBytes('x'.repeat(65_537))}0\r\n\r\n`);
+  it('is refused when they are more than 250,000', async () => {
+    const answer = await raw(gateway.origin, `${chunked()}${inBytes('x'.repeat(250_001))}0\r\n\r\n`);
 
-    expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"The request body comes in more than 65536 pieces."/);
+    expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"The request body comes in more than 250000 pieces."/);
   });
 });
 

@@ -14,7 +14,7 @@ export interface BodyLimits extends JsonBounds {
 }
 
 /** Most pieces in which a body may come: each takes a little time, however small it is. */
-const MAX_PIECES = 65_536;
+const MAX_PIECES = 250_000;
 
 const tooLarge = (message: string): ApiError => new ApiError(413, 'request_too_large', message);
 
