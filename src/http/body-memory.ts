@@ -9,7 +9,7 @@ const BYTES_OF_VALUE = 72;
 const BYTES_OF_FIELD = 420;
 
 /** Smaller bodies are not worth a look at their characters. */
-const SMALL = 64 * 1024;
+const SMALL = 4 * 1024;
 
 /** One character that is not Latin makes a text take two bytes for each; its escape may be all of it that is in the body. */
 const mayBeWide = (body: Buffer): boolean => body.length < SMALL || !isAscii(body) || body.includes('\\u');

@@ -78,6 +78,7 @@ export class Place {
   /** The request holds so many bytes of memory in all from now on. @throws ApiError 503 `overloaded`, nothing changed */
   hold(bytes: number): void {
     const more = bytes - this.#bytes;
+    if (more === 0) return;
     if (more > 0 && !(this.#load.hasRoom(more) && this.#shares.every((share) => share.hasRoom(0, more)))) {
       throw overloaded();
     }
