@@ -2777,13 +2777,29 @@ export interface Environment {
    */
   MAX_DEPTH: string;
   /**
-   * Requests served at once; more are 503 `overloaded`.
+   * Values in a request body, objects, lists, texts and numbers all counted; more are 400.
+   */
+  MAX_JSON_VALUES: string;
+  /**
+   * Fields of one object in a request body; more are 400.
+   */
+  MAX_JSON_FIELDS: string;
+  /**
+   * Requests that the gateway serves at once; more are 503 `overloaded`. An address without a key gets at most a tenth of them, a key three fifths, an organization four fifths.
    */
   MAX_IN_FLIGHT: string;
   /**
-   * Bytes of request bodies held at once; more are 503 `overloaded`.
+   * Memory that request bodies take at once, parsed form and copies included, in bytes; more are 503 `overloaded`. Shared out as the requests are.
    */
   MAX_BUFFERED_BYTES: string;
+  /**
+   * The same as `MAX_IN_FLIGHT` of the management host, which takes nothing from the gateway nor the gateway from it.
+   */
+  MANAGEMENT_MAX_IN_FLIGHT: string;
+  /**
+   * The same as `MAX_BUFFERED_BYTES` of the management host.
+   */
+  MANAGEMENT_MAX_BUFFERED_BYTES: string;
   /**
    * Largest answer of an upstream, in bytes after decoding.
    */
@@ -2813,6 +2829,10 @@ export interface Environment {
    */
   RATE_LIMIT_MODERATIONS_PER_MINUTE: string;
   /**
+   * Requests a minute that a master key may make of the management host, and an address without a valid one; `off` for any number.
+   */
+  RATE_LIMIT_MANAGEMENT_PER_MINUTE: string;
+  /**
    * Time a client has to send its headers.
    */
   REQUEST_HEADERS_TIMEOUT_MS: string;
@@ -2829,7 +2849,7 @@ export interface Environment {
    */
   FIRST_BYTE_TIMEOUT_MS: string;
   /**
-   * Time between two pieces of an upstream's answer, and for a client to take a piece of its own.
+   * Time between two pieces of an upstream's answer, and for a client to take a piece of its own, to within an eighth.
    */
   IDLE_TIMEOUT_MS: string;
   /**
@@ -2841,7 +2861,7 @@ export interface Environment {
    */
   KEEP_ALIVE_COMMENT_MS: string;
   /**
-   * Time that running requests have to finish after SIGTERM.
+   * Time that running requests have to finish after SIGTERM; those that are idle or half sent have none.
    */
   SHUTDOWN_GRACE_MS: string;
   /**

@@ -31,7 +31,7 @@ export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>
   createApp(deps, (router) => {
     descriptionRoutes(router, 'gateway');
     const authenticated = authenticate(deps.authenticate);
-    const body = jsonBody(deps.load, deps.bodyLimits);
+    const body = jsonBody(deps.bodyLimits, deps.telemetry);
     router.post('/v1/chat/completions', authenticated, rateLimit(deps, 'chat'), body, chatCompletionsRoute(deps));
     router.post('/v1/images/generations', authenticated, rateLimit(deps, 'images'), body, imagesRoute(deps));
     router.post('/v1/moderations', authenticated, rateLimit(deps, 'moderations'), body, moderationsRoute(deps));

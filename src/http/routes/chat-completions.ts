@@ -1,7 +1,7 @@
 import type { CompleteChat } from '../../core/complete-chat.ts';
-import { checkOpenAiShape } from '../../domain/check-shape.ts';
 import { validateChatRequest } from '../../generated/validators.js';
 import { callContext, principalOf } from '../call-context.ts';
+import { checkedBody } from '../checked-body.ts';
 import { inForm, type MetadataForm, metadataForm } from '../metadata-form.ts';
 import { type SendEventsDeps, sendEvents } from '../send-events.ts';
 import { sendJson } from '../send-json.ts';
@@ -15,7 +15,7 @@ export interface ChatCompletionsDeps extends SendEventsDeps {
 /** `POST /v1/chat/completions`: OpenAI's request and answer, JSON or server-sent events. */
 export function chatCompletionsRoute(deps: ChatCompletionsDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkOpenAiShape(validateChatRequest, ctx.state.body);
+    const request = checkedBody(ctx, validateChatRequest, deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await deps.completeChat(principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'completion') sendJson(ctx, inForm(outcome.completion, form));

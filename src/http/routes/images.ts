@@ -1,7 +1,7 @@
 import type { GenerateImage } from '../../core/generate-image.ts';
-import { checkOpenAiShape } from '../../domain/check-shape.ts';
 import { validateImageRequest } from '../../generated/validators.js';
 import { callContext, principalOf } from '../call-context.ts';
+import { checkedBody } from '../checked-body.ts';
 import { inForm, type MetadataForm, metadataForm } from '../metadata-form.ts';
 import { type SendEventsDeps, sendEvents } from '../send-events.ts';
 import { sendJson } from '../send-json.ts';
@@ -15,7 +15,7 @@ export interface ImagesDeps extends SendEventsDeps {
 /** `POST /v1/images/generations`: OpenAI's request and answer, JSON or server-sent events. */
 export function imagesRoute(deps: ImagesDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkOpenAiShape(validateImageRequest, ctx.state.body);
+    const request = checkedBody(ctx, validateImageRequest, deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await deps.generateImage(principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'answer') sendJson(ctx, inForm(outcome.answer, form));
