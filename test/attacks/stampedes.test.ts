@@ -79,7 +79,14 @@ describe('the list of models', () => {
 });
 
 /** Every mapping of the catalogue can be called. */
-const EVERYTHING: Reach = { id: 1, custom: [], isCustomProvider: () => false, has: () => true, targets: () => [] };
+const EVERYTHING: Reach = {
+  id: 1,
+  custom: [],
+  isCustomProvider: () => false,
+  provider: () => undefined,
+  has: () => true,
+  targets: () => [],
+};
 
 describe('the list of models of a key', () => {
   let gateway: TestGateway;
