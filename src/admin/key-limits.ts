@@ -1,6 +1,6 @@
-import type { ApiKey, KeyLimits } from '../domain/api-key.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import { parseUsd } from '../domain/money.ts';
+import type { NewLimits, SpendLimits } from '../domain/spend-limits.ts';
 import { checkPeriod } from '../domain/time.ts';
 import type { KeyPatch } from '../generated/types.ts';
 
@@ -11,7 +11,7 @@ type LimitFields = Pick<
 
 /** The limits that a key has, as far as a change is judged together with them. */
 export type PresentLimits = Pick<
-  ApiKey,
+  SpendLimits,
   'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'
 >;
 
@@ -29,7 +29,7 @@ export const namesLimits = (fields: LimitFields): boolean => Object.keys(NO_LIMI
  * removing the recurring amount removes its window with it (decisions.md, section 3, "limits").
  * @throws ApiError 400 naming the field.
  */
-export function newLimits(fields: LimitFields, present: PresentLimits): KeyLimits {
+export function newLimits(fields: LimitFields, present: PresentLimits): NewLimits {
   const { usageLimit, periodUsageLimit } = fields;
   return {
     usageLimit: amount(usageLimit, present.usageLimit, '/usageLimit'),
@@ -44,7 +44,7 @@ export function newLimits(fields: LimitFields, present: PresentLimits): KeyLimit
 const amount = (given: string | null | undefined, present: bigint | null, param: string): bigint | null =>
   given === undefined ? present : given === null ? null : parseUsd(given, param);
 
-function newPeriod(limit: bigint | null, fields: LimitFields, present: PresentLimits): KeyLimits['period'] {
+function newPeriod(limit: bigint | null, fields: LimitFields, present: PresentLimits): NewLimits['period'] {
   const { periodUsageDurationValue: value = present.periodUsageDurationValue } = fields;
   const { periodUsageDurationUnit: unit = present.periodUsageDurationUnit } = fields;
   if (limit === null && value === null && unit === null) return null;

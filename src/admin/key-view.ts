@@ -1,5 +1,6 @@
-import { keyState, runningPeriod } from '../domain/api-key.ts';
+import { keyState } from '../domain/api-key.ts';
 import { formatUsd } from '../domain/money.ts';
+import { runningPeriod } from '../domain/spend-limits.ts';
 import { formatTime } from '../domain/time.ts';
 import type { KeyRecord } from '../generated/types.ts';
 import type { Database } from '../store/database.ts';

@@ -1,6 +1,7 @@
 import { ApiError } from '../domain/errors.ts';
 import type { OrganizationProviders } from '../domain/provider.ts';
 import type { Clock } from '../domain/time.ts';
+import { createBudgetReads } from './budget-reads.ts';
 import { type Database, type Durability, openDatabase } from './database.ts';
 import { createDecisionRecorder, type DecisionRecord } from './decisions.ts';
 import { Freshness } from './freshness.ts';
@@ -92,10 +93,11 @@ export function createStore(options: StoreOptions): Store {
   }, queueCapacity);
   const decisions = createDecisionRecorder(db);
   const organizationProviders = createOrganizationProviders(db, freshness);
-  const keys = createKeyReads(db, freshness);
+  const budgets = createBudgetReads(db, freshness);
+  const keys = createKeyReads(db, freshness, budgets);
   const subjectRules = prepareSubjectRules(db);
   const ruleRevision = createRuleRevision(db, freshness);
-  const ledger = createLedger({ db, decisions, keys, organizationProviders });
+  const ledger = createLedger({ db, decisions, keys, budgets, organizationProviders });
 
   const read = async <T>(query: (db: Database) => T): Promise<T> => {
     try {

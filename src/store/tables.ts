@@ -1,6 +1,7 @@
 import type { Generated } from 'kysely';
 import type { KeyKind, KeyStatus } from '../domain/api-key.ts';
 import type { WireFormat } from '../domain/provider.ts';
+import type { BudgetScope } from '../domain/spend-limits.ts';
 import type { PeriodUnit } from '../domain/time.ts';
 
 /**
@@ -14,6 +15,7 @@ export interface Tables {
   master_keys: MasterKeysTable;
   invitations: InvitationsTable;
   keys: KeysTable;
+  budgets: BudgetsTable;
   subject_rules: SubjectRulesTable;
   rules: RulesTable;
   custom_providers: CustomProvidersTable;
@@ -102,7 +104,21 @@ export interface InvitationsTable extends SecretColumns {
   revoked_at: Generated<number | null>;
 }
 
-export interface KeysTable extends SecretColumns {
+/** Spend limits and what was spent of them: of a key, or a budget. */
+export interface SpendColumns {
+  usage_limit_pico: Generated<bigint | null>;
+  usage_pico: Generated<bigint>;
+  /** Held back by open calls. */
+  reserved_pico: Generated<bigint>;
+  period_limit_pico: Generated<bigint | null>;
+  period_value: Generated<number | null>;
+  period_unit: Generated<PeriodUnit | null>;
+  period_usage_pico: Generated<bigint>;
+  period_reserved_pico: Generated<bigint>;
+  period_started_at: Generated<number | null>;
+}
+
+export interface KeysTable extends SecretColumns, SpendColumns {
   id: string;
   organization_id: string;
   project_id: string;
@@ -114,19 +130,17 @@ export interface KeysTable extends SecretColumns {
   disabled_at: Generated<number | null>;
   deleted_at: Generated<number | null>;
   expires_at: Generated<number | null>;
-  usage_limit_pico: Generated<bigint | null>;
-  usage_pico: Generated<bigint>;
-  /** Held back by open calls. */
-  reserved_pico: Generated<bigint>;
-  period_limit_pico: Generated<bigint | null>;
-  period_value: Generated<number | null>;
-  period_unit: Generated<PeriodUnit | null>;
-  period_usage_pico: Generated<bigint>;
-  period_reserved_pico: Generated<bigint>;
-  period_started_at: Generated<number | null>;
   last_used_at: Generated<number | null>;
   created_at: number;
   updated_at: number;
+}
+
+/** There is a row only where there is a limit. */
+export interface BudgetsTable extends SpendColumns {
+  /** The member, the project or the organization whose keys share it. */
+  subject_id: string;
+  organization_id: string;
+  scope: BudgetScope;
 }
 
 /** One row for every subject that rules can be attached to, made together with it. */
@@ -264,8 +278,14 @@ export interface CallsTable {
   reservation_pico: Generated<bigint>;
   /** Begin of the recurring window in which the call was opened and to which its cost belongs. */
   period_started_at: Generated<number | null>;
+  /** The same of the budgets of the key's owner, its project and its organization. */
+  member_period_started_at: Generated<number | null>;
+  project_period_started_at: Generated<number | null>;
+  organization_period_started_at: Generated<number | null>;
   settled_at: Generated<number | null>;
   cost_pico: Generated<bigint>;
+  /** A price that it needed was not known: its cost leaves something out. */
+  price_unknown: Generated<Flag>;
   /** The parts of the cost, as decimal strings in USD. */
   cost_details_json: Generated<string | null>;
   prompt_tokens: Generated<number>;

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { idsFrom } from '../domain/id.ts';
 import type { Database } from './database.ts';
+import { exactSum, sumOf } from './exact-sum.ts';
 import { bind, build, prepare } from './sql.ts';
 
 /** Columns of a call by which usage can be told apart. */
@@ -39,9 +40,6 @@ export interface UsageSums {
   readonly cost: bigint;
 }
 
-/** SQLite's sum of integers fails beyond 64 bits, and two of the largest amounts are beyond: they are added up in two halves. */
-const HALF = 1_000_000_000n;
-
 /** Exact up to 2^53, as far as a JSON number goes; unlike `sum` it never fails. */
 const total = (column: string) => sql<number>`total(${sql.ref(column)})`;
 
@@ -57,8 +55,7 @@ const sums = [
   total('reasoning_tokens').as('reasoning_tokens'),
   total('cached_tokens').as('cached_tokens'),
   total('cache_write_tokens').as('cache_write_tokens'),
-  sql<bigint>`coalesce(sum(cost_pico / ${sql.raw(String(HALF))}), 0)`.as('high_pico'),
-  sql<bigint>`coalesce(sum(cost_pico % ${sql.raw(String(HALF))}), 0)`.as('low_pico'),
+  ...exactSum('cost', 'cost_pico'),
 ];
 
 function compileSums(filter: UsageFilter, groupBy: readonly UsageDimension[]) {
@@ -119,7 +116,7 @@ export function prepareUsageSums(
         reasoningTokens: row.reasoning_tokens,
         cachedTokens: row.cached_tokens,
         cacheWriteTokens: row.cache_write_tokens,
-        cost: row.high_pico * HALF + row.low_pico,
+        cost: sumOf(row.cost_high_pico, row.cost_low_pico),
       }));
 }
 

@@ -1,5 +1,5 @@
-import { runningPeriod } from '../../src/domain/api-key.ts';
 import { usdNumber } from '../../src/domain/money.ts';
+import { runningPeriod } from '../../src/domain/spend-limits.ts';
 import type { Database } from '../../src/store/database.ts';
 import { toApiKey } from '../../src/store/key-columns.ts';
 import { build } from '../../src/store/sql.ts';

@@ -208,7 +208,7 @@ describe('a recurring window', () => {
     });
     clock.advance(HOUR);
     await expect(store.openCall(newCall(tenant), newDecision(), costing())).resolves.toMatchObject({
-      periodStartedAt: START + HOUR,
+      windows: { periodStartedAt: START + HOUR },
     });
   });
 });
