@@ -11,6 +11,7 @@ export type AuditTargetType =
   | 'master_key'
   | 'key'
   | 'rule'
+  | 'budget'
   | 'provider_key'
   | 'custom_provider'
   | 'custom_model'

@@ -9,11 +9,20 @@ type LimitFields = Pick<
   'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'
 >;
 
-/** The limits that a key has, as far as a change is judged together with them. */
+/** The limits that a key or a budget has, as far as a change is judged together with them. */
 export type PresentLimits = Pick<
   SpendLimits,
   'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'
 >;
+
+const AMOUNT = 'must be null or an amount in USD: a plain decimal string such as "12.5", at most 9000000';
+
+/** What a field of a limit must be, for the answer to a wrong one. */
+export const LIMIT_EXPLANATIONS = [
+  { at: /^\/(usageLimit|periodUsageLimit)$/, must: AMOUNT },
+  { at: /^\/periodUsageDurationValue$/, must: 'must be null or a whole number of at least 1 and at most 8760' },
+  { at: /^\/periodUsageDurationUnit$/, must: 'must be null or one of hour, day, week, month' },
+];
 
 export const NO_LIMITS: PresentLimits = {
   usageLimit: null,
@@ -25,7 +34,7 @@ export const NO_LIMITS: PresentLimits = {
 export const namesLimits = (fields: LimitFields): boolean => Object.keys(NO_LIMITS).some((name) => name in fields);
 
 /**
- * The limits of a key after a change: absent fields stay, null removes. The three period fields come together or not at all;
+ * The limits of a key or a budget after a change: absent fields stay, null removes. The three period fields come together or not at all;
  * removing the recurring amount removes its window with it (decisions.md, section 3, "limits").
  * @throws ApiError 400 naming the field.
  */

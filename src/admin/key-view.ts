@@ -1,21 +1,17 @@
 import { keyState } from '../domain/api-key.ts';
-import { formatUsd } from '../domain/money.ts';
-import { runningPeriod } from '../domain/spend-limits.ts';
 import { formatTime } from '../domain/time.ts';
 import type { KeyRecord } from '../generated/types.ts';
 import type { Database } from '../store/database.ts';
 import type * as store from '../store/keys.ts';
 import { findMember } from '../store/members.ts';
-
-const optional = <T, U>(value: T | null | undefined, show: (value: T) => U): U | null =>
-  value === null || value === undefined ? null : show(value);
+import { viewLimits } from './limits-view.ts';
+import { optional } from './optional.ts';
 
 /**
  * A key as admin JSON shows it (decisions.md, section 3), at `now` in epoch ms.
  * @param ownerPresent false when the member who owns it has left.
  */
 export function viewKey(key: store.KeyRecord, ownerPresent: boolean, now: number): KeyRecord {
-  const period = runningPeriod(key, now);
   const state = keyState(key, now);
   if (state === 'deleted') throw new Error('A deleted key is not shown.');
   return {
@@ -30,14 +26,7 @@ export function viewKey(key: store.KeyRecord, ownerPresent: boolean, now: number
     state,
     maskedToken: key.mask,
     expiresAt: optional(key.expiresAt, formatTime),
-    usageLimit: optional(key.usageLimit, formatUsd),
-    usage: formatUsd(key.usage),
-    periodUsageLimit: optional(key.periodUsageLimit, formatUsd),
-    periodUsageDurationValue: key.periodUsageDurationValue,
-    periodUsageDurationUnit: key.periodUsageDurationUnit,
-    currentPeriodUsage: optional(key.periodUsageLimit, () => formatUsd(period?.usage ?? 0n)),
-    currentPeriodStartedAt: optional(period?.startedAt, formatTime),
-    currentPeriodResetAt: optional(period?.resetAt, formatTime),
+    ...viewLimits(key, now),
     lastUsedAt: optional(key.lastUsedAt, formatTime),
   };
 }

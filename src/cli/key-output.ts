@@ -1,5 +1,6 @@
 import type { InspectColor } from 'node:util';
 import type { Deletion, KeyAnswer, KeyRecord, KeyState } from '../generated/types.ts';
+import { limitsText } from './limit-output.ts';
 import { type Cell, print, printJson, printTable } from './output.ts';
 
 interface Format {
@@ -15,23 +16,13 @@ const STATE_COLOURS: Readonly<Record<KeyState, InspectColor>> = {
 
 const TITLES = ['ID', 'DESCRIPTION', 'STATE', 'TOKEN', 'SPENT', 'LIMIT', 'EXPIRES', 'LAST USED'];
 
-/** Both limits in one cell: `25 in all, 10 per 1 day`. */
-function limits(key: KeyRecord): string {
-  const total = key.usageLimit === null ? [] : [`${key.usageLimit} in all`];
-  const period =
-    key.periodUsageLimit === null
-      ? []
-      : [`${key.periodUsageLimit} per ${key.periodUsageDurationValue} ${key.periodUsageDurationUnit}`];
-  return [...total, ...period].join(', ') || '-';
-}
-
 const row = (key: KeyRecord): Cell[] => [
   { text: key.id },
   { text: key.description ?? '-' },
   { text: key.state, colour: STATE_COLOURS[key.state] },
   { text: key.maskedToken },
   { text: key.usage },
-  { text: limits(key) },
+  { text: limitsText(key) },
   { text: key.expiresAt ?? 'never' },
   { text: key.lastUsedAt ?? 'never' },
 ];

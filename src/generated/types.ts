@@ -83,6 +83,95 @@ export interface AuditTarget {
 }
 
 /**
+ * Answer that carries one budget.
+ */
+export interface BudgetAnswer {
+  budget: BudgetRecord;
+}
+
+/**
+ * Answer of `GET /v1/master/budgets`: the budgets that have a limit, by their ids.
+ */
+export interface BudgetList {
+  budgets: BudgetRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Body of `PATCH …/budget`: the limits that are to change, at least one field. They are judged together with those that stay; without any, there is no budget.
+ */
+export interface BudgetPatch {
+  /**
+   * All-time spend cap in USD; null: none.
+   */
+  usageLimit?: UsdAmount | null;
+  /**
+   * Recurring spend cap in USD; null: none. The three period fields come together or not at all.
+   */
+  periodUsageLimit?: UsdAmount | null;
+  /**
+   * Length of the recurring window in units of `periodUsageDurationUnit`: at most 8760 hours, 365 days, 52 weeks or 12 months.
+   */
+  periodUsageDurationValue?: number | null;
+  periodUsageDurationUnit?: PeriodDurationUnit | null;
+}
+
+/**
+ * What all keys of a member, of a project or of the organization may spend together, and have spent. Without limits nothing is refused.
+ */
+export interface BudgetRecord {
+  /**
+   * Id of the member, the project or the organization.
+   */
+  id: string;
+  scope: BudgetScope;
+  /**
+   * E-mail of the member, or name of the project or the organization.
+   */
+  name: string;
+  state: BudgetState;
+  /**
+   * All-time spend cap, decimal USD; null: none.
+   */
+  usageLimit: string | null;
+  /**
+   * Spent in all by all of the keys, deleted ones too, decimal USD.
+   */
+  usage: string;
+  /**
+   * Recurring spend cap, decimal USD; null: none.
+   */
+  periodUsageLimit: string | null;
+  periodUsageDurationValue: number | null;
+  periodUsageDurationUnit: PeriodDurationUnit | null;
+  /**
+   * Spent in the current window, decimal USD; null without a recurring cap.
+   */
+  currentPeriodUsage: string | null;
+  /**
+   * RFC 3339. Null while no window is open.
+   */
+  currentPeriodStartedAt: string | null;
+  /**
+   * RFC 3339. When the current window ends; null while none is open.
+   */
+  currentPeriodResetAt: string | null;
+}
+
+/**
+ * Whose keys share the budget.
+ */
+export type BudgetScope = 'member' | 'project' | 'organization';
+
+/**
+ * `limit_reached`: nothing is left of one of the limits, and every call is refused with 401.
+ */
+export type BudgetState = 'active' | 'limit_reached';
+
+/**
  * Answer that carries one custom model.
  */
 export interface CustomModelAnswer {

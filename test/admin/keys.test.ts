@@ -11,6 +11,7 @@ import {
   rollKey,
 } from '../../src/admin/keys.ts';
 import { hashSecret } from '../../src/domain/secret.ts';
+import { createBudgetReads } from '../../src/store/budget-reads.ts';
 import type { Database } from '../../src/store/database.ts';
 import { Freshness } from '../../src/store/freshness.ts';
 import { createKeyReads, type KeyReads } from '../../src/store/key-credential.ts';
@@ -28,7 +29,8 @@ beforeEach(() => {
 });
 
 function keyReads(): KeyReads {
-  return createKeyReads(db, new Freshness(db.connection));
+  const freshness = new Freshness(db.connection);
+  return createKeyReads(db, freshness, createBudgetReads(db, freshness));
 }
 
 const refusal = (status: number, message: string, param: string | null = null) =>

@@ -108,6 +108,12 @@ describe('the schema', () => {
     );
     const money = columns.all();
     expect(money.map(({ table, name }) => `${table}.${name}`)).toEqual([
+      'budgets.period_limit_pico',
+      'budgets.period_reserved_pico',
+      'budgets.period_usage_pico',
+      'budgets.reserved_pico',
+      'budgets.usage_limit_pico',
+      'budgets.usage_pico',
       'calls.cost_pico',
       'calls.reservation_pico',
       'keys.period_limit_pico',
