@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { acceptInvitation } from '../../src/admin/accept-invitation.ts';
 import { listAudit } from '../../src/admin/audit.ts';
+import { changeBudget } from '../../src/admin/budgets.ts';
 import { createOrganization } from '../../src/admin/create-organization.ts';
 import { changeCustomModel, createCustomModel, deleteCustomModel } from '../../src/admin/custom-models.ts';
 import { changeCustomProvider, createCustomProvider, deleteCustomProvider } from '../../src/admin/custom-providers.ts';
@@ -172,6 +173,10 @@ const WRITES: Readonly<Record<string, Write>> = {
     actions: ['organization.update'],
   },
   createProject: { write: (db) => createProject(db, owner, { name: 'Second' }, now), actions: ['project.create'] },
+  changeBudget: {
+    write: (db) => changeBudget(db, owner, { kind: 'project', project: ID.project }, { usageLimit: '5' }, now),
+    actions: ['budget.update'],
+  },
   changeProject: {
     write: (db) => changeProject(db, owner, ID.project, { cachingEnabled: false }, now),
     actions: ['project.update'],

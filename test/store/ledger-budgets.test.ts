@@ -146,6 +146,17 @@ test('a budget binds nobody else', async () => {
   expect((await open(it, it.keys.other, 100n)).reservation).toBeUndefined();
 });
 
+test('the budget of a member covers their playground key', async () => {
+  const it = await world();
+  const playground = newKey(it.tenant, { kind: 'playground' });
+  await it.store.write((db, now) => insertKey(db, playground, now));
+  await limit(it, 'member', allTime(100n));
+  await spend(it, playground, 60n);
+
+  expect(await budget(it, 'member')).toMatchObject({ usage: 60n });
+  await expect(open(it, playground, 41n)).rejects.toMatchObject({ code: 'usage_limit_reached' });
+});
+
 test('a call must fit its key and all budgets: the tightest decides', async () => {
   const it = await world();
   const key = newKey(it.tenant, { usageLimit: 400n });
