@@ -5,7 +5,7 @@ import { newId } from '../../src/domain/id.ts';
 import { type BudgetScope, type NewLimits, runningPeriod } from '../../src/domain/spend-limits.ts';
 import { type BudgetOwner, getBudget, setBudget } from '../../src/store/budgets.ts';
 import type { Database } from '../../src/store/database.ts';
-import { insertKey, type NewKey } from '../../src/store/keys.ts';
+import { findPlaygroundKey, insertKey, type NewKey } from '../../src/store/keys.ts';
 import type { OpenCall } from '../../src/store/ledger.ts';
 import { insertMember, removeMember } from '../../src/store/members.ts';
 import { build } from '../../src/store/sql.ts';
@@ -55,12 +55,14 @@ const budgetOwner = (scope: BudgetScope, tenant: Tenant): BudgetOwner => ({
 const limit = ({ store, tenant }: World, scope: BudgetScope, limits: NewLimits) =>
   store.write((db) => setBudget(db, budgetOwner(scope, tenant), limits));
 
-const open = ({ store, tenant }: Pick<World, 'store' | 'tenant'>, key: NewKey, cost: bigint) => {
+type Callable = Pick<NewKey, 'id' | 'projectId' | 'createdBy'>;
+
+const open = ({ store, tenant }: Pick<World, 'store' | 'tenant'>, key: Callable, cost: bigint) => {
   const { id: keyId, projectId, createdBy: memberId } = key;
   return store.openCall(newCall(tenant, { keyId, projectId, memberId }), newDecision(), costing(cost));
 };
 
-const spend = async (of: World, key: NewKey, cost: bigint) =>
+const spend = async (of: World, key: Callable, cost: bigint) =>
   of.store.settleCall(await open(of, key, cost), settlement({ cost }));
 
 const budget = ({ store, tenant }: World, scope: BudgetScope) =>
@@ -148,8 +150,9 @@ test('a budget binds nobody else', async () => {
 
 test('the budget of a member covers their playground key', async () => {
   const it = await world();
-  const playground = newKey(it.tenant, { kind: 'playground' });
-  await it.store.write((db, now) => insertKey(db, playground, now));
+  const { organizationId, memberId, projectId } = it.tenant;
+  const playground = await it.store.read((db) => findPlaygroundKey(db, organizationId, memberId, projectId));
+  if (playground === undefined) throw new Error('a member has a playground key');
   await limit(it, 'member', allTime(100n));
   await spend(it, playground, 60n);
 

@@ -306,11 +306,11 @@ describe('a key under a budget', () => {
     void changeBudget(gateway.db, actor(), owner, limits, clock.now());
   const call = { model: 'own/flat' };
 
-  it.each([
+  it.each<[string, string, () => BudgetOwner]>([
     ['owner', 'their', () => ({ kind: 'member', member: gateway.memberId })],
     ['project', 'its', () => ({ kind: 'project', project: gateway.firstRun.projectId })],
     ['organization', 'its', () => ({ kind: 'organization' })],
-  ] as const)(
+  ])(
     'of its %s is refused once all of that is spent, by whichever keys, until the window ends',
     async (holder, its, ownerOf) => {
       const [spender, other] = [addKey(gateway), addKey(gateway)];
