@@ -1501,32 +1501,52 @@ export interface UsageRow {
    */
   memberId: string | null;
   /**
-   * The one that answered; null: not asked for, or none did.
+   * Their e-mail, also when they have left; null: not asked for.
+   */
+  memberEmail: string | null;
+  /**
+   * The one that answered, of a custom provider as `<provider>/<model>`; where a limit refused the call, the one that was asked for. Null: not asked for, or none answered.
    */
   model: string | null;
   /**
-   * The one that answered; null: not asked for, or none did.
+   * The one that answered; where a limit refused the call, the only one that could have. Null: not asked for, or none answered.
    */
   provider: string | null;
   projectId: string | null;
+  /**
+   * Its name, also when it was deleted; null: not asked for.
+   */
+  projectName: string | null;
   keyId: string | null;
   /**
-   * All of them, those that still run and the next three included.
+   * Its label, also when it was deleted; null: not asked for, or it has none.
+   */
+  keyDescription: string | null;
+  /**
+   * All of them, those that still run and the next four included.
    */
   calls: number;
   /**
-   * Answered with a status of 400 or more though not denied by policy, or cut off by a crash.
+   * Answered with a status of 400 or more though neither denied by policy nor refused by a limit, or cut off by a crash.
    */
   errors: number;
   /**
    * By policy.
    */
   denied: number;
+  /**
+   * Refused because a limit of the key or a budget left no room: no errors.
+   */
+  limitRefusals: number;
   cacheHits: number;
   /**
    * Whose tokens are an estimate, because the provider reported none.
    */
   estimatedCalls: number;
+  /**
+   * That needed a price which is not known: `cost` leaves something out.
+   */
+  unknownPriceCalls: number;
   promptTokens: number;
   completionTokens: number;
   /**
@@ -1539,9 +1559,9 @@ export interface UsageRow {
   cachedTokens: number;
   cacheWriteTokens: number;
   /**
-   * USD, exact: a plain decimal string.
+   * USD, exact: a plain decimal string. What is known of it, where `unknownPriceCalls` is not 0; null: nothing of it is known.
    */
-  cost: string;
+  cost: string | null;
 }
 
 /**

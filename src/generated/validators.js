@@ -10824,7 +10824,7 @@ validate246.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 export const validateUsageReport = validate247;
 const schema108 = {"type":"object","additionalProperties":false,"required":["usage","nextCursor"],"properties":{"usage":{"$ref":"Usage"},"nextCursor":{"type":["string","null"]}},"$id":"UsageReport"};
 const schema109 = {"type":"object","additionalProperties":false,"required":["from","to","granularity","groupBy","rows"],"properties":{"from":{"type":"string"},"to":{"type":"string"},"granularity":{"type":"string","enum":["hour","day","total"]},"groupBy":{"type":"array","items":{"type":"string","enum":["member","model","provider","project","key"]}},"rows":{"type":"array","items":{"$ref":"UsageRow"}}},"$id":"Usage"};
-const schema110 = {"type":"object","additionalProperties":false,"required":["start","memberId","model","provider","projectId","keyId","calls","errors","denied","cacheHits","estimatedCalls","promptTokens","completionTokens","reasoningTokens","cachedTokens","cacheWriteTokens","cost"],"properties":{"start":{"type":"string"},"memberId":{"type":["string","null"]},"model":{"type":["string","null"]},"provider":{"type":["string","null"]},"projectId":{"type":["string","null"]},"keyId":{"type":["string","null"]},"calls":{"type":"integer"},"errors":{"type":"integer"},"denied":{"type":"integer"},"cacheHits":{"type":"integer"},"estimatedCalls":{"type":"integer"},"promptTokens":{"type":"number"},"completionTokens":{"type":"number"},"reasoningTokens":{"type":"number"},"cachedTokens":{"type":"number"},"cacheWriteTokens":{"type":"number"},"cost":{"type":"string"}},"$id":"UsageRow"};
+const schema110 = {"type":"object","additionalProperties":false,"required":["start","memberId","memberEmail","model","provider","projectId","projectName","keyId","keyDescription","calls","errors","denied","limitRefusals","cacheHits","estimatedCalls","unknownPriceCalls","promptTokens","completionTokens","reasoningTokens","cachedTokens","cacheWriteTokens","cost"],"properties":{"start":{"type":"string"},"memberId":{"type":["string","null"]},"memberEmail":{"type":["string","null"]},"model":{"type":["string","null"]},"provider":{"type":["string","null"]},"projectId":{"type":["string","null"]},"projectName":{"type":["string","null"]},"keyId":{"type":["string","null"]},"keyDescription":{"type":["string","null"]},"calls":{"type":"integer"},"errors":{"type":"integer"},"denied":{"type":"integer"},"limitRefusals":{"type":"integer"},"cacheHits":{"type":"integer"},"estimatedCalls":{"type":"integer"},"unknownPriceCalls":{"type":"integer"},"promptTokens":{"type":"number"},"completionTokens":{"type":"number"},"reasoningTokens":{"type":"number"},"cachedTokens":{"type":"number"},"cacheWriteTokens":{"type":"number"},"cost":{"type":["string","null"]}},"$id":"UsageRow"};
 
 function validate249(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="UsageRow" */;
@@ -10840,7 +10840,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((((((((data.start === undefined) && (missing0 = "start")) || ((data.memberId === undefined) && (missing0 = "memberId"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.keyId === undefined) && (missing0 = "keyId"))) || ((data.calls === undefined) && (missing0 = "calls"))) || ((data.errors === undefined) && (missing0 = "errors"))) || ((data.denied === undefined) && (missing0 = "denied"))) || ((data.cacheHits === undefined) && (missing0 = "cacheHits"))) || ((data.estimatedCalls === undefined) && (missing0 = "estimatedCalls"))) || ((data.promptTokens === undefined) && (missing0 = "promptTokens"))) || ((data.completionTokens === undefined) && (missing0 = "completionTokens"))) || ((data.reasoningTokens === undefined) && (missing0 = "reasoningTokens"))) || ((data.cachedTokens === undefined) && (missing0 = "cachedTokens"))) || ((data.cacheWriteTokens === undefined) && (missing0 = "cacheWriteTokens"))) || ((data.cost === undefined) && (missing0 = "cost"))){
+if(((((((((((((((((((((((data.start === undefined) && (missing0 = "start")) || ((data.memberId === undefined) && (missing0 = "memberId"))) || ((data.memberEmail === undefined) && (missing0 = "memberEmail"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.projectName === undefined) && (missing0 = "projectName"))) || ((data.keyId === undefined) && (missing0 = "keyId"))) || ((data.keyDescription === undefined) && (missing0 = "keyDescription"))) || ((data.calls === undefined) && (missing0 = "calls"))) || ((data.errors === undefined) && (missing0 = "errors"))) || ((data.denied === undefined) && (missing0 = "denied"))) || ((data.limitRefusals === undefined) && (missing0 = "limitRefusals"))) || ((data.cacheHits === undefined) && (missing0 = "cacheHits"))) || ((data.estimatedCalls === undefined) && (missing0 = "estimatedCalls"))) || ((data.unknownPriceCalls === undefined) && (missing0 = "unknownPriceCalls"))) || ((data.promptTokens === undefined) && (missing0 = "promptTokens"))) || ((data.completionTokens === undefined) && (missing0 = "completionTokens"))) || ((data.reasoningTokens === undefined) && (missing0 = "reasoningTokens"))) || ((data.cachedTokens === undefined) && (missing0 = "cachedTokens"))) || ((data.cacheWriteTokens === undefined) && (missing0 = "cacheWriteTokens"))) || ((data.cost === undefined) && (missing0 = "cost"))){
 validate249.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -10879,11 +10879,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.model !== undefined){
-let data2 = data.model;
+if(data.memberEmail !== undefined){
+let data2 = data.memberEmail;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate249.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema110.properties.model.type},message:"must be string,null"}];
+validate249.errors = [{instancePath:instancePath+"/memberEmail",schemaPath:"#/properties/memberEmail/type",keyword:"type",params:{type: schema110.properties.memberEmail.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -10892,11 +10892,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.provider !== undefined){
-let data3 = data.provider;
+if(data.model !== undefined){
+let data3 = data.model;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate249.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema110.properties.provider.type},message:"must be string,null"}];
+validate249.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema110.properties.model.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -10905,11 +10905,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.projectId !== undefined){
-let data4 = data.projectId;
+if(data.provider !== undefined){
+let data4 = data.provider;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate249.errors = [{instancePath:instancePath+"/projectId",schemaPath:"#/properties/projectId/type",keyword:"type",params:{type: schema110.properties.projectId.type},message:"must be string,null"}];
+validate249.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema110.properties.provider.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -10918,11 +10918,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.keyId !== undefined){
-let data5 = data.keyId;
+if(data.projectId !== undefined){
+let data5 = data.projectId;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate249.errors = [{instancePath:instancePath+"/keyId",schemaPath:"#/properties/keyId/type",keyword:"type",params:{type: schema110.properties.keyId.type},message:"must be string,null"}];
+validate249.errors = [{instancePath:instancePath+"/projectId",schemaPath:"#/properties/projectId/type",keyword:"type",params:{type: schema110.properties.projectId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -10931,11 +10931,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.calls !== undefined){
-let data6 = data.calls;
+if(data.projectName !== undefined){
+let data6 = data.projectName;
 const _errs14 = errors;
-if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate249.errors = [{instancePath:instancePath+"/calls",schemaPath:"#/properties/calls/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+if((typeof data6 !== "string") && (data6 !== null)){
+validate249.errors = [{instancePath:instancePath+"/projectName",schemaPath:"#/properties/projectName/type",keyword:"type",params:{type: schema110.properties.projectName.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -10944,11 +10944,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.errors !== undefined){
-let data7 = data.errors;
+if(data.keyId !== undefined){
+let data7 = data.keyId;
 const _errs16 = errors;
-if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate249.errors = [{instancePath:instancePath+"/errors",schemaPath:"#/properties/errors/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+if((typeof data7 !== "string") && (data7 !== null)){
+validate249.errors = [{instancePath:instancePath+"/keyId",schemaPath:"#/properties/keyId/type",keyword:"type",params:{type: schema110.properties.keyId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -10957,11 +10957,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.denied !== undefined){
-let data8 = data.denied;
+if(data.keyDescription !== undefined){
+let data8 = data.keyDescription;
 const _errs18 = errors;
-if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate249.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+if((typeof data8 !== "string") && (data8 !== null)){
+validate249.errors = [{instancePath:instancePath+"/keyDescription",schemaPath:"#/properties/keyDescription/type",keyword:"type",params:{type: schema110.properties.keyDescription.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -10970,11 +10970,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.cacheHits !== undefined){
-let data9 = data.cacheHits;
+if(data.calls !== undefined){
+let data9 = data.calls;
 const _errs20 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate249.errors = [{instancePath:instancePath+"/cacheHits",schemaPath:"#/properties/cacheHits/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate249.errors = [{instancePath:instancePath+"/calls",schemaPath:"#/properties/calls/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -10983,11 +10983,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.estimatedCalls !== undefined){
-let data10 = data.estimatedCalls;
+if(data.errors !== undefined){
+let data10 = data.errors;
 const _errs22 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate249.errors = [{instancePath:instancePath+"/estimatedCalls",schemaPath:"#/properties/estimatedCalls/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate249.errors = [{instancePath:instancePath+"/errors",schemaPath:"#/properties/errors/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs22 === errors;
@@ -10996,11 +10996,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.promptTokens !== undefined){
-let data11 = data.promptTokens;
+if(data.denied !== undefined){
+let data11 = data.denied;
 const _errs24 = errors;
-if(!((typeof data11 == "number") && (isFinite(data11)))){
-validate249.errors = [{instancePath:instancePath+"/promptTokens",schemaPath:"#/properties/promptTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+validate249.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs24 === errors;
@@ -11009,11 +11009,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.completionTokens !== undefined){
-let data12 = data.completionTokens;
+if(data.limitRefusals !== undefined){
+let data12 = data.limitRefusals;
 const _errs26 = errors;
-if(!((typeof data12 == "number") && (isFinite(data12)))){
-validate249.errors = [{instancePath:instancePath+"/completionTokens",schemaPath:"#/properties/completionTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate249.errors = [{instancePath:instancePath+"/limitRefusals",schemaPath:"#/properties/limitRefusals/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs26 === errors;
@@ -11022,11 +11022,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.reasoningTokens !== undefined){
-let data13 = data.reasoningTokens;
+if(data.cacheHits !== undefined){
+let data13 = data.cacheHits;
 const _errs28 = errors;
-if(!((typeof data13 == "number") && (isFinite(data13)))){
-validate249.errors = [{instancePath:instancePath+"/reasoningTokens",schemaPath:"#/properties/reasoningTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+validate249.errors = [{instancePath:instancePath+"/cacheHits",schemaPath:"#/properties/cacheHits/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs28 === errors;
@@ -11035,11 +11035,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.cachedTokens !== undefined){
-let data14 = data.cachedTokens;
+if(data.estimatedCalls !== undefined){
+let data14 = data.estimatedCalls;
 const _errs30 = errors;
-if(!((typeof data14 == "number") && (isFinite(data14)))){
-validate249.errors = [{instancePath:instancePath+"/cachedTokens",schemaPath:"#/properties/cachedTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+if(!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))){
+validate249.errors = [{instancePath:instancePath+"/estimatedCalls",schemaPath:"#/properties/estimatedCalls/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs30 === errors;
@@ -11048,11 +11048,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.cacheWriteTokens !== undefined){
-let data15 = data.cacheWriteTokens;
+if(data.unknownPriceCalls !== undefined){
+let data15 = data.unknownPriceCalls;
 const _errs32 = errors;
-if(!((typeof data15 == "number") && (isFinite(data15)))){
-validate249.errors = [{instancePath:instancePath+"/cacheWriteTokens",schemaPath:"#/properties/cacheWriteTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+if(!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))){
+validate249.errors = [{instancePath:instancePath+"/unknownPriceCalls",schemaPath:"#/properties/unknownPriceCalls/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -11061,16 +11061,87 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.cost !== undefined){
+if(data.promptTokens !== undefined){
+let data16 = data.promptTokens;
 const _errs34 = errors;
-if(typeof data.cost !== "string"){
-validate249.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(!((typeof data16 == "number") && (isFinite(data16)))){
+validate249.errors = [{instancePath:instancePath+"/promptTokens",schemaPath:"#/properties/promptTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid0 = _errs34 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.completionTokens !== undefined){
+let data17 = data.completionTokens;
+const _errs36 = errors;
+if(!((typeof data17 == "number") && (isFinite(data17)))){
+validate249.errors = [{instancePath:instancePath+"/completionTokens",schemaPath:"#/properties/completionTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+var valid0 = _errs36 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.reasoningTokens !== undefined){
+let data18 = data.reasoningTokens;
+const _errs38 = errors;
+if(!((typeof data18 == "number") && (isFinite(data18)))){
+validate249.errors = [{instancePath:instancePath+"/reasoningTokens",schemaPath:"#/properties/reasoningTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+var valid0 = _errs38 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cachedTokens !== undefined){
+let data19 = data.cachedTokens;
+const _errs40 = errors;
+if(!((typeof data19 == "number") && (isFinite(data19)))){
+validate249.errors = [{instancePath:instancePath+"/cachedTokens",schemaPath:"#/properties/cachedTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+var valid0 = _errs40 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cacheWriteTokens !== undefined){
+let data20 = data.cacheWriteTokens;
+const _errs42 = errors;
+if(!((typeof data20 == "number") && (isFinite(data20)))){
+validate249.errors = [{instancePath:instancePath+"/cacheWriteTokens",schemaPath:"#/properties/cacheWriteTokens/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+var valid0 = _errs42 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cost !== undefined){
+let data21 = data.cost;
+const _errs44 = errors;
+if((typeof data21 !== "string") && (data21 !== null)){
+validate249.errors = [{instancePath:instancePath+"/cost",schemaPath:"#/properties/cost/type",keyword:"type",params:{type: schema110.properties.cost.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs44 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
 }
 }
 }

@@ -1,5 +1,6 @@
 import { type ApiKey, refusal } from '../domain/api-key.ts';
 import { ApiError } from '../domain/errors.ts';
+import type { Mapping } from '../domain/model.ts';
 import { capAmount } from '../domain/money.ts';
 import type { OrganizationProviders } from '../domain/provider.ts';
 import { type Reservation, reserve, type WorstCase } from '../domain/reservation.ts';
@@ -94,13 +95,22 @@ export interface FinishedCall {
   readonly errorCode: string | null;
 }
 
+/** Who might have served a call. */
+export type Candidate = Pick<Mapping, 'providerId' | 'modelId'>;
+
 /** The ledger's operations. Each is synchronous and runs in a transaction of the writer. */
 export interface Ledger {
   /**
    * Opens a call and holds back what it may cost. An error is the 401 or 429 that says why the key may not be used for it (any
-   * more); then the call's row is a finished one, `released`.
+   * more); then the call's row is a finished one, `released`, of the model and the provider that all candidates have in common.
    */
-  openCall(call: NewCall, decision: DecisionRecord, findWorstCase: FindWorstCase, now: number): OpenCall | ApiError;
+  openCall(
+    call: NewCall,
+    decision: DecisionRecord,
+    findWorstCase: FindWorstCase,
+    candidates: readonly Candidate[],
+    now: number,
+  ): OpenCall | ApiError;
   /** False when the call is not open (any more): then nothing was booked. */
   settleCall(call: OpenCall, settlement: Settlement, now: number): boolean;
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall, now: number): void;
@@ -199,11 +209,11 @@ export function createLedger({ db, decisions, keys, budgets, organizationProvide
   };
 
   return {
-    openCall(call, decision, findWorstCase, now) {
+    openCall(call, decision, findWorstCase, candidates, now) {
       const key = keys.unchanged(call.keyId) ?? readKey(call);
       const reservation = hold(key, findWorstCase, now);
       if (reservation instanceof ApiError) {
-        recordFinishedCall(call, decision, { ...NEVER_OPEN, ...endOf(reservation) }, now);
+        recordFinishedCall(call, decision, neverOpened(candidates, reservation), now);
         return reservation;
       }
       const windows = enterWindows(statements, key, call, now);
@@ -256,9 +266,15 @@ export function createLedger({ db, decisions, keys, budgets, organizationProvide
   };
 }
 
-const NEVER_OPEN = { state: 'released', cached: false, providerId: null, modelId: null } as const;
-
-const endOf = ({ status, code }: ApiError): Pick<FinishedCall, 'statusCode' | 'errorCode'> => ({
-  statusCode: status,
-  errorCode: code,
-});
+function neverOpened([first, ...others]: readonly Candidate[], { status, code }: ApiError) {
+  const common = (of: keyof Candidate): string | null =>
+    first !== undefined && others.every((other) => other[of] === first[of]) ? first[of] : null;
+  return {
+    state: 'released',
+    cached: false,
+    providerId: common('providerId'),
+    modelId: common('modelId'),
+    statusCode: status,
+    errorCode: code,
+  } as const;
+}

@@ -7,6 +7,7 @@ import { createDecisionRecorder, type DecisionRecord } from './decisions.ts';
 import { Freshness } from './freshness.ts';
 import { createKeyReads, type KeyCredential } from './key-credential.ts';
 import {
+  type Candidate,
   createLedger,
   type FindWorstCase,
   type FinishedCall,
@@ -55,8 +56,14 @@ export interface Store {
   /**
    * Commits the call, its decision and what is held back for it before dispatch; throws the 401 or 429 of a key that has no room
    * for it, or was spent or withdrawn meanwhile.
+   * @param candidates who might serve it, for the row of a call that is refused
    */
-  openCall(call: NewCall, decision: DecisionRecord, findWorstCase: FindWorstCase): Promise<OpenCall>;
+  openCall(
+    call: NewCall,
+    decision: DecisionRecord,
+    findWorstCase: FindWorstCase,
+    candidates?: readonly Candidate[],
+  ): Promise<OpenCall>;
   /**
    * Books the end of an open call, once; false when it was settled or recovered before, and nothing was booked. What the database
    * cannot take is tried again for about five seconds before this rejects, and afterwards for as long as the store is open.
@@ -128,8 +135,8 @@ export function createStore(options: StoreOptions): Store {
     subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
     ruleRevision: (organizationId) => read(() => ruleRevision(organizationId)),
     organizationProviders: (organizationId) => read(() => organizationProviders(organizationId)),
-    openCall: async (call, decision, findWorstCase) => {
-      const opened = await book((now) => ledger.openCall(call, decision, findWorstCase, now));
+    openCall: async (call, decision, findWorstCase, candidates = []) => {
+      const opened = await book((now) => ledger.openCall(call, decision, findWorstCase, candidates, now));
       decisions.committed(decision);
       if (opened instanceof ApiError) throw opened;
       return opened;

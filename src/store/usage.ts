@@ -1,19 +1,10 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { idsFrom } from '../domain/id.ts';
 import type { Database } from './database.ts';
 import { exactSum, sumOf } from './exact-sum.ts';
 import { bind, build, prepare } from './sql.ts';
 
-/** Columns of a call by which usage can be told apart. */
-export const USAGE_COLUMNS = {
-  member: 'member_id',
-  model: 'model_id',
-  provider: 'provider_id',
-  project: 'project_id',
-  key: 'key_id',
-} as const;
-
-export type UsageDimension = keyof typeof USAGE_COLUMNS;
+export type UsageDimension = 'member' | 'model' | 'provider' | 'project' | 'key';
 
 /** Whose calls are counted. */
 export interface UsageFilter {
@@ -29,27 +20,38 @@ export interface UsageSums {
   readonly calls: number;
   readonly errors: number;
   readonly denied: number;
+  /** Refused because a limit of the key or a budget left no room; no errors. */
+  readonly limitRefusals: number;
   readonly cacheHits: number;
   readonly estimatedCalls: number;
+  /** That needed a price which is not known. */
+  readonly unknownPriceCalls: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly reasoningTokens: number;
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
-  /** Pico-dollars. */
+  /** Pico-dollars, as far as it is known. */
   readonly cost: bigint;
 }
 
 /** Exact up to 2^53, as far as a JSON number goes; unlike `sum` it never fails. */
 const total = (column: string) => sql<number>`total(${sql.ref(column)})`;
 
-/** The sums over what the query selects, beside its own columns. */
+/** Refused because a limit of the key or a budget left no room. */
+const OVER_LIMIT = sql<boolean>`(state = 'released' AND error_code IN ('usage_limit_reached', 'budget_reserved'))`;
+
+/** The sums over what the query selects, next to its own columns. */
 const sums = [
   sql<number>`count(*)`.as('calls'),
-  sql<number>`count(*) FILTER (WHERE state <> 'denied' AND (status_code >= 400 OR state = 'recovered'))`.as('errors'),
+  sql<number>`count(*) FILTER (WHERE state <> 'denied' AND NOT ${OVER_LIMIT} AND (status_code >= 400 OR state = 'recovered'))`.as(
+    'errors',
+  ),
   sql<number>`count(*) FILTER (WHERE state = 'denied')`.as('denied'),
+  sql<number>`count(*) FILTER (WHERE ${OVER_LIMIT})`.as('limit_refusals'),
   sql<number>`coalesce(sum(cached), 0)`.as('cache_hits'),
   sql<number>`coalesce(sum(usage_estimated), 0)`.as('estimated_calls'),
+  sql<number>`coalesce(sum(price_unknown), 0)`.as('unknown_price_calls'),
   total('prompt_tokens').as('prompt_tokens'),
   total('completion_tokens').as('completion_tokens'),
   total('reasoning_tokens').as('reasoning_tokens'),
@@ -58,9 +60,34 @@ const sums = [
   ...exactSum('cost', 'cost_pico'),
 ];
 
-function compileSums(filter: UsageFilter, groupBy: readonly UsageDimension[]) {
-  const column = (dimension: UsageDimension) =>
-    groupBy.includes(dimension) ? sql.ref(USAGE_COLUMNS[dimension]) : sql.raw('NULL');
+/** Names of the organization's custom providers, those that were deleted too. */
+const customNames = (db: Database, organizationId: string): string[] =>
+  db
+    .all(build.selectFrom('custom_providers').select('name').distinct().where('organization_id', '=', organizationId))
+    .map(({ name }) => name);
+
+/**
+ * What a call is counted under, by dimension. A custom model goes by its one name, `<custom>/<model>`; a call that a limit
+ * refused, where several models could have served it, by what was asked for.
+ */
+const columnsOf = (custom: readonly string[]): Readonly<Record<UsageDimension, RawBuilder<string | null>>> => {
+  const isCustom =
+    custom.length === 0 ? sql`false` : sql`provider_id IN (${sql.join(custom.map((name) => sql.lit(name)))})`;
+  return {
+    member: sql`member_id`,
+    model: sql`CASE
+      WHEN model_id IS NOT NULL AND ${isCustom} THEN provider_id || '/' || model_id
+      WHEN model_id IS NULL AND ${OVER_LIMIT} THEN requested_model
+      ELSE model_id END`,
+    provider: sql`provider_id`,
+    project: sql`project_id`,
+    key: sql`key_id`,
+  };
+};
+
+function compileSums(db: Database, filter: UsageFilter, groupBy: readonly UsageDimension[]) {
+  const columns = columnsOf(groupBy.includes('model') ? customNames(db, filter.organizationId) : []);
+  const column = (dimension: UsageDimension) => (groupBy.includes(dimension) ? columns[dimension] : sql.raw('NULL'));
   let query = build
     .selectFrom('calls')
     .select(sums)
@@ -77,7 +104,7 @@ function compileSums(filter: UsageFilter, groupBy: readonly UsageDimension[]) {
   if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
   if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
   if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
-  if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => USAGE_COLUMNS[dimension]));
+  if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => columns[dimension]));
   return query.compile();
 }
 
@@ -88,12 +115,8 @@ export type SumUsage = (from: number, to: number) => UsageSums[];
  * A call's time is that in its id, which differs from `created_at` by the milliseconds until the row was written: so a report
  * reads a range of the primary key, and calls pay for no index by time. Reads every call of the range: not for the serving thread.
  */
-export function prepareUsageSums(
-  { connection }: Database,
-  filter: UsageFilter,
-  groupBy: readonly UsageDimension[],
-): SumUsage {
-  const statement = prepare(connection, compileSums(filter, groupBy));
+export function prepareUsageSums(db: Database, filter: UsageFilter, groupBy: readonly UsageDimension[]): SumUsage {
+  const statement = prepare(db.connection, compileSums(db, filter, groupBy));
   return (from, to) =>
     statement
       .all({ first: idsFrom('call', from), end: idsFrom('call', to) })
@@ -109,8 +132,10 @@ export function prepareUsageSums(
         calls: row.calls,
         errors: row.errors,
         denied: row.denied,
+        limitRefusals: row.limit_refusals,
         cacheHits: row.cache_hits,
         estimatedCalls: row.estimated_calls,
+        unknownPriceCalls: row.unknown_price_calls,
         promptTokens: row.prompt_tokens,
         completionTokens: row.completion_tokens,
         reasoningTokens: row.reasoning_tokens,
