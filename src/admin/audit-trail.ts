@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { appendAuditEntry, type NewAuditEntry } from '../store/audit.ts';
 import type { Database } from '../store/database.ts';
 import type { Actor } from './actor.ts';
@@ -67,8 +68,18 @@ function authorOf(actor: Actor | Job): Pick<NewAuditEntry, 'actorKind' | 'actorI
     case 'master_key':
       return { actorKind: 'master_key', actorId: actor.masterKeyId, memberId: actor.memberId };
     case 'cli':
-      return { actorKind: 'cli', actorId: null, memberId: null };
+      return { actorKind: 'cli', actorId: systemUser(), memberId: null };
     case 'job':
       return { actorKind: 'job', actorId: actor.name, memberId: null };
+  }
+}
+
+/** Who runs this process, by the operating system. */
+function systemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run as a user that has no name.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
 }

@@ -9,9 +9,9 @@ import { optional } from './optional.ts';
 
 /**
  * A key as admin JSON shows it (decisions.md, section 3), at `now` in epoch ms.
- * @param ownerPresent false when the member who owns it has left.
+ * @param ownerEmail undefined when the member who owns it has left.
  */
-export function viewKey(key: store.KeyRecord, ownerPresent: boolean, now: number): KeyRecord {
+export function viewKey(key: store.KeyRecord, ownerEmail: string | undefined, now: number): KeyRecord {
   const state = keyState(key, now);
   if (state === 'deleted') throw new Error('A deleted key is not shown.');
   return {
@@ -20,7 +20,8 @@ export function viewKey(key: store.KeyRecord, ownerPresent: boolean, now: number
     updatedAt: formatTime(key.updatedAt),
     description: key.description === '' ? null : key.description,
     projectId: key.projectId,
-    createdBy: ownerPresent ? key.createdBy : null,
+    createdBy: ownerEmail === undefined ? null : key.createdBy,
+    createdByEmail: ownerEmail ?? null,
     kind: key.kind,
     status: key.status,
     state,
@@ -33,4 +34,4 @@ export function viewKey(key: store.KeyRecord, ownerPresent: boolean, now: number
 
 /** A key as admin JSON shows it, whoever owns it; `now` in epoch ms. */
 export const viewStoredKey = (db: Database, key: store.KeyRecord, now: number): KeyRecord =>
-  viewKey(key, findMember(db, key.organizationId, key.createdBy) !== undefined, now);
+  viewKey(key, findMember(db, key.organizationId, key.createdBy)?.email, now);

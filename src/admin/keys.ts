@@ -81,11 +81,11 @@ export function listKeys(db: Database, actor: Actor, request: KeyListRequest, no
   const { projectId, kind = 'regular', ...page } = request;
   const createdBy = seesAllKeys(actor) || actor.kind === 'cli' ? undefined : actor.memberId;
   const { items, nextCursor } = store.listKeys(db, actor.organizationId, { projectId, createdBy, kind }, page);
-  const present = new Map<string, boolean>();
+  const emails = new Map<string, string | undefined>();
   for (const { createdBy: owner } of items) {
-    if (!present.has(owner)) present.set(owner, findMember(db, actor.organizationId, owner) !== undefined);
+    if (!emails.has(owner)) emails.set(owner, findMember(db, actor.organizationId, owner)?.email);
   }
-  return { keys: items.map((key) => viewKey(key, present.get(key.createdBy) === true, now)), nextCursor };
+  return { keys: items.map((key) => viewKey(key, emails.get(key.createdBy), now)), nextCursor };
 }
 
 /** One key; 404 when there is none that the actor sees. */

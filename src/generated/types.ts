@@ -62,13 +62,21 @@ export interface AuditActor {
    */
   kind: 'person' | 'master_key' | 'cli' | 'job';
   /**
-   * The member, the master key, or the name of the job; null for the command line.
+   * The member, the master key, the system user who ran the command line, or the name of the job; null for entries of the command line from before that was noted.
    */
   id: string | null;
   /**
-   * The member, also where he acted by a master key that he made; null for the command line and jobs.
+   * Label of the master key; else as `id`.
+   */
+  name: string | null;
+  /**
+   * The member, also where they acted by a master key that they made; null for the command line and jobs.
    */
   memberId: string | null;
+  /**
+   * Their e-mail, also when they have left.
+   */
+  memberEmail: string | null;
 }
 
 /**
@@ -80,6 +88,10 @@ export interface AuditTarget {
    */
   type: string;
   id: string;
+  /**
+   * What the target was called: its name, e-mail, description or label; null: it has none.
+   */
+  name: string | null;
 }
 
 /**
@@ -890,9 +902,13 @@ export interface KeyRecord {
   description: string | null;
   projectId: string;
   /**
-   * Member who owns the key; null when he has left.
+   * Member who owns the key; null when they have left.
    */
   createdBy: string | null;
+  /**
+   * E-mail of that member; null when they have left.
+   */
+  createdByEmail: string | null;
   kind: KeyKind;
   status: KeyStatus;
   state: KeyState;
@@ -1007,9 +1023,13 @@ export interface MasterKeyRecord {
    */
   description: string;
   /**
-   * Member who made it. It acts with the role that he has now, and ends when he leaves.
+   * Member who made it. It acts with the role that they have now, and ends when they leave.
    */
   createdBy: string;
+  /**
+   * E-mail of that member.
+   */
+  createdByEmail: string;
   /**
    * Prefix, four characters, `…` and the last four of the secret.
    */

@@ -38,7 +38,7 @@ export const validateAuditList = validate53;
 const schema20 = {"type":"object","additionalProperties":false,"required":["entries","nextCursor"],"properties":{"entries":{"type":"array","items":{"$ref":"AuditRecord"}},"nextCursor":{"type":["string","null"]}},"$id":"AuditList"};
 const schema21 = {"type":"object","additionalProperties":false,"required":["id","seq","createdAt","actor","action","target","before","after","hmac"],"properties":{"id":{"type":"string"},"seq":{"type":"integer"},"createdAt":{"type":"string"},"actor":{"$ref":"AuditActor"},"action":{"type":"string"},"target":{"$ref":"AuditTarget"},"before":{"type":["object","null"],"additionalProperties":true},"after":{"type":["object","null"],"additionalProperties":true},"hmac":{"type":"string"}},"$id":"AuditRecord"};
 const func1 = Object.prototype.hasOwnProperty;
-const schema22 = {"type":"object","additionalProperties":false,"required":["kind","id","memberId"],"properties":{"kind":{"type":"string","enum":["person","master_key","cli","job"]},"id":{"type":["string","null"]},"memberId":{"type":["string","null"]}},"$id":"AuditActor"};
+const schema22 = {"type":"object","additionalProperties":false,"required":["kind","id","name","memberId","memberEmail"],"properties":{"kind":{"type":"string","enum":["person","master_key","cli","job"]},"id":{"type":["string","null"]},"name":{"type":["string","null"]},"memberId":{"type":["string","null"]},"memberEmail":{"type":["string","null"]}},"$id":"AuditActor"};
 
 function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AuditActor" */;
@@ -54,14 +54,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((data.kind === undefined) && (missing0 = "kind")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.memberId === undefined) && (missing0 = "memberId"))){
+if((((((data.kind === undefined) && (missing0 = "kind")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.memberId === undefined) && (missing0 = "memberId"))) || ((data.memberEmail === undefined) && (missing0 = "memberEmail"))){
 validate55.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "kind") || (key0 === "id")) || (key0 === "memberId"))){
+if(!(((((key0 === "kind") || (key0 === "id")) || (key0 === "name")) || (key0 === "memberId")) || (key0 === "memberEmail"))){
 validate55.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -98,17 +98,45 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.memberId !== undefined){
-let data2 = data.memberId;
+if(data.name !== undefined){
+let data2 = data.name;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate55.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: schema22.properties.memberId.type},message:"must be string,null"}];
+validate55.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema22.properties.name.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs6 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.memberId !== undefined){
+let data3 = data.memberId;
+const _errs8 = errors;
+if((typeof data3 !== "string") && (data3 !== null)){
+validate55.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: schema22.properties.memberId.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.memberEmail !== undefined){
+let data4 = data.memberEmail;
+const _errs10 = errors;
+if((typeof data4 !== "string") && (data4 !== null)){
+validate55.errors = [{instancePath:instancePath+"/memberEmail",schemaPath:"#/properties/memberEmail/type",keyword:"type",params:{type: schema22.properties.memberEmail.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+}
 }
 }
 }
@@ -125,7 +153,7 @@ return errors === 0;
 }
 validate55.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema23 = {"type":"object","additionalProperties":false,"required":["type","id"],"properties":{"type":{"type":"string"},"id":{"type":"string"}},"$id":"AuditTarget"};
+const schema23 = {"type":"object","additionalProperties":false,"required":["type","id","name"],"properties":{"type":{"type":"string"},"id":{"type":"string"},"name":{"type":["string","null"]}},"$id":"AuditTarget"};
 
 function validate57(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AuditTarget" */;
@@ -141,14 +169,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((data.type === undefined) && (missing0 = "type")) || ((data.id === undefined) && (missing0 = "id"))){
+if((((data.type === undefined) && (missing0 = "type")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.name === undefined) && (missing0 = "name"))){
 validate57.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((key0 === "type") || (key0 === "id"))){
+if(!(((key0 === "type") || (key0 === "id")) || (key0 === "name"))){
 validate57.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -177,6 +205,20 @@ var valid0 = _errs4 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.name !== undefined){
+let data2 = data.name;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate57.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema23.properties.name.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }
@@ -5988,7 +6030,7 @@ export const validateInvitationStatus = validate153;
 
 export const validateKeyAnswer = validate162;
 const schema67 = {"type":"object","additionalProperties":false,"required":["key"],"properties":{"key":{"$ref":"KeyRecord"}},"$id":"KeyAnswer"};
-const schema68 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","description","projectId","createdBy","kind","status","state","maskedToken","expiresAt","usageLimit","usage","periodUsageLimit","periodUsageDurationValue","periodUsageDurationUnit","currentPeriodUsage","currentPeriodStartedAt","currentPeriodResetAt","lastUsedAt"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"description":{"type":["string","null"]},"projectId":{"type":"string"},"createdBy":{"type":["string","null"]},"kind":{"$ref":"KeyKind"},"status":{"$ref":"KeyStatus"},"state":{"$ref":"KeyState"},"maskedToken":{"type":"string"},"expiresAt":{"type":["string","null"]},"usageLimit":{"type":["string","null"]},"usage":{"type":"string"},"periodUsageLimit":{"type":["string","null"]},"periodUsageDurationValue":{"type":["integer","null"]},"periodUsageDurationUnit":{"anyOf":[{"$ref":"PeriodDurationUnit"},{"type":"null"}]},"currentPeriodUsage":{"type":["string","null"]},"currentPeriodStartedAt":{"type":["string","null"]},"currentPeriodResetAt":{"type":["string","null"]},"lastUsedAt":{"type":["string","null"]},"token":{"type":"string"}},"$id":"KeyRecord"};
+const schema68 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","description","projectId","createdBy","createdByEmail","kind","status","state","maskedToken","expiresAt","usageLimit","usage","periodUsageLimit","periodUsageDurationValue","periodUsageDurationUnit","currentPeriodUsage","currentPeriodStartedAt","currentPeriodResetAt","lastUsedAt"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"description":{"type":["string","null"]},"projectId":{"type":"string"},"createdBy":{"type":["string","null"]},"createdByEmail":{"type":["string","null"]},"kind":{"$ref":"KeyKind"},"status":{"$ref":"KeyStatus"},"state":{"$ref":"KeyState"},"maskedToken":{"type":"string"},"expiresAt":{"type":["string","null"]},"usageLimit":{"type":["string","null"]},"usage":{"type":"string"},"periodUsageLimit":{"type":["string","null"]},"periodUsageDurationValue":{"type":["integer","null"]},"periodUsageDurationUnit":{"anyOf":[{"$ref":"PeriodDurationUnit"},{"type":"null"}]},"currentPeriodUsage":{"type":["string","null"]},"currentPeriodStartedAt":{"type":["string","null"]},"currentPeriodResetAt":{"type":["string","null"]},"lastUsedAt":{"type":["string","null"]},"token":{"type":"string"}},"$id":"KeyRecord"};
 const schema69 = {"type":"string","enum":["regular","playground","platform_secret"],"$id":"KeyKind"};
 
 function validate164(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -6082,7 +6124,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((((((((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.description === undefined) && (missing0 = "description"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.createdBy === undefined) && (missing0 = "createdBy"))) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.state === undefined) && (missing0 = "state"))) || ((data.maskedToken === undefined) && (missing0 = "maskedToken"))) || ((data.expiresAt === undefined) && (missing0 = "expiresAt"))) || ((data.usageLimit === undefined) && (missing0 = "usageLimit"))) || ((data.usage === undefined) && (missing0 = "usage"))) || ((data.periodUsageLimit === undefined) && (missing0 = "periodUsageLimit"))) || ((data.periodUsageDurationValue === undefined) && (missing0 = "periodUsageDurationValue"))) || ((data.periodUsageDurationUnit === undefined) && (missing0 = "periodUsageDurationUnit"))) || ((data.currentPeriodUsage === undefined) && (missing0 = "currentPeriodUsage"))) || ((data.currentPeriodStartedAt === undefined) && (missing0 = "currentPeriodStartedAt"))) || ((data.currentPeriodResetAt === undefined) && (missing0 = "currentPeriodResetAt"))) || ((data.lastUsedAt === undefined) && (missing0 = "lastUsedAt"))){
+if((((((((((((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.description === undefined) && (missing0 = "description"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.createdBy === undefined) && (missing0 = "createdBy"))) || ((data.createdByEmail === undefined) && (missing0 = "createdByEmail"))) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.state === undefined) && (missing0 = "state"))) || ((data.maskedToken === undefined) && (missing0 = "maskedToken"))) || ((data.expiresAt === undefined) && (missing0 = "expiresAt"))) || ((data.usageLimit === undefined) && (missing0 = "usageLimit"))) || ((data.usage === undefined) && (missing0 = "usage"))) || ((data.periodUsageLimit === undefined) && (missing0 = "periodUsageLimit"))) || ((data.periodUsageDurationValue === undefined) && (missing0 = "periodUsageDurationValue"))) || ((data.periodUsageDurationUnit === undefined) && (missing0 = "periodUsageDurationUnit"))) || ((data.currentPeriodUsage === undefined) && (missing0 = "currentPeriodUsage"))) || ((data.currentPeriodStartedAt === undefined) && (missing0 = "currentPeriodStartedAt"))) || ((data.currentPeriodResetAt === undefined) && (missing0 = "currentPeriodResetAt"))) || ((data.lastUsedAt === undefined) && (missing0 = "lastUsedAt"))){
 validate163.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -6170,11 +6212,12 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.kind !== undefined){
+if(data.createdByEmail !== undefined){
+let data6 = data.createdByEmail;
 const _errs14 = errors;
-if(!(validate164(data.kind, {instancePath:instancePath+"/kind",parentData:data,parentDataProperty:"kind",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate164.errors : vErrors.concat(validate164.errors);
-errors = vErrors.length;
+if((typeof data6 !== "string") && (data6 !== null)){
+validate163.errors = [{instancePath:instancePath+"/createdByEmail",schemaPath:"#/properties/createdByEmail/type",keyword:"type",params:{type: schema68.properties.createdByEmail.type},message:"must be string,null"}];
+return false;
 }
 var valid0 = _errs14 === errors;
 }
@@ -6182,22 +6225,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.status !== undefined){
-const _errs15 = errors;
-if(!(validate166(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate166.errors : vErrors.concat(validate166.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs15 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.state !== undefined){
+if(data.kind !== undefined){
 const _errs16 = errors;
-if(!(validate168(data.state, {instancePath:instancePath+"/state",parentData:data,parentDataProperty:"state",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate168.errors : vErrors.concat(validate168.errors);
+if(!(validate164(data.kind, {instancePath:instancePath+"/kind",parentData:data,parentDataProperty:"kind",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate164.errors : vErrors.concat(validate164.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs16 === errors;
@@ -6206,11 +6237,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.maskedToken !== undefined){
+if(data.status !== undefined){
 const _errs17 = errors;
-if(typeof data.maskedToken !== "string"){
-validate163.errors = [{instancePath:instancePath+"/maskedToken",schemaPath:"#/properties/maskedToken/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
+if(!(validate166(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate166.errors : vErrors.concat(validate166.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs17 === errors;
 }
@@ -6218,11 +6249,22 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.expiresAt !== undefined){
-let data10 = data.expiresAt;
+if(data.state !== undefined){
+const _errs18 = errors;
+if(!(validate168(data.state, {instancePath:instancePath+"/state",parentData:data,parentDataProperty:"state",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate168.errors : vErrors.concat(validate168.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs18 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.maskedToken !== undefined){
 const _errs19 = errors;
-if((typeof data10 !== "string") && (data10 !== null)){
-validate163.errors = [{instancePath:instancePath+"/expiresAt",schemaPath:"#/properties/expiresAt/type",keyword:"type",params:{type: schema68.properties.expiresAt.type},message:"must be string,null"}];
+if(typeof data.maskedToken !== "string"){
+validate163.errors = [{instancePath:instancePath+"/maskedToken",schemaPath:"#/properties/maskedToken/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -6231,11 +6273,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.usageLimit !== undefined){
-let data11 = data.usageLimit;
+if(data.expiresAt !== undefined){
+let data11 = data.expiresAt;
 const _errs21 = errors;
 if((typeof data11 !== "string") && (data11 !== null)){
-validate163.errors = [{instancePath:instancePath+"/usageLimit",schemaPath:"#/properties/usageLimit/type",keyword:"type",params:{type: schema68.properties.usageLimit.type},message:"must be string,null"}];
+validate163.errors = [{instancePath:instancePath+"/expiresAt",schemaPath:"#/properties/expiresAt/type",keyword:"type",params:{type: schema68.properties.expiresAt.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs21 === errors;
@@ -6244,10 +6286,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.usage !== undefined){
+if(data.usageLimit !== undefined){
+let data12 = data.usageLimit;
 const _errs23 = errors;
-if(typeof data.usage !== "string"){
-validate163.errors = [{instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if((typeof data12 !== "string") && (data12 !== null)){
+validate163.errors = [{instancePath:instancePath+"/usageLimit",schemaPath:"#/properties/usageLimit/type",keyword:"type",params:{type: schema68.properties.usageLimit.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs23 === errors;
@@ -6256,11 +6299,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.periodUsageLimit !== undefined){
-let data13 = data.periodUsageLimit;
+if(data.usage !== undefined){
 const _errs25 = errors;
-if((typeof data13 !== "string") && (data13 !== null)){
-validate163.errors = [{instancePath:instancePath+"/periodUsageLimit",schemaPath:"#/properties/periodUsageLimit/type",keyword:"type",params:{type: schema68.properties.periodUsageLimit.type},message:"must be string,null"}];
+if(typeof data.usage !== "string"){
+validate163.errors = [{instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs25 === errors;
@@ -6269,11 +6311,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.periodUsageDurationValue !== undefined){
-let data14 = data.periodUsageDurationValue;
+if(data.periodUsageLimit !== undefined){
+let data14 = data.periodUsageLimit;
 const _errs27 = errors;
-if((!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))) && (data14 !== null)){
-validate163.errors = [{instancePath:instancePath+"/periodUsageDurationValue",schemaPath:"#/properties/periodUsageDurationValue/type",keyword:"type",params:{type: schema68.properties.periodUsageDurationValue.type},message:"must be integer,null"}];
+if((typeof data14 !== "string") && (data14 !== null)){
+validate163.errors = [{instancePath:instancePath+"/periodUsageLimit",schemaPath:"#/properties/periodUsageLimit/type",keyword:"type",params:{type: schema68.properties.periodUsageLimit.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs27 === errors;
@@ -6282,20 +6324,33 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.periodUsageDurationUnit !== undefined){
-let data15 = data.periodUsageDurationUnit;
+if(data.periodUsageDurationValue !== undefined){
+let data15 = data.periodUsageDurationValue;
 const _errs29 = errors;
-const _errs30 = errors;
-let valid1 = false;
+if((!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))) && (data15 !== null)){
+validate163.errors = [{instancePath:instancePath+"/periodUsageDurationValue",schemaPath:"#/properties/periodUsageDurationValue/type",keyword:"type",params:{type: schema68.properties.periodUsageDurationValue.type},message:"must be integer,null"}];
+return false;
+}
+var valid0 = _errs29 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.periodUsageDurationUnit !== undefined){
+let data16 = data.periodUsageDurationUnit;
 const _errs31 = errors;
-if(!(validate66(data15, {instancePath:instancePath+"/periodUsageDurationUnit",parentData:data,parentDataProperty:"periodUsageDurationUnit",rootData,dynamicAnchors}))){
+const _errs32 = errors;
+let valid1 = false;
+const _errs33 = errors;
+if(!(validate66(data16, {instancePath:instancePath+"/periodUsageDurationUnit",parentData:data,parentDataProperty:"periodUsageDurationUnit",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate66.errors : vErrors.concat(validate66.errors);
 errors = vErrors.length;
 }
-var _valid0 = _errs31 === errors;
+var _valid0 = _errs33 === errors;
 valid1 = valid1 || _valid0;
-const _errs32 = errors;
-if(data15 !== null){
+const _errs34 = errors;
+if(data16 !== null){
 const err0 = {instancePath:instancePath+"/periodUsageDurationUnit",schemaPath:"#/properties/periodUsageDurationUnit/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
 vErrors = [err0];
@@ -6305,7 +6360,7 @@ vErrors.push(err0);
 }
 errors++;
 }
-var _valid0 = _errs32 === errors;
+var _valid0 = _errs34 === errors;
 valid1 = valid1 || _valid0;
 if(!valid1){
 const err1 = {instancePath:instancePath+"/periodUsageDurationUnit",schemaPath:"#/properties/periodUsageDurationUnit/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf"};
@@ -6320,40 +6375,27 @@ validate163.errors = vErrors;
 return false;
 }
 else {
-errors = _errs30;
+errors = _errs32;
 if(vErrors !== null){
-if(_errs30){
-vErrors.length = _errs30;
+if(_errs32){
+vErrors.length = _errs32;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs29 === errors;
+var valid0 = _errs31 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.currentPeriodUsage !== undefined){
-let data16 = data.currentPeriodUsage;
-const _errs34 = errors;
-if((typeof data16 !== "string") && (data16 !== null)){
-validate163.errors = [{instancePath:instancePath+"/currentPeriodUsage",schemaPath:"#/properties/currentPeriodUsage/type",keyword:"type",params:{type: schema68.properties.currentPeriodUsage.type},message:"must be string,null"}];
-return false;
-}
-var valid0 = _errs34 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.currentPeriodStartedAt !== undefined){
-let data17 = data.currentPeriodStartedAt;
+let data17 = data.currentPeriodUsage;
 const _errs36 = errors;
 if((typeof data17 !== "string") && (data17 !== null)){
-validate163.errors = [{instancePath:instancePath+"/currentPeriodStartedAt",schemaPath:"#/properties/currentPeriodStartedAt/type",keyword:"type",params:{type: schema68.properties.currentPeriodStartedAt.type},message:"must be string,null"}];
+validate163.errors = [{instancePath:instancePath+"/currentPeriodUsage",schemaPath:"#/properties/currentPeriodUsage/type",keyword:"type",params:{type: schema68.properties.currentPeriodUsage.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs36 === errors;
@@ -6362,11 +6404,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.currentPeriodResetAt !== undefined){
-let data18 = data.currentPeriodResetAt;
+if(data.currentPeriodStartedAt !== undefined){
+let data18 = data.currentPeriodStartedAt;
 const _errs38 = errors;
 if((typeof data18 !== "string") && (data18 !== null)){
-validate163.errors = [{instancePath:instancePath+"/currentPeriodResetAt",schemaPath:"#/properties/currentPeriodResetAt/type",keyword:"type",params:{type: schema68.properties.currentPeriodResetAt.type},message:"must be string,null"}];
+validate163.errors = [{instancePath:instancePath+"/currentPeriodStartedAt",schemaPath:"#/properties/currentPeriodStartedAt/type",keyword:"type",params:{type: schema68.properties.currentPeriodStartedAt.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs38 === errors;
@@ -6375,11 +6417,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.lastUsedAt !== undefined){
-let data19 = data.lastUsedAt;
+if(data.currentPeriodResetAt !== undefined){
+let data19 = data.currentPeriodResetAt;
 const _errs40 = errors;
 if((typeof data19 !== "string") && (data19 !== null)){
-validate163.errors = [{instancePath:instancePath+"/lastUsedAt",schemaPath:"#/properties/lastUsedAt/type",keyword:"type",params:{type: schema68.properties.lastUsedAt.type},message:"must be string,null"}];
+validate163.errors = [{instancePath:instancePath+"/currentPeriodResetAt",schemaPath:"#/properties/currentPeriodResetAt/type",keyword:"type",params:{type: schema68.properties.currentPeriodResetAt.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs40 === errors;
@@ -6388,16 +6430,30 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.token !== undefined){
+if(data.lastUsedAt !== undefined){
+let data20 = data.lastUsedAt;
 const _errs42 = errors;
-if(typeof data.token !== "string"){
-validate163.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if((typeof data20 !== "string") && (data20 !== null)){
+validate163.errors = [{instancePath:instancePath+"/lastUsedAt",schemaPath:"#/properties/lastUsedAt/type",keyword:"type",params:{type: schema68.properties.lastUsedAt.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs42 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.token !== undefined){
+const _errs44 = errors;
+if(typeof data.token !== "string"){
+validate163.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs44 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }
@@ -7189,7 +7245,7 @@ export const validatePeriodDurationUnit = validate66;
 
 export const validateMasterKeyAnswer = validate183;
 const schema75 = {"type":"object","additionalProperties":false,"required":["masterKey"],"properties":{"masterKey":{"$ref":"MasterKeyRecord"}},"$id":"MasterKeyAnswer"};
-const schema76 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","description","createdBy","maskedToken","lastUsedAt"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"description":{"type":"string"},"createdBy":{"type":"string"},"maskedToken":{"type":"string"},"lastUsedAt":{"type":["string","null"]},"token":{"type":"string"}},"$id":"MasterKeyRecord"};
+const schema76 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","description","createdBy","createdByEmail","maskedToken","lastUsedAt"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"description":{"type":"string"},"createdBy":{"type":"string"},"createdByEmail":{"type":"string"},"maskedToken":{"type":"string"},"lastUsedAt":{"type":["string","null"]},"token":{"type":"string"}},"$id":"MasterKeyRecord"};
 
 function validate184(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="MasterKeyRecord" */;
@@ -7205,14 +7261,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.description === undefined) && (missing0 = "description"))) || ((data.createdBy === undefined) && (missing0 = "createdBy"))) || ((data.maskedToken === undefined) && (missing0 = "maskedToken"))) || ((data.lastUsedAt === undefined) && (missing0 = "lastUsedAt"))){
+if(((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.description === undefined) && (missing0 = "description"))) || ((data.createdBy === undefined) && (missing0 = "createdBy"))) || ((data.createdByEmail === undefined) && (missing0 = "createdByEmail"))) || ((data.maskedToken === undefined) && (missing0 = "maskedToken"))) || ((data.lastUsedAt === undefined) && (missing0 = "lastUsedAt"))){
 validate184.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((((((key0 === "id") || (key0 === "createdAt")) || (key0 === "updatedAt")) || (key0 === "description")) || (key0 === "createdBy")) || (key0 === "maskedToken")) || (key0 === "lastUsedAt")) || (key0 === "token"))){
+if(!(func1.call(schema76.properties, key0))){
 validate184.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -7279,10 +7335,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.maskedToken !== undefined){
+if(data.createdByEmail !== undefined){
 const _errs12 = errors;
-if(typeof data.maskedToken !== "string"){
-validate184.errors = [{instancePath:instancePath+"/maskedToken",schemaPath:"#/properties/maskedToken/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(typeof data.createdByEmail !== "string"){
+validate184.errors = [{instancePath:instancePath+"/createdByEmail",schemaPath:"#/properties/createdByEmail/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -7291,11 +7347,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.lastUsedAt !== undefined){
-let data6 = data.lastUsedAt;
+if(data.maskedToken !== undefined){
 const _errs14 = errors;
-if((typeof data6 !== "string") && (data6 !== null)){
-validate184.errors = [{instancePath:instancePath+"/lastUsedAt",schemaPath:"#/properties/lastUsedAt/type",keyword:"type",params:{type: schema76.properties.lastUsedAt.type},message:"must be string,null"}];
+if(typeof data.maskedToken !== "string"){
+validate184.errors = [{instancePath:instancePath+"/maskedToken",schemaPath:"#/properties/maskedToken/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -7304,16 +7359,30 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.token !== undefined){
+if(data.lastUsedAt !== undefined){
+let data7 = data.lastUsedAt;
 const _errs16 = errors;
-if(typeof data.token !== "string"){
-validate184.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if((typeof data7 !== "string") && (data7 !== null)){
+validate184.errors = [{instancePath:instancePath+"/lastUsedAt",schemaPath:"#/properties/lastUsedAt/type",keyword:"type",params:{type: schema76.properties.lastUsedAt.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs16 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.token !== undefined){
+const _errs18 = errors;
+if(typeof data.token !== "string"){
+validate184.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs18 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }

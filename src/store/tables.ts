@@ -244,7 +244,7 @@ export interface AuditTable {
   organization_id: string;
   created_at: number;
   actor_kind: AuditActorKind;
-  /** The master key's id, the job's name; null where the kind says it all. */
+  /** The master key's id, the job's name, or the system user of the command line; null where the kind says it all. */
   actor_id: string | null;
   /** The person, or the maker of the master key. */
   member_id: string | null;

@@ -46,6 +46,7 @@ describe('a new key', () => {
       description: null,
       projectId: ID.project,
       createdBy: ID.admin,
+      createdByEmail: 'admin@example.com',
       kind: 'regular',
       status: 'active',
       state: 'active',
@@ -101,9 +102,16 @@ describe('the list of keys', () => {
 
   it('shows no owner where he has left', () => {
     removeMember(db, ID.organization, ID.developer, startMs);
-    expect(getKey(db, admin, ID.developerKey, startMs).key).toMatchObject({ createdBy: null, state: 'disabled' });
+    expect(getKey(db, admin, ID.developerKey, startMs).key).toMatchObject({
+      createdBy: null,
+      createdByEmail: null,
+      state: 'disabled',
+    });
     const { keys } = listKeys(db, admin, { limit: 50 }, startMs);
-    expect(keys.map(({ createdBy }) => createdBy)).toEqual([null, ID.owner]);
+    expect(keys.map(({ createdBy, createdByEmail }) => [createdBy, createdByEmail])).toEqual([
+      [null, null],
+      [ID.owner, 'owner@example.com'],
+    ]);
   });
 });
 

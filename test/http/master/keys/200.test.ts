@@ -16,6 +16,7 @@ const ownerKey = {
   description: "The owner's",
   projectId: ID.project,
   createdBy: ID.owner,
+  createdByEmail: 'owner@example.com',
   kind: 'regular',
   status: 'active',
   state: 'active',
@@ -31,7 +32,13 @@ const ownerKey = {
   currentPeriodResetAt: null,
   lastUsedAt: null,
 };
-const developerKey = { ...ownerKey, id: ID.developerKey, description: "The developer's", createdBy: ID.developer };
+const developerKey = {
+  ...ownerKey,
+  id: ID.developerKey,
+  description: "The developer's",
+  createdBy: ID.developer,
+  createdByEmail: 'developer@example.com',
+};
 const playgroundKey = { ...developerKey, id: ID.playgroundKey, description: null, kind: 'playground' };
 
 describe('GET /v1/master/keys', () => {
