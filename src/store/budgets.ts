@@ -28,7 +28,7 @@ function spentByKeys(db: Database, { organizationId, scope, subjectId }: BudgetO
   const sums = db.get(
     build
       .selectFrom('keys')
-      .select([...exactSum('usage', 'usage_pico'), ...exactSum('reserved', 'reserved_pico')])
+      .select([...exactSum('usage_pico', 'usage_'), ...exactSum('reserved_pico', 'reserved_')])
       .where('organization_id', '=', organizationId)
       .where(KEY_COLUMN[scope], '=', subjectId),
   );

@@ -57,7 +57,7 @@ const sums = [
   total('reasoning_tokens').as('reasoning_tokens'),
   total('cached_tokens').as('cached_tokens'),
   total('cache_write_tokens').as('cache_write_tokens'),
-  ...exactSum('cost', 'cost_pico'),
+  ...exactSum('cost_pico', ''),
 ];
 
 /** Names of the organization's custom providers, those that were deleted too. */
@@ -141,7 +141,7 @@ export function prepareUsageSums(db: Database, filter: UsageFilter, groupBy: rea
         reasoningTokens: row.reasoning_tokens,
         cachedTokens: row.cached_tokens,
         cacheWriteTokens: row.cache_write_tokens,
-        cost: sumOf(row.cost_high_pico, row.cost_low_pico),
+        cost: sumOf(row.high_pico, row.low_pico),
       }));
 }
 
