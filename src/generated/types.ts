@@ -2641,6 +2641,42 @@ export interface ModelPricing {
    * USD per reasoning token; in a model's pricing only.
    */
   internal_reasoning?: string;
+  /**
+   * USD per input token of an image. Our extension.
+   */
+  input_image?: string;
+  /**
+   * USD per output token of an image. Our extension.
+   */
+  output_image?: string;
+  /**
+   * What calls with a long prompt cost, shortest prompts first. Our extension.
+   */
+  tiers?: PricingTier[];
+}
+
+/**
+ * The prices of all tokens of a call whose prompt is longer than `above_prompt_tokens`, as decimal strings in USD.
+ */
+export interface PricingTier {
+  /**
+   * Tokens.
+   */
+  above_prompt_tokens: number;
+  prompt?: string;
+  completion?: string;
+  image?: string;
+  input_audio?: string;
+  input_audio_cache_read?: string;
+  output_audio?: string;
+  request?: string;
+  input_cache_read?: string;
+  input_cache_write?: string;
+  input_cache_write_1h?: string;
+  web_search?: string;
+  internal_reasoning?: string;
+  input_image?: string;
+  output_image?: string;
 }
 
 export type Stability = 'stable' | 'beta' | 'unstable' | 'experimental';

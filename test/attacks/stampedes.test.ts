@@ -33,7 +33,7 @@ describe('the list of models', () => {
       findReach: unused,
       findReachable: unused,
       clock,
-      telemetry: { ran: (what) => void built.push(what) },
+      moderationModel: 'sandbox-moderation', telemetry: { ran: (what) => void built.push(what) },
     });
     return { listModels, built };
   }

@@ -202,6 +202,21 @@ describe('modelList', () => {
     expect(Object.values(bare ?? {})).not.toContain(undefined);
   });
 
+  it('says in our extension of the prices what images and long prompts cost, of a mapping too', () => {
+    const charged = mapping('a', {
+      prices: { prompt: 1_000_000n, input_image: 2_000_000n, output_image: 3_000_000n },
+      tiers: [{ abovePromptTokens: 200_000, prices: { prompt: 4_000_000n, output_image: 6_000_000n } }],
+    });
+    const pricing = {
+      prompt: '0.000001',
+      input_image: '0.000002',
+      output_image: '0.000003',
+      tiers: [{ above_prompt_tokens: 200_000, prompt: '0.000004', output_image: '0.000006' }],
+    };
+
+    expect(list([model(charged)])[0]).toMatchObject({ pricing, providers: [{ pricing }] });
+  });
+
   it('takes an unknown price for dearer than any', () => {
     const known = mapping('b', { prices: { prompt: 9n, completion: 9n } });
     expect(list([model(mapping('a'), known)])[0]?.pricing).toEqual({
