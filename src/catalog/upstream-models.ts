@@ -1,5 +1,5 @@
 import { type Mapping, TEXT_ONLY } from '../domain/model.ts';
-import type { UpstreamConfig, UpstreamModel } from '../domain/upstream-config.ts';
+import { canonicalModelId, type UpstreamConfig, type UpstreamModel } from '../domain/upstream-config.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import type { CatalogData } from './decode.ts';
 
@@ -31,7 +31,7 @@ function upstreamModel(
   created: number,
 ): CatalogModel {
   const { id: externalId } = model;
-  const id = externalId.replaceAll('/', '--');
+  const id = canonicalModelId(externalId);
   const mapping = upstreamMapping(providerId, id, model);
   const outputModalities = knownOutputs(id) ?? mapping.outputModalities;
   return {

@@ -808,9 +808,9 @@ export interface KeyRecord {
   status: KeyStatus;
   state: KeyState;
   /**
-   * Prefix, four characters, `…` and the last four of the secret.
+   * Prefix, four characters, `…` and the last four of the secret; null for a playground key, whose secret nobody has.
    */
-  maskedToken: string;
+  maskedToken: string | null;
   /**
    * RFC 3339. From then on requests get 401; null: never.
    */
@@ -856,7 +856,7 @@ export type KeyKind = 'regular' | 'playground' | 'platform_secret';
 export type KeyStatus = 'active' | 'inactive';
 
 /**
- * Derived; the first that holds of disabled, expired, limit_reached, active.
+ * Derived; the first that holds of disabled (also when its owner has left), expired, limit_reached, active.
  */
 export type KeyState = 'active' | 'disabled' | 'expired' | 'limit_reached';
 
@@ -2873,7 +2873,7 @@ export interface Environment {
    */
   REQUEST_HEADERS_TIMEOUT_MS: string;
   /**
-   * Time a client has to send its body.
+   * Time a client has to send its whole request, headers included.
    */
   REQUEST_BODY_TIMEOUT_MS: string;
   /**

@@ -5288,7 +5288,7 @@ export const validateInvitationStatus = validate138;
 
 export const validateKeyAnswer = validate147;
 const schema60 = {"type":"object","additionalProperties":false,"required":["key"],"properties":{"key":{"$ref":"KeyRecord"}},"$id":"KeyAnswer"};
-const schema61 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","description","projectId","createdBy","kind","status","state","maskedToken","expiresAt","usageLimit","usage","periodUsageLimit","periodUsageDurationValue","periodUsageDurationUnit","currentPeriodUsage","currentPeriodStartedAt","currentPeriodResetAt","lastUsedAt"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"description":{"type":["string","null"]},"projectId":{"type":"string"},"createdBy":{"type":["string","null"]},"kind":{"$ref":"KeyKind"},"status":{"$ref":"KeyStatus"},"state":{"$ref":"KeyState"},"maskedToken":{"type":"string"},"expiresAt":{"type":["string","null"]},"usageLimit":{"type":["string","null"]},"usage":{"type":"string"},"periodUsageLimit":{"type":["string","null"]},"periodUsageDurationValue":{"type":["integer","null"]},"periodUsageDurationUnit":{"anyOf":[{"$ref":"PeriodDurationUnit"},{"type":"null"}]},"currentPeriodUsage":{"type":["string","null"]},"currentPeriodStartedAt":{"type":["string","null"]},"currentPeriodResetAt":{"type":["string","null"]},"lastUsedAt":{"type":["string","null"]},"token":{"type":"string"}},"$id":"KeyRecord"};
+const schema61 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","description","projectId","createdBy","kind","status","state","maskedToken","expiresAt","usageLimit","usage","periodUsageLimit","periodUsageDurationValue","periodUsageDurationUnit","currentPeriodUsage","currentPeriodStartedAt","currentPeriodResetAt","lastUsedAt"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"description":{"type":["string","null"]},"projectId":{"type":"string"},"createdBy":{"type":["string","null"]},"kind":{"$ref":"KeyKind"},"status":{"$ref":"KeyStatus"},"state":{"$ref":"KeyState"},"maskedToken":{"type":["string","null"]},"expiresAt":{"type":["string","null"]},"usageLimit":{"type":["string","null"]},"usage":{"type":"string"},"periodUsageLimit":{"type":["string","null"]},"periodUsageDurationValue":{"type":["integer","null"]},"periodUsageDurationUnit":{"anyOf":[{"$ref":"PeriodDurationUnit"},{"type":"null"}]},"currentPeriodUsage":{"type":["string","null"]},"currentPeriodStartedAt":{"type":["string","null"]},"currentPeriodResetAt":{"type":["string","null"]},"lastUsedAt":{"type":["string","null"]},"token":{"type":"string"}},"$id":"KeyRecord"};
 const schema62 = {"type":"string","enum":["regular","playground","platform_secret"],"$id":"KeyKind"};
 
 function validate149(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -5533,9 +5533,10 @@ var valid0 = true;
 }
 if(valid0){
 if(data.maskedToken !== undefined){
+let data9 = data.maskedToken;
 const _errs17 = errors;
-if(typeof data.maskedToken !== "string"){
-validate148.errors = [{instancePath:instancePath+"/maskedToken",schemaPath:"#/properties/maskedToken/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if((typeof data9 !== "string") && (data9 !== null)){
+validate148.errors = [{instancePath:instancePath+"/maskedToken",schemaPath:"#/properties/maskedToken/type",keyword:"type",params:{type: schema61.properties.maskedToken.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs17 === errors;

@@ -15,10 +15,12 @@ export function createRecordingCheck(store: Pick<Store, 'write'>, clock: Clock):
     if (clock.now() - checkedAt < VALID_FOR_MS) return answer;
     checkedAt = clock.now();
     // SQLite writes its first page for this, even where the number stays the same.
-    answer = store.write((db) => db.connection.pragma('user_version = 0')).then(
-      () => true,
-      () => false,
-    );
+    answer = store
+      .write((db) => db.connection.pragma('user_version = 0'))
+      .then(
+        () => true,
+        () => false,
+      );
     return answer;
   };
 }

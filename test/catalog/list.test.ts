@@ -105,6 +105,7 @@ const PRICING_B = {
   input_cache_read: '0.00000025',
   request: '0',
   per_image: { default: '0.04' },
+  tiers: [{ above_prompt_tokens: 100_000, prompt: '0.000005', completion: '0.00002' }],
 };
 
 const ENTRY_B = {

@@ -42,7 +42,7 @@ it('is not ready while nothing can be recorded, and ready again afterwards', asy
   const during = await ready();
   other.db.connection.exec('ROLLBACK');
   // Waiting for the lock has kept the event loop.
-  await expect.poll(ready).toEqual([200, { status: 'ready' }]);
+  await expect.poll(ready, { timeout: 20_000 }).toEqual([200, { status: 'ready' }]);
   await other.close();
 
   expect(during).toEqual([503, { status: 'not_ready', reason: 'cannot_record' }]);
