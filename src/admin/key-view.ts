@@ -12,8 +12,10 @@ import { optional } from './optional.ts';
  * @param ownerEmail undefined when the member who owns it has left.
  */
 export function viewKey(key: store.KeyRecord, ownerEmail: string | undefined, now: number): KeyRecord {
-  const state = keyState(key, now);
-  if (state === 'deleted') throw new Error('A deleted key is not shown.');
+  const ownState = keyState(key, now);
+  if (ownState === 'deleted') throw new Error('A deleted key is not shown.');
+  // A key without an owner is refused (decisions.md, section 3, "owner").
+  const state = ownerEmail === undefined ? 'disabled' : ownState;
   return {
     id: key.id,
     createdAt: formatTime(key.createdAt),
@@ -25,7 +27,8 @@ export function viewKey(key: store.KeyRecord, ownerEmail: string | undefined, no
     kind: key.kind,
     status: key.status,
     state,
-    maskedToken: key.mask,
+    // Nobody has a playground key's secret.
+    maskedToken: key.kind === 'playground' ? null : key.mask,
     expiresAt: optional(key.expiresAt, formatTime),
     ...viewLimits(key, now),
     lastUsedAt: optional(key.lastUsedAt, formatTime),

@@ -32,7 +32,7 @@ const row = (key: KeyRecord): Cell[] => [
   { text: key.description ?? '-' },
   { text: key.createdByEmail ?? 'has left' },
   { text: key.state, colour: STATE_COLOURS[key.state] },
-  { text: key.maskedToken },
+  { text: key.maskedToken ?? '-' },
   { text: key.usage },
   { text: limitsText(key) },
   { text: windowText(key) },
