@@ -218,7 +218,15 @@ export function createLedger({ db, decisions, keys, budgets, organizationProvide
       }
       const windows = enterWindows(statements, key, call, now);
       const held = reservation?.amount ?? 0n;
-      const values = { ...callValues(call, decision.id, now), ...windows, reservation: held };
+      const values = {
+        ...callValues(call, decision.id, now),
+        // Named one by one: a second spread costs microseconds.
+        periodStartedAt: windows.periodStartedAt,
+        memberPeriodStartedAt: windows.memberPeriodStartedAt,
+        projectPeriodStartedAt: windows.projectPeriodStartedAt,
+        organizationPeriodStartedAt: windows.organizationPeriodStartedAt,
+        reservation: held,
+      };
       if (held > 0n) {
         statements.holdBack.run(values);
         if (key.budgets.length > 0) statements.holdBackBudgets.run(values);
@@ -244,7 +252,10 @@ export function createLedger({ db, decisions, keys, budgets, organizationProvide
     settleCall({ callId, organizationId, projectId, memberId, keyId, windows, reservation }, settlement, now) {
       const values = {
         ...settlement,
-        ...windows,
+        periodStartedAt: windows.periodStartedAt,
+        memberPeriodStartedAt: windows.memberPeriodStartedAt,
+        projectPeriodStartedAt: windows.projectPeriodStartedAt,
+        organizationPeriodStartedAt: windows.organizationPeriodStartedAt,
         callId,
         organizationId,
         projectId,

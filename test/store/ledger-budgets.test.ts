@@ -1,6 +1,6 @@
 // Budgets of members, projects and the organization: what the keys under them hold back and spend together.
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/id.ts';
 import { type BudgetScope, type NewLimits, runningPeriod } from '../../src/domain/spend-limits.ts';
 import { type BudgetOwner, getBudget, setBudget } from '../../src/store/budgets.ts';
@@ -210,6 +210,24 @@ test('each budget has windows of its own: a call that outlives one settles into 
     currentPeriodReserved: 0n,
   });
   expect(await budget(it, 'member')).toMatchObject({ usage: 160n, currentPeriodUsage: 70n, currentPeriodReserved: 0n });
+});
+
+test('what a crash left open is booked to the budgets at its reservation, in their windows', async () => {
+  const it = await world();
+  for (const of of ['member', 'project', 'organization'] as const) await limit(it, of, hourly(100n));
+  await open(it, it.keys.own, 70n);
+  const next = createStore({ path: it.path, clock: it.clock });
+  onTestFinished(() => next.close());
+
+  expect(await next.recoverOpenCalls()).toBe(1);
+  for (const of of ['member', 'project', 'organization'] as const) {
+    expect(await budget(it, of)).toMatchObject({
+      usage: 70n,
+      reserved: 0n,
+      currentPeriodUsage: 70n,
+      currentPeriodReserved: 0n,
+    });
+  }
 });
 
 test('a budget goes with its member or project', async () => {
