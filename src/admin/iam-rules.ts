@@ -1,4 +1,8 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import { KnownNames } from '../core/known-names.ts';
+import { ruleWarnings } from '../core/rule-warnings.ts';
 import { checkShape } from '../domain/check-shape.ts';
+import type { TrustedProxies } from '../domain/client-ip.ts';
 import { permissionDenied } from '../domain/errors.ts';
 import { kindOf } from '../domain/iam-rule.ts';
 import { newId } from '../domain/id.ts';
@@ -16,7 +20,13 @@ import { recordChange } from './audit-trail.ts';
 import { compileRules } from './compile-rules.ts';
 import { checkBounds } from './rule-bounds.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleOwner } from './rule-owner.ts';
-import { type RuleWorld, ruleWarnings } from './rule-warnings.ts';
+
+/** What is known of the world in which a rule will be judged. */
+export interface RuleWorld {
+  readonly catalog: Pick<Catalog, 'mappings' | 'providers'>;
+  /** Undefined: `TRUSTED_PROXIES` is unset. */
+  readonly trustedProxies: TrustedProxies | undefined;
+}
 
 /** What a write of rules needs beside the database; `now` in epoch ms. */
 export interface RuleWrite extends RuleWorld {
@@ -107,7 +117,7 @@ function checkPlan(db: Database, actor: Actor, ruleType: RuleType): void {
 }
 
 const warningsOf = (db: Database, { organizationId }: Actor, rule: CanonicalRule, world: RuleWorld): string[] =>
-  ruleWarnings(rule, world, readCustomNames(db, organizationId));
+  ruleWarnings(rule, new KnownNames(world.catalog, readCustomNames(db, organizationId)), world.trustedProxies);
 
 const merged = (rule: store.RuleRecord, patch: RulePatch): RuleContent =>
   readRule({

@@ -9,7 +9,7 @@ import { DEFAULT_FOLDERS, isThere } from '../workbench/find-fixtures.ts';
 import { FixtureFault, FixtureSources } from '../workbench/fixture-source.ts';
 import { jsonReport } from '../workbench/report-json.ts';
 import { junitReport } from '../workbench/report-junit.ts';
-import { placeText, type Report, textReport } from '../workbench/report-text.ts';
+import { placeText, type Report, textReport, warningLines } from '../workbench/report-text.ts';
 import { testPolicy } from '../workbench/test-policy.ts';
 import { changeIn } from '../workbench/watch.ts';
 import type { World } from '../workbench/world.ts';
@@ -79,6 +79,7 @@ function runOnce(task: Task, sources: FixtureSources): Report {
     if ('faults' in result) throw refusal(result.faults, cwd);
     if (result.report.results.length === 0) throw new UsageError('There are no such fixtures.');
     show(result.report, cwd, options);
+    for (const line of warningLines(result.report, cwd)) process.stderr.write(`${line}\n`);
     return result.report;
   } catch (error) {
     throw error instanceof FixtureFault ? refusal([error], cwd) : error;

@@ -3081,11 +3081,39 @@ export interface PolicyCandidate {
  */
 export interface AccessDiff {
   /**
-   * Pairs of a holder and a mapping that he can call with an address that is newly permitted.
+   * Pairs of a holder and a mapping that they can call with an address that is newly permitted.
    */
   gained: number;
   /**
-   * Pairs of a holder and a mapping that he can call with an address that is no longer permitted.
+   * Pairs of a holder and a mapping that they can call with an address that is no longer permitted.
+   */
+  lost: number;
+  withoutCredential: AccessDiffPairs;
+  flips: AccessFlip[];
+  /**
+   * What would change next if the new and changed rules in mode `report` were enforced.
+   */
+  ifEnforced: AccessChanges;
+  /**
+   * Active rules that were added, removed or changed, whether access differs or not.
+   */
+  changedRules: number;
+  /**
+   * Of drafts: names that neither the catalogue nor the organization has, with the nearest one.
+   */
+  warnings: string[];
+}
+
+/**
+ * Cells whose outcome changes.
+ */
+export interface AccessChanges {
+  /**
+   * Pairs of a holder and a mapping that they can call with an address that is newly permitted.
+   */
+  gained: number;
+  /**
+   * Pairs of a holder and a mapping that they can call with an address that is no longer permitted.
    */
   lost: number;
   withoutCredential: AccessDiffPairs;
@@ -3319,6 +3347,10 @@ export interface Explanation {
    * What the rules in mode `report` would change; present where a subject has one.
    */
   shadow?: PolicyShadow;
+  /**
+   * Of draft rules: names that neither the catalogue nor the organization has, with the nearest one.
+   */
+  warnings: string[];
   /**
    * Every rule that is named.
    */

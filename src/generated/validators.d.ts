@@ -2,6 +2,7 @@
 import type {
   AccessAddressClass,
   AccessCell,
+  AccessChanges,
   AccessDiff,
   AccessDiffPairs,
   AccessFlip,
@@ -197,6 +198,7 @@ export interface Validator<T> {
 
 export declare const validateAccessAddressClass: Validator<AccessAddressClass>;
 export declare const validateAccessCell: Validator<AccessCell>;
+export declare const validateAccessChanges: Validator<AccessChanges>;
 export declare const validateAccessDiff: Validator<AccessDiff>;
 export declare const validateAccessDiffPairs: Validator<AccessDiffPairs>;
 export declare const validateAccessFlip: Validator<AccessFlip>;

@@ -23117,7 +23117,7 @@ export const validatePolicySubject = validate358;
 export const validatePolicyCandidate = validate360;
 
 export const validateAccessDiff = validate362;
-const schema159 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}}},"$id":"AccessDiff"};
+const schema159 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips","ifEnforced","changedRules","warnings"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}},"ifEnforced":{"$ref":"AccessChanges"},"changedRules":{"type":"integer"},"warnings":{"type":"array","items":{"type":"string"}}},"$id":"AccessDiff"};
 const schema160 = {"type":"object","additionalProperties":false,"required":["gained","lost"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"}},"$id":"AccessDiffPairs"};
 
 function validate363(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -23589,6 +23589,119 @@ return errors === 0;
 }
 validate365.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+const schema164 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}}},"$id":"AccessChanges"};
+
+function validate372(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessChanges" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate372.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))){
+validate372.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips"))){
+validate372.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.gained !== undefined){
+let data0 = data.gained;
+const _errs2 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate372.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.lost !== undefined){
+let data1 = data.lost;
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate372.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.withoutCredential !== undefined){
+const _errs6 = errors;
+if(!(validate363(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate363.errors : vErrors.concat(validate363.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.flips !== undefined){
+let data3 = data.flips;
+const _errs7 = errors;
+if(errors === _errs7){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs9 = errors;
+if(!(validate365(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate365.errors : vErrors.concat(validate365.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs9 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate372.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate372.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate372.errors = vErrors;
+return errors === 0;
+}
+validate372.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
 
 function validate362(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessDiff" */;
@@ -23604,14 +23717,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))){
+if((((((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))) || ((data.ifEnforced === undefined) && (missing0 = "ifEnforced"))) || ((data.changedRules === undefined) && (missing0 = "changedRules"))) || ((data.warnings === undefined) && (missing0 = "warnings"))){
 validate362.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips"))){
+if(!(((((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips")) || (key0 === "ifEnforced")) || (key0 === "changedRules")) || (key0 === "warnings"))){
 validate362.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -23685,6 +23798,64 @@ var valid0 = _errs7 === errors;
 else {
 var valid0 = true;
 }
+if(valid0){
+if(data.ifEnforced !== undefined){
+const _errs10 = errors;
+if(!(validate372(data.ifEnforced, {instancePath:instancePath+"/ifEnforced",parentData:data,parentDataProperty:"ifEnforced",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate372.errors : vErrors.concat(validate372.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.changedRules !== undefined){
+let data6 = data.changedRules;
+const _errs11 = errors;
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
+validate362.errors = [{instancePath:instancePath+"/changedRules",schemaPath:"#/properties/changedRules/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.warnings !== undefined){
+let data7 = data.warnings;
+const _errs13 = errors;
+if(errors === _errs13){
+if(Array.isArray(data7)){
+var valid2 = true;
+const len1 = data7.length;
+for(let i1=0; i1<len1; i1++){
+const _errs15 = errors;
+if(typeof data7[i1] !== "string"){
+validate362.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs15 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate362.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
 }
 }
 }
@@ -23701,21 +23872,23 @@ return errors === 0;
 }
 validate362.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+export const validateAccessChanges = validate372;
+
 export const validateAccessDiffPairs = validate363;
 
 export const validateAccessFlip = validate365;
 
 export const validateAccessFlipRule = validate368;
 
-export const validateAccessOverview = validate372;
-const schema164 = {"type":"object","additionalProperties":false,"required":["holders"],"properties":{"holders":{"type":"array","items":{"$ref":"AccessOverviewHolder"}}},"$id":"AccessOverview"};
-const schema165 = {"type":"object","additionalProperties":false,"required":["scope","id","name","mappings","withoutCredential","addresses"],"properties":{"scope":{"type":"string","enum":["key","member"]},"id":{"type":"string"},"name":{"type":"string"},"mappings":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"integer"},"mappingsWithoutCredential":{"type":"array","items":{"type":"string"}},"addresses":{"type":"array","items":{"type":"string"}}},"$id":"AccessOverviewHolder"};
+export const validateAccessOverview = validate376;
+const schema165 = {"type":"object","additionalProperties":false,"required":["holders"],"properties":{"holders":{"type":"array","items":{"$ref":"AccessOverviewHolder"}}},"$id":"AccessOverview"};
+const schema166 = {"type":"object","additionalProperties":false,"required":["scope","id","name","mappings","withoutCredential","addresses"],"properties":{"scope":{"type":"string","enum":["key","member"]},"id":{"type":"string"},"name":{"type":"string"},"mappings":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"integer"},"mappingsWithoutCredential":{"type":"array","items":{"type":"string"}},"addresses":{"type":"array","items":{"type":"string"}}},"$id":"AccessOverviewHolder"};
 
-function validate373(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate377(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessOverviewHolder" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate373.evaluated;
+const evaluated0 = validate377.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23726,14 +23899,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.scope === undefined) && (missing0 = "scope")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.mappings === undefined) && (missing0 = "mappings"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.addresses === undefined) && (missing0 = "addresses"))){
-validate373.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate377.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "scope") || (key0 === "id")) || (key0 === "name")) || (key0 === "mappings")) || (key0 === "withoutCredential")) || (key0 === "mappingsWithoutCredential")) || (key0 === "addresses"))){
-validate373.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate377.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -23743,11 +23916,11 @@ if(data.scope !== undefined){
 let data0 = data.scope;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate373.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate377.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "key") || (data0 === "member"))){
-validate373.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema165.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate377.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema166.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -23759,7 +23932,7 @@ if(valid0){
 if(data.id !== undefined){
 const _errs4 = errors;
 if(typeof data.id !== "string"){
-validate373.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate377.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -23771,7 +23944,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs6 = errors;
 if(typeof data.name !== "string"){
-validate373.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate377.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -23790,7 +23963,7 @@ const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
 if(typeof data3[i0] !== "string"){
-validate373.errors = [{instancePath:instancePath+"/mappings/" + i0,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate377.errors = [{instancePath:instancePath+"/mappings/" + i0,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs10 === errors;
@@ -23800,7 +23973,7 @@ break;
 }
 }
 else {
-validate373.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate377.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23814,7 +23987,7 @@ if(data.withoutCredential !== undefined){
 let data5 = data.withoutCredential;
 const _errs12 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate373.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate377.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -23833,7 +24006,7 @@ const len1 = data6.length;
 for(let i1=0; i1<len1; i1++){
 const _errs16 = errors;
 if(typeof data6[i1] !== "string"){
-validate373.errors = [{instancePath:instancePath+"/mappingsWithoutCredential/" + i1,schemaPath:"#/properties/mappingsWithoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate377.errors = [{instancePath:instancePath+"/mappingsWithoutCredential/" + i1,schemaPath:"#/properties/mappingsWithoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs16 === errors;
@@ -23843,7 +24016,7 @@ break;
 }
 }
 else {
-validate373.errors = [{instancePath:instancePath+"/mappingsWithoutCredential",schemaPath:"#/properties/mappingsWithoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate377.errors = [{instancePath:instancePath+"/mappingsWithoutCredential",schemaPath:"#/properties/mappingsWithoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23863,7 +24036,7 @@ const len2 = data8.length;
 for(let i2=0; i2<len2; i2++){
 const _errs20 = errors;
 if(typeof data8[i2] !== "string"){
-validate373.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate377.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs20 === errors;
@@ -23873,7 +24046,7 @@ break;
 }
 }
 else {
-validate373.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate377.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23892,21 +24065,21 @@ var valid0 = true;
 }
 }
 else {
-validate373.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate377.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate373.errors = vErrors;
+validate377.errors = vErrors;
 return errors === 0;
 }
-validate373.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate377.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate372(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate376(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessOverview" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate372.evaluated;
+const evaluated0 = validate376.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23917,14 +24090,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.holders === undefined) && (missing0 = "holders")){
-validate372.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate376.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "holders")){
-validate372.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate376.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -23939,8 +24112,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate373(data0[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate377(data0[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -23950,7 +24123,7 @@ break;
 }
 }
 else {
-validate372.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate376.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -23959,26 +24132,26 @@ return false;
 }
 }
 else {
-validate372.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate376.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate372.errors = vErrors;
+validate376.errors = vErrors;
 return errors === 0;
 }
-validate372.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate376.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateAccessOverviewHolder = validate373;
+export const validateAccessOverviewHolder = validate377;
 
-export const validateAccessReport = validate375;
-const schema166 = {"type":"object","additionalProperties":false,"required":["holder","policyRevision","addresses","reached","denied","withoutCredential","rules"],"properties":{"holder":{"$ref":"AccessHolder"},"policyRevision":{"type":"string"},"addresses":{"type":"array","items":{"$ref":"AccessAddressClass"}},"reached":{"type":"array","items":{"$ref":"AccessCell"}},"denied":{"type":"array","items":{"$ref":"AccessCell"}},"withoutCredential":{"type":"integer"},"rules":{"type":"array","items":{"$ref":"AccessRule"}}},"$id":"AccessReport"};
-const schema167 = {"type":"object","additionalProperties":false,"required":["addresses","permitted","ruleIds"],"properties":{"addresses":{"type":"array","items":{"type":"string"}},"permitted":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessAddressClass"};
+export const validateAccessReport = validate379;
+const schema167 = {"type":"object","additionalProperties":false,"required":["holder","policyRevision","addresses","reached","denied","withoutCredential","rules"],"properties":{"holder":{"$ref":"AccessHolder"},"policyRevision":{"type":"string"},"addresses":{"type":"array","items":{"$ref":"AccessAddressClass"}},"reached":{"type":"array","items":{"$ref":"AccessCell"}},"denied":{"type":"array","items":{"$ref":"AccessCell"}},"withoutCredential":{"type":"integer"},"rules":{"type":"array","items":{"$ref":"AccessRule"}}},"$id":"AccessReport"};
+const schema168 = {"type":"object","additionalProperties":false,"required":["addresses","permitted","ruleIds"],"properties":{"addresses":{"type":"array","items":{"type":"string"}},"permitted":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessAddressClass"};
 
-function validate377(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate381(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessAddressClass" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate377.evaluated;
+const evaluated0 = validate381.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23989,14 +24162,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.addresses === undefined) && (missing0 = "addresses")) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
-validate377.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate381.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "addresses") || (key0 === "permitted")) || (key0 === "ruleIds"))){
-validate377.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate381.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24012,7 +24185,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate377.errors = [{instancePath:instancePath+"/addresses/" + i0,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate381.errors = [{instancePath:instancePath+"/addresses/" + i0,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -24022,7 +24195,7 @@ break;
 }
 }
 else {
-validate377.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate381.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24035,7 +24208,7 @@ if(valid0){
 if(data.permitted !== undefined){
 const _errs6 = errors;
 if(typeof data.permitted !== "boolean"){
-validate377.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate381.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -24054,7 +24227,7 @@ const len1 = data3.length;
 for(let i1=0; i1<len1; i1++){
 const _errs10 = errors;
 if(typeof data3[i1] !== "string"){
-validate377.errors = [{instancePath:instancePath+"/ruleIds/" + i1,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate381.errors = [{instancePath:instancePath+"/ruleIds/" + i1,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs10 === errors;
@@ -24064,7 +24237,7 @@ break;
 }
 }
 else {
-validate377.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate381.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24079,22 +24252,22 @@ var valid0 = true;
 }
 }
 else {
-validate377.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate381.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate377.errors = vErrors;
+validate381.errors = vErrors;
 return errors === 0;
 }
-validate377.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate381.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema168 = {"type":"object","additionalProperties":false,"required":["model","provider","credential","ruleIds"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"credential":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessCell"};
+const schema169 = {"type":"object","additionalProperties":false,"required":["model","provider","credential","ruleIds"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"credential":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessCell"};
 
-function validate379(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate383(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessCell" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate379.evaluated;
+const evaluated0 = validate383.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24105,14 +24278,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.credential === undefined) && (missing0 = "credential"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
-validate379.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate383.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "model") || (key0 === "provider")) || (key0 === "credential")) || (key0 === "ruleIds"))){
-validate379.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate383.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24121,7 +24294,7 @@ if(_errs1 === errors){
 if(data.model !== undefined){
 const _errs2 = errors;
 if(typeof data.model !== "string"){
-validate379.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate383.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -24133,7 +24306,7 @@ if(valid0){
 if(data.provider !== undefined){
 const _errs4 = errors;
 if(typeof data.provider !== "string"){
-validate379.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate383.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -24145,7 +24318,7 @@ if(valid0){
 if(data.credential !== undefined){
 const _errs6 = errors;
 if(typeof data.credential !== "boolean"){
-validate379.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate383.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -24164,7 +24337,7 @@ const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
 if(typeof data3[i0] !== "string"){
-validate379.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate383.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs10 === errors;
@@ -24174,7 +24347,7 @@ break;
 }
 }
 else {
-validate379.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate383.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24190,22 +24363,22 @@ var valid0 = true;
 }
 }
 else {
-validate379.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate383.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate379.errors = vErrors;
+validate383.errors = vErrors;
 return errors === 0;
 }
-validate379.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate383.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema169 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"}},"$id":"AccessRule"};
+const schema170 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"}},"$id":"AccessRule"};
 
-function validate382(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate386(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate382.evaluated;
+const evaluated0 = validate386.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24216,14 +24389,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))){
-validate382.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate386.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "id") || (key0 === "scope")) || (key0 === "ruleType"))){
-validate382.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate386.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24232,7 +24405,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate382.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate386.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -24245,11 +24418,11 @@ if(data.scope !== undefined){
 let data1 = data.scope;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate382.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate386.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data1 === "organization") || (data1 === "member")) || (data1 === "key"))){
-validate382.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema169.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate386.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema170.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -24275,21 +24448,21 @@ var valid0 = true;
 }
 }
 else {
-validate382.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate386.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate382.errors = vErrors;
+validate386.errors = vErrors;
 return errors === 0;
 }
-validate382.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate386.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate375(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate379(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessReport" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate375.evaluated;
+const evaluated0 = validate379.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24300,14 +24473,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.holder === undefined) && (missing0 = "holder")) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))) || ((data.addresses === undefined) && (missing0 = "addresses"))) || ((data.reached === undefined) && (missing0 = "reached"))) || ((data.denied === undefined) && (missing0 = "denied"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.rules === undefined) && (missing0 = "rules"))){
-validate375.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate379.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "holder") || (key0 === "policyRevision")) || (key0 === "addresses")) || (key0 === "reached")) || (key0 === "denied")) || (key0 === "withoutCredential")) || (key0 === "rules"))){
-validate375.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate379.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24328,7 +24501,7 @@ if(valid0){
 if(data.policyRevision !== undefined){
 const _errs3 = errors;
 if(typeof data.policyRevision !== "string"){
-validate375.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate379.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -24346,8 +24519,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs7 = errors;
-if(!(validate377(data2[i0], {instancePath:instancePath+"/addresses/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
+if(!(validate381(data2[i0], {instancePath:instancePath+"/addresses/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate381.errors : vErrors.concat(validate381.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -24357,7 +24530,7 @@ break;
 }
 }
 else {
-validate375.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate379.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24376,8 +24549,8 @@ var valid2 = true;
 const len1 = data4.length;
 for(let i1=0; i1<len1; i1++){
 const _errs10 = errors;
-if(!(validate379(data4[i1], {instancePath:instancePath+"/reached/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate379.errors : vErrors.concat(validate379.errors);
+if(!(validate383(data4[i1], {instancePath:instancePath+"/reached/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate383.errors : vErrors.concat(validate383.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs10 === errors;
@@ -24387,7 +24560,7 @@ break;
 }
 }
 else {
-validate375.errors = [{instancePath:instancePath+"/reached",schemaPath:"#/properties/reached/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate379.errors = [{instancePath:instancePath+"/reached",schemaPath:"#/properties/reached/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24406,8 +24579,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs13 = errors;
-if(!(validate379(data6[i2], {instancePath:instancePath+"/denied/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate379.errors : vErrors.concat(validate379.errors);
+if(!(validate383(data6[i2], {instancePath:instancePath+"/denied/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate383.errors : vErrors.concat(validate383.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs13 === errors;
@@ -24417,7 +24590,7 @@ break;
 }
 }
 else {
-validate375.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate379.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24431,7 +24604,7 @@ if(data.withoutCredential !== undefined){
 let data8 = data.withoutCredential;
 const _errs14 = errors;
 if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate375.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate379.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -24449,8 +24622,8 @@ var valid4 = true;
 const len3 = data9.length;
 for(let i3=0; i3<len3; i3++){
 const _errs18 = errors;
-if(!(validate382(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
+if(!(validate386(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs18 === errors;
@@ -24460,7 +24633,7 @@ break;
 }
 }
 else {
-validate375.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate379.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24479,32 +24652,32 @@ var valid0 = true;
 }
 }
 else {
-validate375.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate379.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate375.errors = vErrors;
+validate379.errors = vErrors;
 return errors === 0;
 }
-validate375.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate379.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 export const validateAccessHolder = validate366;
 
-export const validateAccessAddressClass = validate377;
+export const validateAccessAddressClass = validate381;
 
-export const validateAccessCell = validate379;
+export const validateAccessCell = validate383;
 
-export const validateAccessRule = validate382;
+export const validateAccessRule = validate386;
 
-export const validateDraftRules = validate385;
-const schema170 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}}},"$id":"DraftRules"};
-const schema171 = {"type":"object","additionalProperties":false,"minProperties":1,"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"remove":{"const":true},"key":{"type":"string","minLength":1,"maxLength":256},"member":{"type":"string","minLength":1,"maxLength":320},"organization":{"const":true},"ruleType":{"$ref":"RuleType"},"ruleValue":{"type":"object"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"DraftRule"};
+export const validateDraftRules = validate389;
+const schema171 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}}},"$id":"DraftRules"};
+const schema172 = {"type":"object","additionalProperties":false,"minProperties":1,"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"remove":{"const":true},"key":{"type":"string","minLength":1,"maxLength":256},"member":{"type":"string","minLength":1,"maxLength":320},"organization":{"const":true},"ruleType":{"$ref":"RuleType"},"ruleValue":{"type":"object"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"DraftRule"};
 
-function validate386(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate390(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="DraftRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate386.evaluated;
+const evaluated0 = validate390.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24514,14 +24687,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(Object.keys(data).length < 1){
-validate386.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
+validate390.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema171.properties, key0))){
-validate386.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema172.properties, key0))){
+validate390.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24533,18 +24706,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate386.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate390.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate386.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate390.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate386.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate390.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24557,7 +24730,7 @@ if(valid0){
 if(data.remove !== undefined){
 const _errs4 = errors;
 if(true !== data.remove){
-validate386.errors = [{instancePath:instancePath+"/remove",schemaPath:"#/properties/remove/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate390.errors = [{instancePath:instancePath+"/remove",schemaPath:"#/properties/remove/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -24572,18 +24745,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data2 === "string"){
 if(func5(data2) > 256){
-validate386.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate390.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func5(data2) < 1){
-validate386.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate390.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate386.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate390.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24599,18 +24772,18 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
 if(func5(data3) > 320){
-validate386.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/maxLength",keyword:"maxLength",params:{limit: 320},message:"must NOT have more than 320 characters"}];
+validate390.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/maxLength",keyword:"maxLength",params:{limit: 320},message:"must NOT have more than 320 characters"}];
 return false;
 }
 else {
 if(func5(data3) < 1){
-validate386.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate390.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate386.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate390.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24623,7 +24796,7 @@ if(valid0){
 if(data.organization !== undefined){
 const _errs9 = errors;
 if(true !== data.organization){
-validate386.errors = [{instancePath:instancePath+"/organization",schemaPath:"#/properties/organization/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate390.errors = [{instancePath:instancePath+"/organization",schemaPath:"#/properties/organization/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -24648,7 +24821,7 @@ if(data.ruleValue !== undefined){
 let data6 = data.ruleValue;
 const _errs11 = errors;
 if(!(data6 && typeof data6 == "object" && !Array.isArray(data6))){
-validate386.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate390.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -24685,13 +24858,13 @@ if(data.description !== undefined){
 let data9 = data.description;
 const _errs15 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate386.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema171.properties.description.type},message:"must be string,null"}];
+validate390.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema172.properties.description.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs15){
 if(typeof data9 === "string"){
 if(func5(data9) > 256){
-validate386.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate390.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
@@ -24714,21 +24887,21 @@ var valid0 = true;
 }
 }
 else {
-validate386.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate390.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate386.errors = vErrors;
+validate390.errors = vErrors;
 return errors === 0;
 }
-validate386.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate390.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate385(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate389(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="DraftRules" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate385.evaluated;
+const evaluated0 = validate389.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24739,14 +24912,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.rules === undefined) && (missing0 = "rules")){
-validate385.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate389.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "rules")){
-validate385.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate389.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24758,12 +24931,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 200){
-validate385.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate389.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate385.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate389.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24771,8 +24944,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate386(data0[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
+if(!(validate390(data0[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -24784,7 +24957,7 @@ break;
 }
 }
 else {
-validate385.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate389.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24793,26 +24966,26 @@ return false;
 }
 }
 else {
-validate385.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate389.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate385.errors = vErrors;
+validate389.errors = vErrors;
 return errors === 0;
 }
-validate385.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate389.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateDraftRule = validate386;
+export const validateDraftRule = validate390;
 
-export const validateEvaluateRequest = validate391;
-const schema172 = {"type":"object","additionalProperties":false,"required":["request"],"properties":{"key":{"type":"string","minLength":1,"maxLength":128},"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}},"request":{"$ref":"EvaluateCall"}},"$id":"EvaluateRequest"};
-const schema173 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string","minLength":1,"maxLength":512},"provider":{"type":"string","minLength":1,"maxLength":512},"address":{"type":["string","null"],"maxLength":64}},"$id":"EvaluateCall"};
+export const validateEvaluateRequest = validate395;
+const schema173 = {"type":"object","additionalProperties":false,"required":["request"],"properties":{"key":{"type":"string","minLength":1,"maxLength":128},"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}},"request":{"$ref":"EvaluateCall"}},"$id":"EvaluateRequest"};
+const schema174 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string","minLength":1,"maxLength":512},"provider":{"type":"string","minLength":1,"maxLength":512},"address":{"type":["string","null"],"maxLength":64}},"$id":"EvaluateCall"};
 
-function validate393(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate397(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="EvaluateCall" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate393.evaluated;
+const evaluated0 = validate397.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24823,14 +24996,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.model === undefined) && (missing0 = "model")){
-validate393.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate397.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "action") || (key0 === "model")) || (key0 === "provider")) || (key0 === "address"))){
-validate393.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate397.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24840,11 +25013,11 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate393.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate397.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
-validate393.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema173.properties.action.enum},message:"must be equal to one of the allowed values"}];
+validate397.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema174.properties.action.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -24859,18 +25032,18 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(func5(data1) > 512){
-validate393.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate397.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 else {
 if(func5(data1) < 1){
-validate393.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate397.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate393.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate397.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24886,18 +25059,18 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func5(data2) > 512){
-validate393.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate397.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 else {
 if(func5(data2) < 1){
-validate393.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate397.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate393.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate397.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24911,13 +25084,13 @@ if(data.address !== undefined){
 let data3 = data.address;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate393.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema173.properties.address.type},message:"must be string,null"}];
+validate397.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema174.properties.address.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(func5(data3) > 64){
-validate393.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate397.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 }
@@ -24934,21 +25107,21 @@ var valid0 = true;
 }
 }
 else {
-validate393.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate397.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate393.errors = vErrors;
+validate397.errors = vErrors;
 return errors === 0;
 }
-validate393.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate397.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate391(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate395(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="EvaluateRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate391.evaluated;
+const evaluated0 = validate395.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24959,14 +25132,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.request === undefined) && (missing0 = "request")){
-validate391.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate395.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "key") || (key0 === "rules")) || (key0 === "request"))){
-validate391.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate395.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24978,18 +25151,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate391.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate395.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate391.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate395.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate391.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate395.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25005,12 +25178,12 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(Array.isArray(data1)){
 if(data1.length > 200){
-validate391.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate395.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data1.length < 1){
-validate391.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate395.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -25018,8 +25191,8 @@ var valid1 = true;
 const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs6 = errors;
-if(!(validate386(data1[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
+if(!(validate390(data1[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -25031,7 +25204,7 @@ break;
 }
 }
 else {
-validate391.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate395.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25043,8 +25216,8 @@ var valid0 = true;
 if(valid0){
 if(data.request !== undefined){
 const _errs7 = errors;
-if(!(validate393(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate393.errors : vErrors.concat(validate393.errors);
+if(!(validate397(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate397.errors : vErrors.concat(validate397.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -25058,26 +25231,26 @@ var valid0 = true;
 }
 }
 else {
-validate391.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate395.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate391.errors = vErrors;
+validate395.errors = vErrors;
 return errors === 0;
 }
-validate391.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate395.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateEvaluateCall = validate393;
+export const validateEvaluateCall = validate397;
 
-export const validateExplanation = validate395;
-const schema174 = {"type":"object","additionalProperties":false,"required":["outcome","reason","request","candidates","withoutCredential","permitted","violations","rules","flips","alternative","policyRevision"],"properties":{"outcome":{"type":"string","enum":["permit","deny","not_found"]},"reason":{"type":["string","null"]},"request":{"$ref":"ExplainedRequest"},"candidates":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"array","items":{"type":"string"}},"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"},"rules":{"type":"array","items":{"$ref":"AccessRule"}},"flips":{"$ref":"ExplainedFlips"},"alternative":{"anyOf":[{"$ref":"ExplainedAlternative"},{"type":"null"}]},"policyRevision":{"type":"string"}},"$id":"Explanation"};
-const schema175 = {"type":"object","additionalProperties":false,"required":["action","model","address"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string"},"address":{"type":["string","null"]}},"$id":"ExplainedRequest"};
+export const validateExplanation = validate399;
+const schema175 = {"type":"object","additionalProperties":false,"required":["outcome","reason","request","candidates","withoutCredential","permitted","violations","rules","flips","alternative","warnings","policyRevision"],"properties":{"outcome":{"type":"string","enum":["permit","deny","not_found"]},"reason":{"type":["string","null"]},"request":{"$ref":"ExplainedRequest"},"candidates":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"array","items":{"type":"string"}},"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"},"warnings":{"type":"array","items":{"type":"string"}},"rules":{"type":"array","items":{"$ref":"AccessRule"}},"flips":{"$ref":"ExplainedFlips"},"alternative":{"anyOf":[{"$ref":"ExplainedAlternative"},{"type":"null"}]},"policyRevision":{"type":"string"}},"$id":"Explanation"};
+const schema176 = {"type":"object","additionalProperties":false,"required":["action","model","address"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string"},"address":{"type":["string","null"]}},"$id":"ExplainedRequest"};
 
-function validate396(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate400(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate396.evaluated;
+const evaluated0 = validate400.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25088,14 +25261,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.action === undefined) && (missing0 = "action")) || ((data.model === undefined) && (missing0 = "model"))) || ((data.address === undefined) && (missing0 = "address"))){
-validate396.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate400.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "action") || (key0 === "model")) || (key0 === "address"))){
-validate396.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate400.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25105,11 +25278,11 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate396.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate400.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
-validate396.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema175.properties.action.enum},message:"must be equal to one of the allowed values"}];
+validate400.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema176.properties.action.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25121,7 +25294,7 @@ if(valid0){
 if(data.model !== undefined){
 const _errs4 = errors;
 if(typeof data.model !== "string"){
-validate396.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate400.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -25134,7 +25307,7 @@ if(data.address !== undefined){
 let data2 = data.address;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate396.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema175.properties.address.type},message:"must be string,null"}];
+validate400.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema176.properties.address.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -25148,22 +25321,22 @@ var valid0 = true;
 }
 }
 else {
-validate396.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate400.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate396.errors = vErrors;
+validate400.errors = vErrors;
 return errors === 0;
 }
-validate396.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate400.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema176 = {"type":"object","additionalProperties":false,"required":["sets","exhaustive"],"properties":{"sets":{"type":"array","items":{"type":"array","items":{"type":"string"}}},"exhaustive":{"type":"boolean"}},"$id":"ExplainedFlips"};
+const schema177 = {"type":"object","additionalProperties":false,"required":["sets","exhaustive"],"properties":{"sets":{"type":"array","items":{"type":"array","items":{"type":"string"}}},"exhaustive":{"type":"boolean"}},"$id":"ExplainedFlips"};
 
-function validate401(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate405(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedFlips" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate401.evaluated;
+const evaluated0 = validate405.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25174,14 +25347,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.sets === undefined) && (missing0 = "sets")) || ((data.exhaustive === undefined) && (missing0 = "exhaustive"))){
-validate401.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate405.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "sets") || (key0 === "exhaustive"))){
-validate401.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate405.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25204,7 +25377,7 @@ const len1 = data1.length;
 for(let i1=0; i1<len1; i1++){
 const _errs6 = errors;
 if(typeof data1[i1] !== "string"){
-validate401.errors = [{instancePath:instancePath+"/sets/" + i0+"/" + i1,schemaPath:"#/properties/sets/items/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate405.errors = [{instancePath:instancePath+"/sets/" + i0+"/" + i1,schemaPath:"#/properties/sets/items/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs6 === errors;
@@ -25214,7 +25387,7 @@ break;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/sets/" + i0,schemaPath:"#/properties/sets/items/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate405.errors = [{instancePath:instancePath+"/sets/" + i0,schemaPath:"#/properties/sets/items/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25225,7 +25398,7 @@ break;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/sets",schemaPath:"#/properties/sets/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate405.errors = [{instancePath:instancePath+"/sets",schemaPath:"#/properties/sets/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25238,7 +25411,7 @@ if(valid0){
 if(data.exhaustive !== undefined){
 const _errs8 = errors;
 if(typeof data.exhaustive !== "boolean"){
-validate401.errors = [{instancePath:instancePath+"/exhaustive",schemaPath:"#/properties/exhaustive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate405.errors = [{instancePath:instancePath+"/exhaustive",schemaPath:"#/properties/exhaustive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -25251,22 +25424,22 @@ var valid0 = true;
 }
 }
 else {
-validate401.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate405.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate401.errors = vErrors;
+validate405.errors = vErrors;
 return errors === 0;
 }
-validate401.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate405.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema177 = {"type":"object","additionalProperties":false,"required":["model","provider","nearness"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"nearness":{"type":"string","enum":["same model","same family","same modalities"]}},"$id":"ExplainedAlternative"};
+const schema178 = {"type":"object","additionalProperties":false,"required":["model","provider","nearness"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"nearness":{"type":"string","enum":["same model","same family","same modalities"]}},"$id":"ExplainedAlternative"};
 
-function validate403(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate407(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedAlternative" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate403.evaluated;
+const evaluated0 = validate407.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25277,14 +25450,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.nearness === undefined) && (missing0 = "nearness"))){
-validate403.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate407.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "model") || (key0 === "provider")) || (key0 === "nearness"))){
-validate403.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate407.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25293,7 +25466,7 @@ if(_errs1 === errors){
 if(data.model !== undefined){
 const _errs2 = errors;
 if(typeof data.model !== "string"){
-validate403.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate407.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25305,7 +25478,7 @@ if(valid0){
 if(data.provider !== undefined){
 const _errs4 = errors;
 if(typeof data.provider !== "string"){
-validate403.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate407.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -25318,11 +25491,11 @@ if(data.nearness !== undefined){
 let data2 = data.nearness;
 const _errs6 = errors;
 if(typeof data2 !== "string"){
-validate403.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate407.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data2 === "same model") || (data2 === "same family")) || (data2 === "same modalities"))){
-validate403.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/enum",keyword:"enum",params:{allowedValues: schema177.properties.nearness.enum},message:"must be equal to one of the allowed values"}];
+validate407.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/enum",keyword:"enum",params:{allowedValues: schema178.properties.nearness.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -25336,21 +25509,21 @@ var valid0 = true;
 }
 }
 else {
-validate403.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate407.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate403.errors = vErrors;
+validate407.errors = vErrors;
 return errors === 0;
 }
-validate403.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate407.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate395(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate399(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Explanation" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate395.evaluated;
+const evaluated0 = validate399.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25360,15 +25533,15 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((data.outcome === undefined) && (missing0 = "outcome")) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.request === undefined) && (missing0 = "request"))) || ((data.candidates === undefined) && (missing0 = "candidates"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.violations === undefined) && (missing0 = "violations"))) || ((data.rules === undefined) && (missing0 = "rules"))) || ((data.flips === undefined) && (missing0 = "flips"))) || ((data.alternative === undefined) && (missing0 = "alternative"))) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))){
-validate395.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+if(((((((((((((data.outcome === undefined) && (missing0 = "outcome")) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.request === undefined) && (missing0 = "request"))) || ((data.candidates === undefined) && (missing0 = "candidates"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.violations === undefined) && (missing0 = "violations"))) || ((data.rules === undefined) && (missing0 = "rules"))) || ((data.flips === undefined) && (missing0 = "flips"))) || ((data.alternative === undefined) && (missing0 = "alternative"))) || ((data.warnings === undefined) && (missing0 = "warnings"))) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))){
+validate399.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema174.properties, key0))){
-validate395.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema175.properties, key0))){
+validate399.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25378,11 +25551,11 @@ if(data.outcome !== undefined){
 let data0 = data.outcome;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate395.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate399.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "permit") || (data0 === "deny")) || (data0 === "not_found"))){
-validate395.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema174.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
+validate399.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema175.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25395,7 +25568,7 @@ if(data.reason !== undefined){
 let data1 = data.reason;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate395.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema174.properties.reason.type},message:"must be string,null"}];
+validate399.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema175.properties.reason.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -25406,8 +25579,8 @@ var valid0 = true;
 if(valid0){
 if(data.request !== undefined){
 const _errs6 = errors;
-if(!(validate396(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate396.errors : vErrors.concat(validate396.errors);
+if(!(validate400(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -25426,7 +25599,7 @@ const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs9 = errors;
 if(typeof data3[i0] !== "string"){
-validate395.errors = [{instancePath:instancePath+"/candidates/" + i0,schemaPath:"#/properties/candidates/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate399.errors = [{instancePath:instancePath+"/candidates/" + i0,schemaPath:"#/properties/candidates/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs9 === errors;
@@ -25436,7 +25609,7 @@ break;
 }
 }
 else {
-validate395.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate399.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25456,7 +25629,7 @@ const len1 = data5.length;
 for(let i1=0; i1<len1; i1++){
 const _errs13 = errors;
 if(typeof data5[i1] !== "string"){
-validate395.errors = [{instancePath:instancePath+"/withoutCredential/" + i1,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate399.errors = [{instancePath:instancePath+"/withoutCredential/" + i1,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs13 === errors;
@@ -25466,7 +25639,7 @@ break;
 }
 }
 else {
-validate395.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate399.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25486,7 +25659,7 @@ const len2 = data7.length;
 for(let i2=0; i2<len2; i2++){
 const _errs17 = errors;
 if(typeof data7[i2] !== "string"){
-validate395.errors = [{instancePath:instancePath+"/permitted/" + i2,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate399.errors = [{instancePath:instancePath+"/permitted/" + i2,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs17 === errors;
@@ -25496,7 +25669,7 @@ break;
 }
 }
 else {
-validate395.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate399.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25526,7 +25699,7 @@ break;
 }
 }
 else {
-validate395.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate399.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25548,8 +25721,8 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.rules !== undefined){
-let data12 = data.rules;
+if(data.warnings !== undefined){
+let data12 = data.warnings;
 const _errs23 = errors;
 if(errors === _errs23){
 if(Array.isArray(data12)){
@@ -25557,9 +25730,9 @@ var valid5 = true;
 const len4 = data12.length;
 for(let i4=0; i4<len4; i4++){
 const _errs25 = errors;
-if(!(validate382(data12[i4], {instancePath:instancePath+"/rules/" + i4,parentData:data12,parentDataProperty:i4,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
-errors = vErrors.length;
+if(typeof data12[i4] !== "string"){
+validate399.errors = [{instancePath:instancePath+"/warnings/" + i4,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
 }
 var valid5 = _errs25 === errors;
 if(!valid5){
@@ -25568,7 +25741,7 @@ break;
 }
 }
 else {
-validate395.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate399.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25578,32 +25751,62 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.flips !== undefined){
-const _errs26 = errors;
-if(!(validate401(data.flips, {instancePath:instancePath+"/flips",parentData:data,parentDataProperty:"flips",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate401.errors : vErrors.concat(validate401.errors);
+if(data.rules !== undefined){
+let data14 = data.rules;
+const _errs27 = errors;
+if(errors === _errs27){
+if(Array.isArray(data14)){
+var valid6 = true;
+const len5 = data14.length;
+for(let i5=0; i5<len5; i5++){
+const _errs29 = errors;
+if(!(validate386(data14[i5], {instancePath:instancePath+"/rules/" + i5,parentData:data14,parentDataProperty:i5,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs26 === errors;
+var valid6 = _errs29 === errors;
+if(!valid6){
+break;
+}
+}
+}
+else {
+validate399.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs27 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.flips !== undefined){
+const _errs30 = errors;
+if(!(validate405(data.flips, {instancePath:instancePath+"/flips",parentData:data,parentDataProperty:"flips",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate405.errors : vErrors.concat(validate405.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs30 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.alternative !== undefined){
-let data15 = data.alternative;
-const _errs27 = errors;
-const _errs28 = errors;
-let valid6 = false;
-const _errs29 = errors;
-if(!(validate403(data15, {instancePath:instancePath+"/alternative",parentData:data,parentDataProperty:"alternative",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate403.errors : vErrors.concat(validate403.errors);
+let data17 = data.alternative;
+const _errs31 = errors;
+const _errs32 = errors;
+let valid7 = false;
+const _errs33 = errors;
+if(!(validate407(data17, {instancePath:instancePath+"/alternative",parentData:data,parentDataProperty:"alternative",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate407.errors : vErrors.concat(validate407.errors);
 errors = vErrors.length;
 }
-var _valid0 = _errs29 === errors;
-valid6 = valid6 || _valid0;
-const _errs30 = errors;
-if(data15 !== null){
+var _valid0 = _errs33 === errors;
+valid7 = valid7 || _valid0;
+const _errs34 = errors;
+if(data17 !== null){
 const err0 = {instancePath:instancePath+"/alternative",schemaPath:"#/properties/alternative/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
 vErrors = [err0];
@@ -25613,9 +25816,9 @@ vErrors.push(err0);
 }
 errors++;
 }
-var _valid0 = _errs30 === errors;
-valid6 = valid6 || _valid0;
-if(!valid6){
+var _valid0 = _errs34 === errors;
+valid7 = valid7 || _valid0;
+if(!valid7){
 const err1 = {instancePath:instancePath+"/alternative",schemaPath:"#/properties/alternative/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf"};
 if(vErrors === null){
 vErrors = [err1];
@@ -25624,33 +25827,33 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate395.errors = vErrors;
+validate399.errors = vErrors;
 return false;
 }
 else {
-errors = _errs28;
+errors = _errs32;
 if(vErrors !== null){
-if(_errs28){
-vErrors.length = _errs28;
+if(_errs32){
+vErrors.length = _errs32;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs27 === errors;
+var valid0 = _errs31 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.policyRevision !== undefined){
-const _errs32 = errors;
+const _errs36 = errors;
 if(typeof data.policyRevision !== "string"){
-validate395.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate399.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid0 = _errs32 === errors;
+var valid0 = _errs36 === errors;
 }
 else {
 var valid0 = true;
@@ -25669,34 +25872,35 @@ var valid0 = true;
 }
 }
 }
+}
 else {
-validate395.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate399.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate395.errors = vErrors;
+validate399.errors = vErrors;
 return errors === 0;
 }
-validate395.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate399.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateExplainedAlternative = validate403;
+export const validateExplainedAlternative = validate407;
 
-export const validateExplainedRequest = validate396;
+export const validateExplainedRequest = validate400;
 
-export const validateExplainedFlips = validate401;
+export const validateExplainedFlips = validate405;
 
-export const validateFixture = validate405;
-const schema178 = {"type":"object","additionalProperties":false,"required":["name","given","requests","expect"],"properties":{"name":{"type":"string","minLength":1,"maxLength":256},"description":{"type":"string"},"skip":{"type":"string","minLength":1},"given":{"$ref":"FixtureGiven"},"requests":{"$ref":"FixtureRequests"},"expect":{"type":"array","maxItems":1000,"items":{"$ref":"FixtureExpectation"}}},"$id":"Fixture"};
-const schema179 = {"type":"object","additionalProperties":false,"properties":{"include":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"catalog":{"$ref":"FixtureCatalog"},"organization":{"$ref":"FixtureSubject"},"members":{"type":"object","additionalProperties":{"$ref":"FixtureSubject"}},"keys":{"type":"object","additionalProperties":{"$ref":"FixtureKey"}},"addresses":{"type":"object","additionalProperties":{"$ref":"FixtureConnection"}}},"$id":"FixtureGiven"};
-const schema180 = {"type":["string","object"],"additionalProperties":false,"properties":{"models":{"type":"object","additionalProperties":{"$ref":"FixtureModel"}},"custom":{"type":"object","additionalProperties":{"$ref":"FixtureMapping"}},"withoutCredential":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureCatalog"};
-const schema181 = {"type":"object","additionalProperties":false,"required":["providers"],"properties":{"aliases":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"providers":{"type":"object","minProperties":1,"additionalProperties":{"$ref":"FixtureMapping"}}},"$id":"FixtureModel"};
-const schema182 = {"type":"object","additionalProperties":false,"properties":{"inputPrice":{"type":["string","number"]},"outputPrice":{"type":["string","number"]},"requestPrice":{"type":["string","number"]},"imagePrice":{"type":["string","number"]},"free":{"type":"boolean"},"deactivated":{"type":"boolean"}},"$id":"FixtureMapping"};
+export const validateFixture = validate409;
+const schema179 = {"type":"object","additionalProperties":false,"required":["name","given","requests","expect"],"properties":{"name":{"type":"string","minLength":1,"maxLength":256},"description":{"type":"string"},"skip":{"type":"string","minLength":1},"given":{"$ref":"FixtureGiven"},"requests":{"$ref":"FixtureRequests"},"expect":{"type":"array","maxItems":1000,"items":{"$ref":"FixtureExpectation"}}},"$id":"Fixture"};
+const schema180 = {"type":"object","additionalProperties":false,"properties":{"include":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"catalog":{"$ref":"FixtureCatalog"},"organization":{"$ref":"FixtureSubject"},"members":{"type":"object","additionalProperties":{"$ref":"FixtureSubject"}},"keys":{"type":"object","additionalProperties":{"$ref":"FixtureKey"}},"addresses":{"type":"object","additionalProperties":{"$ref":"FixtureConnection"}}},"$id":"FixtureGiven"};
+const schema181 = {"type":["string","object"],"additionalProperties":false,"properties":{"models":{"type":"object","additionalProperties":{"$ref":"FixtureModel"}},"custom":{"type":"object","additionalProperties":{"$ref":"FixtureMapping"}},"withoutCredential":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureCatalog"};
+const schema182 = {"type":"object","additionalProperties":false,"required":["providers"],"properties":{"aliases":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"providers":{"type":"object","minProperties":1,"additionalProperties":{"$ref":"FixtureMapping"}}},"$id":"FixtureModel"};
+const schema183 = {"type":"object","additionalProperties":false,"properties":{"inputPrice":{"type":["string","number"]},"outputPrice":{"type":["string","number"]},"requestPrice":{"type":["string","number"]},"imagePrice":{"type":["string","number"]},"free":{"type":"boolean"},"deactivated":{"type":"boolean"}},"$id":"FixtureMapping"};
 
-function validate409(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate413(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureMapping" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate409.evaluated;
+const evaluated0 = validate413.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25708,7 +25912,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "inputPrice") || (key0 === "outputPrice")) || (key0 === "requestPrice")) || (key0 === "imagePrice")) || (key0 === "free")) || (key0 === "deactivated"))){
-validate409.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate413.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25718,7 +25922,7 @@ if(data.inputPrice !== undefined){
 let data0 = data.inputPrice;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!((typeof data0 == "number") && (isFinite(data0))))){
-validate409.errors = [{instancePath:instancePath+"/inputPrice",schemaPath:"#/properties/inputPrice/type",keyword:"type",params:{type: schema182.properties.inputPrice.type},message:"must be string,number"}];
+validate413.errors = [{instancePath:instancePath+"/inputPrice",schemaPath:"#/properties/inputPrice/type",keyword:"type",params:{type: schema183.properties.inputPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25731,7 +25935,7 @@ if(data.outputPrice !== undefined){
 let data1 = data.outputPrice;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (!((typeof data1 == "number") && (isFinite(data1))))){
-validate409.errors = [{instancePath:instancePath+"/outputPrice",schemaPath:"#/properties/outputPrice/type",keyword:"type",params:{type: schema182.properties.outputPrice.type},message:"must be string,number"}];
+validate413.errors = [{instancePath:instancePath+"/outputPrice",schemaPath:"#/properties/outputPrice/type",keyword:"type",params:{type: schema183.properties.outputPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -25744,7 +25948,7 @@ if(data.requestPrice !== undefined){
 let data2 = data.requestPrice;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!((typeof data2 == "number") && (isFinite(data2))))){
-validate409.errors = [{instancePath:instancePath+"/requestPrice",schemaPath:"#/properties/requestPrice/type",keyword:"type",params:{type: schema182.properties.requestPrice.type},message:"must be string,number"}];
+validate413.errors = [{instancePath:instancePath+"/requestPrice",schemaPath:"#/properties/requestPrice/type",keyword:"type",params:{type: schema183.properties.requestPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -25757,7 +25961,7 @@ if(data.imagePrice !== undefined){
 let data3 = data.imagePrice;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (!((typeof data3 == "number") && (isFinite(data3))))){
-validate409.errors = [{instancePath:instancePath+"/imagePrice",schemaPath:"#/properties/imagePrice/type",keyword:"type",params:{type: schema182.properties.imagePrice.type},message:"must be string,number"}];
+validate413.errors = [{instancePath:instancePath+"/imagePrice",schemaPath:"#/properties/imagePrice/type",keyword:"type",params:{type: schema183.properties.imagePrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -25769,7 +25973,7 @@ if(valid0){
 if(data.free !== undefined){
 const _errs10 = errors;
 if(typeof data.free !== "boolean"){
-validate409.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate413.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -25781,7 +25985,7 @@ if(valid0){
 if(data.deactivated !== undefined){
 const _errs12 = errors;
 if(typeof data.deactivated !== "boolean"){
-validate409.errors = [{instancePath:instancePath+"/deactivated",schemaPath:"#/properties/deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate413.errors = [{instancePath:instancePath+"/deactivated",schemaPath:"#/properties/deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -25797,21 +26001,21 @@ var valid0 = true;
 }
 }
 else {
-validate409.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate413.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate409.errors = vErrors;
+validate413.errors = vErrors;
 return errors === 0;
 }
-validate409.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate413.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate408(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate412(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureModel" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate408.evaluated;
+const evaluated0 = validate412.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25822,14 +26026,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.providers === undefined) && (missing0 = "providers")){
-validate408.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate412.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "aliases") || (key0 === "providers"))){
-validate408.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate412.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25839,18 +26043,18 @@ if(data.aliases !== undefined){
 let data0 = data.aliases;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate408.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: schema181.properties.aliases.type},message:"must be string,array"}];
+validate412.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: schema182.properties.aliases.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate408.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate412.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate408.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate412.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -25859,7 +26063,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate408.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate412.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -25883,14 +26087,14 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 if(Object.keys(data2).length < 1){
-validate408.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
+validate412.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
 return false;
 }
 else {
 for(const key1 in data2){
 const _errs9 = errors;
-if(!(validate409(data2[key1], {instancePath:instancePath+"/providers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate409.errors : vErrors.concat(validate409.errors);
+if(!(validate413(data2[key1], {instancePath:instancePath+"/providers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate413.errors : vErrors.concat(validate413.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs9 === errors;
@@ -25901,7 +26105,7 @@ break;
 }
 }
 else {
-validate408.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate412.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -25915,21 +26119,21 @@ var valid0 = true;
 }
 }
 else {
-validate408.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate412.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate408.errors = vErrors;
+validate412.errors = vErrors;
 return errors === 0;
 }
-validate408.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate412.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate407(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate411(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureCatalog" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate407.evaluated;
+const evaluated0 = validate411.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25937,7 +26141,7 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if((typeof data !== "string") && (!(data && typeof data == "object" && !Array.isArray(data)))){
-validate407.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema180.type},message:"must be string,object"}];
+validate411.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema181.type},message:"must be string,object"}];
 return false;
 }
 if(errors === 0){
@@ -25945,7 +26149,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "models") || (key0 === "custom")) || (key0 === "withoutCredential"))){
-validate407.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate411.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25958,8 +26162,8 @@ if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 for(const key1 in data0){
 const _errs5 = errors;
-if(!(validate408(data0[key1], {instancePath:instancePath+"/models/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate408.errors : vErrors.concat(validate408.errors);
+if(!(validate412(data0[key1], {instancePath:instancePath+"/models/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate412.errors : vErrors.concat(validate412.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -25969,7 +26173,7 @@ break;
 }
 }
 else {
-validate407.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate411.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -25986,8 +26190,8 @@ if(errors === _errs6){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 for(const key2 in data2){
 const _errs9 = errors;
-if(!(validate409(data2[key2], {instancePath:instancePath+"/custom/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate409.errors : vErrors.concat(validate409.errors);
+if(!(validate413(data2[key2], {instancePath:instancePath+"/custom/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate413.errors : vErrors.concat(validate413.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs9 === errors;
@@ -25997,7 +26201,7 @@ break;
 }
 }
 else {
-validate407.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate411.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -26011,18 +26215,18 @@ if(data.withoutCredential !== undefined){
 let data4 = data.withoutCredential;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate407.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: schema180.properties.withoutCredential.type},message:"must be string,array"}];
+validate411.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: schema181.properties.withoutCredential.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate407.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate411.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate407.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate411.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26031,7 +26235,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
 if(typeof data4[i0] !== "string"){
-validate407.errors = [{instancePath:instancePath+"/withoutCredential/" + i0,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate411.errors = [{instancePath:instancePath+"/withoutCredential/" + i0,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -26053,19 +26257,19 @@ var valid0 = true;
 }
 }
 }
-validate407.errors = vErrors;
+validate411.errors = vErrors;
 return errors === 0;
 }
-validate407.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate411.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema183 = {"type":"object","additionalProperties":false,"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureSubject"};
-const schema184 = {"type":"object","additionalProperties":false,"properties":{"allow_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"deny_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"allow_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"deny_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"allow_pricing":{"$ref":"PricingValue"},"deny_pricing":{"$ref":"PricingValue"},"allow_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"deny_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"mode":{"$ref":"RuleMode"},"status":{"$ref":"RuleStatus"},"description":{"type":"string","maxLength":256}},"$id":"FixtureRule"};
+const schema184 = {"type":"object","additionalProperties":false,"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureSubject"};
+const schema185 = {"type":"object","additionalProperties":false,"properties":{"allow_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"deny_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"allow_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"deny_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"allow_pricing":{"$ref":"PricingValue"},"deny_pricing":{"$ref":"PricingValue"},"allow_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"deny_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"mode":{"$ref":"RuleMode"},"status":{"$ref":"RuleStatus"},"description":{"type":"string","maxLength":256}},"$id":"FixtureRule"};
 
-function validate415(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate419(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate415.evaluated;
+const evaluated0 = validate419.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26076,8 +26280,8 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema184.properties, key0))){
-validate415.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema185.properties, key0))){
+validate419.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26089,12 +26293,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate415.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate419.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate415.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate419.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26106,12 +26310,12 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(!pattern7.test(data1)){
-validate415.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
+validate419.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate419.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26124,7 +26328,7 @@ break;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate419.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26140,12 +26344,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate415.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate419.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate415.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate419.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26157,12 +26361,12 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(!pattern7.test(data3)){
-validate415.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
+validate419.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate419.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26175,7 +26379,7 @@ break;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate419.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26191,12 +26395,12 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate415.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate419.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate415.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate419.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26208,12 +26412,12 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data5 === "string"){
 if(!pattern8.test(data5)){
-validate415.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate419.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate419.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26226,7 +26430,7 @@ break;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate419.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26242,12 +26446,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 1000){
-validate415.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate419.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate415.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate419.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26259,12 +26463,12 @@ const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data7 === "string"){
 if(!pattern8.test(data7)){
-validate415.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate419.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate419.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26277,7 +26481,7 @@ break;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate419.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26317,12 +26521,12 @@ const _errs20 = errors;
 if(errors === _errs20){
 if(Array.isArray(data10)){
 if(data10.length > 200){
-validate415.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate419.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data10.length < 1){
-validate415.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate419.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26334,18 +26538,18 @@ const _errs22 = errors;
 if(errors === _errs22){
 if(typeof data11 === "string"){
 if(func5(data11) > 64){
-validate415.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate419.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(func5(data11) < 1){
-validate415.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate419.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate419.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26358,7 +26562,7 @@ break;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate419.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26374,12 +26578,12 @@ const _errs24 = errors;
 if(errors === _errs24){
 if(Array.isArray(data12)){
 if(data12.length > 200){
-validate415.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate419.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data12.length < 1){
-validate415.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate419.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26391,18 +26595,18 @@ const _errs26 = errors;
 if(errors === _errs26){
 if(typeof data13 === "string"){
 if(func5(data13) > 64){
-validate415.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate419.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(func5(data13) < 1){
-validate415.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate419.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate419.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26415,7 +26619,7 @@ break;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate419.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26455,12 +26659,12 @@ const _errs30 = errors;
 if(errors === _errs30){
 if(typeof data16 === "string"){
 if(func5(data16) > 256){
-validate415.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate419.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate419.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26482,21 +26686,21 @@ var valid0 = true;
 }
 }
 else {
-validate415.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate419.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate415.errors = vErrors;
+validate419.errors = vErrors;
 return errors === 0;
 }
-validate415.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate419.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate414(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate418(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureSubject" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate414.evaluated;
+const evaluated0 = validate418.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26508,7 +26712,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "rules") || (key0 === "rulesFrom")) || (key0 === "unavailable"))){
-validate414.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate418.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26520,14 +26724,14 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 if(Object.keys(data0).length > 200){
-validate414.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
+validate418.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
 return false;
 }
 else {
 for(const key1 in data0){
 const _errs5 = errors;
-if(!(validate415(data0[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate415.errors : vErrors.concat(validate415.errors);
+if(!(validate419(data0[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -26538,7 +26742,7 @@ break;
 }
 }
 else {
-validate414.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate418.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -26554,12 +26758,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func5(data2) < 1){
-validate414.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate418.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate414.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate418.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26572,7 +26776,7 @@ if(valid0){
 if(data.unavailable !== undefined){
 const _errs8 = errors;
 if(true !== data.unavailable){
-validate414.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate418.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -26585,22 +26789,22 @@ var valid0 = true;
 }
 }
 else {
-validate414.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate418.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate414.errors = vErrors;
+validate418.errors = vErrors;
 return errors === 0;
 }
-validate414.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate418.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema185 = {"type":"object","additionalProperties":false,"properties":{"owner":{"type":"string"},"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureKey"};
+const schema186 = {"type":"object","additionalProperties":false,"properties":{"owner":{"type":"string"},"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureKey"};
 
-function validate423(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate427(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureKey" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate423.evaluated;
+const evaluated0 = validate427.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26612,7 +26816,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "owner") || (key0 === "rules")) || (key0 === "rulesFrom")) || (key0 === "unavailable"))){
-validate423.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate427.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26621,7 +26825,7 @@ if(_errs1 === errors){
 if(data.owner !== undefined){
 const _errs2 = errors;
 if(typeof data.owner !== "string"){
-validate423.errors = [{instancePath:instancePath+"/owner",schemaPath:"#/properties/owner/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate427.errors = [{instancePath:instancePath+"/owner",schemaPath:"#/properties/owner/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -26636,14 +26840,14 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 if(Object.keys(data1).length > 200){
-validate423.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
+validate427.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
 return false;
 }
 else {
 for(const key1 in data1){
 const _errs7 = errors;
-if(!(validate415(data1[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate415.errors : vErrors.concat(validate415.errors);
+if(!(validate419(data1[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -26654,7 +26858,7 @@ break;
 }
 }
 else {
-validate423.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate427.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -26670,12 +26874,12 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(func5(data3) < 1){
-validate423.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate427.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate423.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate427.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26688,7 +26892,7 @@ if(valid0){
 if(data.unavailable !== undefined){
 const _errs10 = errors;
 if(true !== data.unavailable){
-validate423.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate427.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -26702,22 +26906,22 @@ var valid0 = true;
 }
 }
 else {
-validate423.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate427.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate423.errors = vErrors;
+validate427.errors = vErrors;
 return errors === 0;
 }
-validate423.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate427.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema186 = {"type":"object","additionalProperties":false,"properties":{"forwardedFor":{"type":"string"},"socket":{"type":"string"},"trustedProxies":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureConnection"};
+const schema187 = {"type":"object","additionalProperties":false,"properties":{"forwardedFor":{"type":"string"},"socket":{"type":"string"},"trustedProxies":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureConnection"};
 
-function validate426(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate430(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureConnection" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate426.evaluated;
+const evaluated0 = validate430.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26729,7 +26933,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "forwardedFor") || (key0 === "socket")) || (key0 === "trustedProxies"))){
-validate426.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate430.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26738,7 +26942,7 @@ if(_errs1 === errors){
 if(data.forwardedFor !== undefined){
 const _errs2 = errors;
 if(typeof data.forwardedFor !== "string"){
-validate426.errors = [{instancePath:instancePath+"/forwardedFor",schemaPath:"#/properties/forwardedFor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate430.errors = [{instancePath:instancePath+"/forwardedFor",schemaPath:"#/properties/forwardedFor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -26750,7 +26954,7 @@ if(valid0){
 if(data.socket !== undefined){
 const _errs4 = errors;
 if(typeof data.socket !== "string"){
-validate426.errors = [{instancePath:instancePath+"/socket",schemaPath:"#/properties/socket/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate430.errors = [{instancePath:instancePath+"/socket",schemaPath:"#/properties/socket/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -26763,18 +26967,18 @@ if(data.trustedProxies !== undefined){
 let data2 = data.trustedProxies;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate426.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema186.properties.trustedProxies.type},message:"must be string,array"}];
+validate430.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema187.properties.trustedProxies.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate426.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate430.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate426.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate430.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26783,7 +26987,7 @@ const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
 if(typeof data2[i0] !== "string"){
-validate426.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate430.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs8 === errors;
@@ -26805,21 +27009,21 @@ var valid0 = true;
 }
 }
 else {
-validate426.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate430.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate426.errors = vErrors;
+validate430.errors = vErrors;
 return errors === 0;
 }
-validate426.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate430.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate406(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate410(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureGiven" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate406.evaluated;
+const evaluated0 = validate410.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26831,7 +27035,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "include") || (key0 === "catalog")) || (key0 === "organization")) || (key0 === "members")) || (key0 === "keys")) || (key0 === "addresses"))){
-validate406.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate410.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26841,18 +27045,18 @@ if(data.include !== undefined){
 let data0 = data.include;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate406.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/type",keyword:"type",params:{type: schema179.properties.include.type},message:"must be string,array"}];
+validate410.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/type",keyword:"type",params:{type: schema180.properties.include.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate406.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate410.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate406.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate410.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -26861,7 +27065,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate406.errors = [{instancePath:instancePath+"/include/" + i0,schemaPath:"#/properties/include/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate410.errors = [{instancePath:instancePath+"/include/" + i0,schemaPath:"#/properties/include/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -26881,8 +27085,8 @@ var valid0 = true;
 if(valid0){
 if(data.catalog !== undefined){
 const _errs6 = errors;
-if(!(validate407(data.catalog, {instancePath:instancePath+"/catalog",parentData:data,parentDataProperty:"catalog",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate407.errors : vErrors.concat(validate407.errors);
+if(!(validate411(data.catalog, {instancePath:instancePath+"/catalog",parentData:data,parentDataProperty:"catalog",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -26893,8 +27097,8 @@ var valid0 = true;
 if(valid0){
 if(data.organization !== undefined){
 const _errs7 = errors;
-if(!(validate414(data.organization, {instancePath:instancePath+"/organization",parentData:data,parentDataProperty:"organization",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate414.errors : vErrors.concat(validate414.errors);
+if(!(validate418(data.organization, {instancePath:instancePath+"/organization",parentData:data,parentDataProperty:"organization",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate418.errors : vErrors.concat(validate418.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -26910,8 +27114,8 @@ if(errors === _errs8){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 for(const key1 in data4){
 const _errs11 = errors;
-if(!(validate414(data4[key1], {instancePath:instancePath+"/members/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate414.errors : vErrors.concat(validate414.errors);
+if(!(validate418(data4[key1], {instancePath:instancePath+"/members/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate418.errors : vErrors.concat(validate418.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -26921,7 +27125,7 @@ break;
 }
 }
 else {
-validate406.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate410.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -26938,8 +27142,8 @@ if(errors === _errs12){
 if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 for(const key2 in data6){
 const _errs15 = errors;
-if(!(validate423(data6[key2], {instancePath:instancePath+"/keys/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate423.errors : vErrors.concat(validate423.errors);
+if(!(validate427(data6[key2], {instancePath:instancePath+"/keys/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate427.errors : vErrors.concat(validate427.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs15 === errors;
@@ -26949,7 +27153,7 @@ break;
 }
 }
 else {
-validate406.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate410.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -26966,8 +27170,8 @@ if(errors === _errs16){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 for(const key3 in data8){
 const _errs19 = errors;
-if(!(validate426(data8[key3], {instancePath:instancePath+"/addresses/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate426.errors : vErrors.concat(validate426.errors);
+if(!(validate430(data8[key3], {instancePath:instancePath+"/addresses/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate430.errors : vErrors.concat(validate430.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs19 === errors;
@@ -26977,7 +27181,7 @@ break;
 }
 }
 else {
-validate406.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate410.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -26994,22 +27198,22 @@ var valid0 = true;
 }
 }
 else {
-validate406.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate410.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate406.errors = vErrors;
+validate410.errors = vErrors;
 return errors === 0;
 }
-validate406.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate410.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema187 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureRequests"};
+const schema188 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureRequests"};
 
-function validate429(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate433(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureRequests" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate429.evaluated;
+const evaluated0 = validate433.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -27020,14 +27224,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.model === undefined) && (missing0 = "model")){
-validate429.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate433.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "action") || (key0 === "key")) || (key0 === "model")) || (key0 === "provider")) || (key0 === "address"))){
-validate429.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate433.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -27037,18 +27241,18 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate429.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema187.properties.action.type},message:"must be string,array"}];
+validate433.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema188.properties.action.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate429.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate433.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate429.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate433.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27057,7 +27261,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate429.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate433.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -27079,18 +27283,18 @@ if(data.key !== undefined){
 let data2 = data.key;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate429.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema187.properties.key.type},message:"must be string,array"}];
+validate433.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema188.properties.key.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate429.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate433.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate429.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate433.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27099,7 +27303,7 @@ const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
 if(typeof data2[i1] !== "string"){
-validate429.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate433.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -27121,18 +27325,18 @@ if(data.model !== undefined){
 let data4 = data.model;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate429.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema187.properties.model.type},message:"must be string,array"}];
+validate433.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema188.properties.model.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate429.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate433.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate429.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate433.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27141,7 +27345,7 @@ const len2 = data4.length;
 for(let i2=0; i2<len2; i2++){
 const _errs12 = errors;
 if(typeof data4[i2] !== "string"){
-validate429.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate433.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -27163,18 +27367,18 @@ if(data.provider !== undefined){
 let data6 = data.provider;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (!(Array.isArray(data6)))){
-validate429.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema187.properties.provider.type},message:"must be string,array"}];
+validate433.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema188.properties.provider.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 1000){
-validate429.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate433.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate429.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate433.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27183,7 +27387,7 @@ const len3 = data6.length;
 for(let i3=0; i3<len3; i3++){
 const _errs16 = errors;
 if(typeof data6[i3] !== "string"){
-validate429.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate433.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs16 === errors;
@@ -27205,18 +27409,18 @@ if(data.address !== undefined){
 let data8 = data.address;
 const _errs18 = errors;
 if((typeof data8 !== "string") && (!(Array.isArray(data8)))){
-validate429.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema187.properties.address.type},message:"must be string,array"}];
+validate433.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema188.properties.address.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs18){
 if(Array.isArray(data8)){
 if(data8.length > 1000){
-validate429.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate433.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data8.length < 1){
-validate429.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate433.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27225,7 +27429,7 @@ const len4 = data8.length;
 for(let i4=0; i4<len4; i4++){
 const _errs20 = errors;
 if(typeof data8[i4] !== "string"){
-validate429.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate433.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid5 = _errs20 === errors;
@@ -27250,24 +27454,24 @@ var valid0 = true;
 }
 }
 else {
-validate429.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate433.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate429.errors = vErrors;
+validate433.errors = vErrors;
 return errors === 0;
 }
-validate429.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate433.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema188 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"permit":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"deny":{"type":"string","pattern":"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},"error":{"type":"string","enum":["not_found","unavailable"]},"rules":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"violations":{"type":"object","additionalProperties":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"shadow":{"$ref":"FixtureShadow"}},"$id":"FixtureExpectation"};
+const schema189 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"permit":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"deny":{"type":"string","pattern":"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},"error":{"type":"string","enum":["not_found","unavailable"]},"rules":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"violations":{"type":"object","additionalProperties":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"shadow":{"$ref":"FixtureShadow"}},"$id":"FixtureExpectation"};
 const pattern83 = new RegExp("^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$", "u");
-const schema189 = {"type":"object","additionalProperties":false,"properties":{"permit":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldDeny":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldAllow":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"required":["permit"],"$id":"FixtureShadow"};
+const schema190 = {"type":"object","additionalProperties":false,"properties":{"permit":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldDeny":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldAllow":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"required":["permit"],"$id":"FixtureShadow"};
 
-function validate432(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate436(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureShadow" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate432.evaluated;
+const evaluated0 = validate436.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -27278,14 +27482,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.permit === undefined) && (missing0 = "permit")){
-validate432.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate436.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "permit") || (key0 === "wouldDeny")) || (key0 === "wouldAllow"))){
-validate432.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate436.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -27295,18 +27499,18 @@ if(data.permit !== undefined){
 let data0 = data.permit;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate432.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/type",keyword:"type",params:{type: schema189.properties.permit.type},message:"must be string,array"}];
+validate436.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/type",keyword:"type",params:{type: schema190.properties.permit.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate432.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate436.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate432.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate436.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27315,7 +27519,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate432.errors = [{instancePath:instancePath+"/permit/" + i0,schemaPath:"#/properties/permit/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate436.errors = [{instancePath:instancePath+"/permit/" + i0,schemaPath:"#/properties/permit/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -27337,18 +27541,18 @@ if(data.wouldDeny !== undefined){
 let data2 = data.wouldDeny;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate432.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/type",keyword:"type",params:{type: schema189.properties.wouldDeny.type},message:"must be string,array"}];
+validate436.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/type",keyword:"type",params:{type: schema190.properties.wouldDeny.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate432.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate436.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate432.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate436.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27357,7 +27561,7 @@ const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
 if(typeof data2[i1] !== "string"){
-validate432.errors = [{instancePath:instancePath+"/wouldDeny/" + i1,schemaPath:"#/properties/wouldDeny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate436.errors = [{instancePath:instancePath+"/wouldDeny/" + i1,schemaPath:"#/properties/wouldDeny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -27379,18 +27583,18 @@ if(data.wouldAllow !== undefined){
 let data4 = data.wouldAllow;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate432.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/type",keyword:"type",params:{type: schema189.properties.wouldAllow.type},message:"must be string,array"}];
+validate436.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/type",keyword:"type",params:{type: schema190.properties.wouldAllow.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate432.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate436.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate432.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate436.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27399,7 +27603,7 @@ const len2 = data4.length;
 for(let i2=0; i2<len2; i2++){
 const _errs12 = errors;
 if(typeof data4[i2] !== "string"){
-validate432.errors = [{instancePath:instancePath+"/wouldAllow/" + i2,schemaPath:"#/properties/wouldAllow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate436.errors = [{instancePath:instancePath+"/wouldAllow/" + i2,schemaPath:"#/properties/wouldAllow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -27422,21 +27626,21 @@ var valid0 = true;
 }
 }
 else {
-validate432.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate436.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate432.errors = vErrors;
+validate436.errors = vErrors;
 return errors === 0;
 }
-validate432.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate436.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate431(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate435(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureExpectation" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate431.evaluated;
+const evaluated0 = validate435.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -27447,8 +27651,8 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema188.properties, key0))){
-validate431.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema189.properties, key0))){
+validate435.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -27458,18 +27662,18 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate431.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema188.properties.action.type},message:"must be string,array"}];
+validate435.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema189.properties.action.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate431.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate435.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate431.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate435.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27478,7 +27682,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate431.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate435.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -27500,18 +27704,18 @@ if(data.key !== undefined){
 let data2 = data.key;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate431.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema188.properties.key.type},message:"must be string,array"}];
+validate435.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema189.properties.key.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate431.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate435.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate431.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate435.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27520,7 +27724,7 @@ const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
 if(typeof data2[i1] !== "string"){
-validate431.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate435.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -27542,18 +27746,18 @@ if(data.model !== undefined){
 let data4 = data.model;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate431.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema188.properties.model.type},message:"must be string,array"}];
+validate435.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema189.properties.model.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate431.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate435.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate431.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate435.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27562,7 +27766,7 @@ const len2 = data4.length;
 for(let i2=0; i2<len2; i2++){
 const _errs12 = errors;
 if(typeof data4[i2] !== "string"){
-validate431.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate435.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -27584,18 +27788,18 @@ if(data.provider !== undefined){
 let data6 = data.provider;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (!(Array.isArray(data6)))){
-validate431.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema188.properties.provider.type},message:"must be string,array"}];
+validate435.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema189.properties.provider.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 1000){
-validate431.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate435.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate431.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate435.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27604,7 +27808,7 @@ const len3 = data6.length;
 for(let i3=0; i3<len3; i3++){
 const _errs16 = errors;
 if(typeof data6[i3] !== "string"){
-validate431.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate435.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs16 === errors;
@@ -27626,18 +27830,18 @@ if(data.address !== undefined){
 let data8 = data.address;
 const _errs18 = errors;
 if((typeof data8 !== "string") && (!(Array.isArray(data8)))){
-validate431.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema188.properties.address.type},message:"must be string,array"}];
+validate435.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema189.properties.address.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs18){
 if(Array.isArray(data8)){
 if(data8.length > 1000){
-validate431.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate435.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data8.length < 1){
-validate431.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate435.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27646,7 +27850,7 @@ const len4 = data8.length;
 for(let i4=0; i4<len4; i4++){
 const _errs20 = errors;
 if(typeof data8[i4] !== "string"){
-validate431.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate435.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid5 = _errs20 === errors;
@@ -27668,18 +27872,18 @@ if(data.permit !== undefined){
 let data10 = data.permit;
 const _errs22 = errors;
 if((typeof data10 !== "string") && (!(Array.isArray(data10)))){
-validate431.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/type",keyword:"type",params:{type: schema188.properties.permit.type},message:"must be string,array"}];
+validate435.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/type",keyword:"type",params:{type: schema189.properties.permit.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs22){
 if(Array.isArray(data10)){
 if(data10.length > 1000){
-validate431.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate435.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data10.length < 1){
-validate431.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate435.errors = [{instancePath:instancePath+"/permit",schemaPath:"#/properties/permit/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27688,7 +27892,7 @@ const len5 = data10.length;
 for(let i5=0; i5<len5; i5++){
 const _errs24 = errors;
 if(typeof data10[i5] !== "string"){
-validate431.errors = [{instancePath:instancePath+"/permit/" + i5,schemaPath:"#/properties/permit/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate435.errors = [{instancePath:instancePath+"/permit/" + i5,schemaPath:"#/properties/permit/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid6 = _errs24 === errors;
@@ -27712,12 +27916,12 @@ const _errs26 = errors;
 if(errors === _errs26){
 if(typeof data12 === "string"){
 if(!pattern83.test(data12)){
-validate431.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"+"\""}];
+validate435.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"+"\""}];
 return false;
 }
 }
 else {
-validate431.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate435.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -27731,11 +27935,11 @@ if(data.error !== undefined){
 let data13 = data.error;
 const _errs28 = errors;
 if(typeof data13 !== "string"){
-validate431.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate435.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data13 === "not_found") || (data13 === "unavailable"))){
-validate431.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/enum",keyword:"enum",params:{allowedValues: schema188.properties.error.enum},message:"must be equal to one of the allowed values"}];
+validate435.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/enum",keyword:"enum",params:{allowedValues: schema189.properties.error.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs28 === errors;
@@ -27748,18 +27952,18 @@ if(data.rules !== undefined){
 let data14 = data.rules;
 const _errs30 = errors;
 if((typeof data14 !== "string") && (!(Array.isArray(data14)))){
-validate431.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: schema188.properties.rules.type},message:"must be string,array"}];
+validate435.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: schema189.properties.rules.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs30){
 if(Array.isArray(data14)){
 if(data14.length > 1000){
-validate431.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate435.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data14.length < 1){
-validate431.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate435.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27768,7 +27972,7 @@ const len6 = data14.length;
 for(let i6=0; i6<len6; i6++){
 const _errs32 = errors;
 if(typeof data14[i6] !== "string"){
-validate431.errors = [{instancePath:instancePath+"/rules/" + i6,schemaPath:"#/properties/rules/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate435.errors = [{instancePath:instancePath+"/rules/" + i6,schemaPath:"#/properties/rules/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid7 = _errs32 === errors;
@@ -27795,18 +27999,18 @@ for(const key1 in data16){
 let data17 = data16[key1];
 const _errs37 = errors;
 if((typeof data17 !== "string") && (!(Array.isArray(data17)))){
-validate431.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/type",keyword:"type",params:{type: schema188.properties.violations.additionalProperties.type},message:"must be string,array"}];
+validate435.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/type",keyword:"type",params:{type: schema189.properties.violations.additionalProperties.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs37){
 if(Array.isArray(data17)){
 if(data17.length > 1000){
-validate431.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate435.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data17.length < 1){
-validate431.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate435.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -27815,7 +28019,7 @@ const len7 = data17.length;
 for(let i7=0; i7<len7; i7++){
 const _errs39 = errors;
 if(typeof data17[i7] !== "string"){
-validate431.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i7,schemaPath:"#/properties/violations/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate435.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i7,schemaPath:"#/properties/violations/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid9 = _errs39 === errors;
@@ -27834,7 +28038,7 @@ break;
 }
 }
 else {
-validate431.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate435.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -27846,8 +28050,8 @@ var valid0 = true;
 if(valid0){
 if(data.shadow !== undefined){
 const _errs41 = errors;
-if(!(validate432(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate432.errors : vErrors.concat(validate432.errors);
+if(!(validate436(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs41 === errors;
@@ -27868,21 +28072,21 @@ var valid0 = true;
 }
 }
 else {
-validate431.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate435.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate431.errors = vErrors;
+validate435.errors = vErrors;
 return errors === 0;
 }
-validate431.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate435.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate405(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate409(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Fixture" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate405.evaluated;
+const evaluated0 = validate409.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -27893,14 +28097,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.name === undefined) && (missing0 = "name")) || ((data.given === undefined) && (missing0 = "given"))) || ((data.requests === undefined) && (missing0 = "requests"))) || ((data.expect === undefined) && (missing0 = "expect"))){
-validate405.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate409.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "name") || (key0 === "description")) || (key0 === "skip")) || (key0 === "given")) || (key0 === "requests")) || (key0 === "expect"))){
-validate405.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate409.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -27912,18 +28116,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 256){
-validate405.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate409.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate405.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate409.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate405.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate409.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -27936,7 +28140,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs4 = errors;
 if(typeof data.description !== "string"){
-validate405.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate409.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -27951,12 +28155,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func5(data2) < 1){
-validate405.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate409.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate405.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate409.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -27968,8 +28172,8 @@ var valid0 = true;
 if(valid0){
 if(data.given !== undefined){
 const _errs8 = errors;
-if(!(validate406(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate406.errors : vErrors.concat(validate406.errors);
+if(!(validate410(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate410.errors : vErrors.concat(validate410.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs8 === errors;
@@ -27980,8 +28184,8 @@ var valid0 = true;
 if(valid0){
 if(data.requests !== undefined){
 const _errs9 = errors;
-if(!(validate429(data.requests, {instancePath:instancePath+"/requests",parentData:data,parentDataProperty:"requests",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate429.errors : vErrors.concat(validate429.errors);
+if(!(validate433(data.requests, {instancePath:instancePath+"/requests",parentData:data,parentDataProperty:"requests",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate433.errors : vErrors.concat(validate433.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs9 === errors;
@@ -27996,7 +28200,7 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(Array.isArray(data5)){
 if(data5.length > 1000){
-validate405.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate409.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
@@ -28004,8 +28208,8 @@ var valid1 = true;
 const len0 = data5.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
-if(!(validate431(data5[i0], {instancePath:instancePath+"/expect/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate431.errors : vErrors.concat(validate431.errors);
+if(!(validate435(data5[i0], {instancePath:instancePath+"/expect/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate435.errors : vErrors.concat(validate435.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs12 === errors;
@@ -28016,7 +28220,7 @@ break;
 }
 }
 else {
-validate405.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate409.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28034,46 +28238,46 @@ var valid0 = true;
 }
 }
 else {
-validate405.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate409.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate405.errors = vErrors;
+validate409.errors = vErrors;
 return errors === 0;
 }
-validate405.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate409.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateFixtureGiven = validate406;
+export const validateFixtureGiven = validate410;
 
-export const validateFixtureSubject = validate414;
+export const validateFixtureSubject = validate418;
 
-export const validateFixtureKey = validate423;
+export const validateFixtureKey = validate427;
 
-export const validateFixtureRule = validate415;
+export const validateFixtureRule = validate419;
 
-export const validateFixtureCatalog = validate407;
+export const validateFixtureCatalog = validate411;
 
-export const validateFixtureModel = validate408;
+export const validateFixtureModel = validate412;
 
-export const validateFixtureMapping = validate409;
+export const validateFixtureMapping = validate413;
 
-export const validateFixtureRequests = validate429;
+export const validateFixtureRequests = validate433;
 
-export const validateFixtureConnection = validate426;
+export const validateFixtureConnection = validate430;
 
-export const validateFixtureExpectation = validate431;
+export const validateFixtureExpectation = validate435;
 
-export const validateFixtureShadow = validate432;
+export const validateFixtureShadow = validate436;
 
-export const validateLintReport = validate435;
-const schema190 = {"type":"object","additionalProperties":false,"required":["findings"],"properties":{"findings":{"type":"array","items":{"$ref":"LintFinding"}}},"$id":"LintReport"};
-const schema191 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","ruleIds","message"],"properties":{"code":{"type":"string","enum":["dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","overlapping-ranges","open-to-future-models"]},"scope":{"type":"string","enum":["organization","member","key"]},"subjectId":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
+export const validateLintReport = validate439;
+const schema191 = {"type":"object","additionalProperties":false,"required":["findings"],"properties":{"findings":{"type":"array","items":{"$ref":"LintFinding"}}},"$id":"LintReport"};
+const schema192 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","ruleIds","message"],"properties":{"code":{"type":"string","enum":["dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","overlapping-ranges","open-to-future-models"]},"scope":{"type":"string","enum":["organization","member","key"]},"subjectId":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
 
-function validate436(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate440(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LintFinding" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate436.evaluated;
+const evaluated0 = validate440.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28084,14 +28288,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((data.code === undefined) && (missing0 = "code")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.subjectId === undefined) && (missing0 = "subjectId"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))) || ((data.message === undefined) && (missing0 = "message"))){
-validate436.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate440.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "code") || (key0 === "scope")) || (key0 === "subjectId")) || (key0 === "ruleIds")) || (key0 === "message"))){
-validate436.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate440.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28101,11 +28305,11 @@ if(data.code !== undefined){
 let data0 = data.code;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate436.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate440.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((((((data0 === "dead-rule") || (data0 === "shadowed-rule")) || (data0 === "allow-matches-nothing")) || (data0 === "unknown-model")) || (data0 === "deactivated-model")) || (data0 === "unknown-provider")) || (data0 === "overlapping-ranges")) || (data0 === "open-to-future-models"))){
-validate436.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema191.properties.code.enum},message:"must be equal to one of the allowed values"}];
+validate440.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema192.properties.code.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -28118,11 +28322,11 @@ if(data.scope !== undefined){
 let data1 = data.scope;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate436.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate440.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data1 === "organization") || (data1 === "member")) || (data1 === "key"))){
-validate436.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema191.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate440.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema192.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -28134,7 +28338,7 @@ if(valid0){
 if(data.subjectId !== undefined){
 const _errs6 = errors;
 if(typeof data.subjectId !== "string"){
-validate436.errors = [{instancePath:instancePath+"/subjectId",schemaPath:"#/properties/subjectId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate440.errors = [{instancePath:instancePath+"/subjectId",schemaPath:"#/properties/subjectId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -28153,7 +28357,7 @@ const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
 if(typeof data3[i0] !== "string"){
-validate436.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate440.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs10 === errors;
@@ -28163,7 +28367,7 @@ break;
 }
 }
 else {
-validate436.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate440.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28176,7 +28380,7 @@ if(valid0){
 if(data.message !== undefined){
 const _errs12 = errors;
 if(typeof data.message !== "string"){
-validate436.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate440.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -28192,21 +28396,21 @@ var valid0 = true;
 }
 }
 else {
-validate436.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate440.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate436.errors = vErrors;
+validate440.errors = vErrors;
 return errors === 0;
 }
-validate436.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate440.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate435(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate439(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LintReport" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate435.evaluated;
+const evaluated0 = validate439.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28217,14 +28421,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.findings === undefined) && (missing0 = "findings")){
-validate435.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate439.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "findings")){
-validate435.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate439.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28239,8 +28443,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate436(data0[i0], {instancePath:instancePath+"/findings/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
+if(!(validate440(data0[i0], {instancePath:instancePath+"/findings/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -28250,7 +28454,7 @@ break;
 }
 }
 else {
-validate435.errors = [{instancePath:instancePath+"/findings",schemaPath:"#/properties/findings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate439.errors = [{instancePath:instancePath+"/findings",schemaPath:"#/properties/findings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28259,27 +28463,27 @@ return false;
 }
 }
 else {
-validate435.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate439.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate435.errors = vErrors;
+validate439.errors = vErrors;
 return errors === 0;
 }
-validate435.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate439.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateLintFinding = validate436;
+export const validateLintFinding = validate440;
 
-export const validateWorldDocument = validate438;
-const schema192 = {"type":"object","additionalProperties":false,"required":["organizations"],"properties":{"organizations":{"type":"array","minItems":1,"items":{"$ref":"WorldDocumentOrganization"}}},"$id":"WorldDocument"};
-const schema193 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"name":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}},"members":{"type":"array","items":{"$ref":"WorldDocumentMember"}},"keys":{"type":"array","items":{"$ref":"WorldDocumentKey"}}},"$id":"WorldDocumentOrganization"};
-const schema194 = {"type":"object","additionalProperties":false,"required":["id","ruleType","ruleValue"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"WorldDocumentRule"};
+export const validateWorldDocument = validate442;
+const schema193 = {"type":"object","additionalProperties":false,"required":["organizations"],"properties":{"organizations":{"type":"array","minItems":1,"items":{"$ref":"WorldDocumentOrganization"}}},"$id":"WorldDocument"};
+const schema194 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"name":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}},"members":{"type":"array","items":{"$ref":"WorldDocumentMember"}},"keys":{"type":"array","items":{"$ref":"WorldDocumentKey"}}},"$id":"WorldDocumentOrganization"};
+const schema195 = {"type":"object","additionalProperties":false,"required":["id","ruleType","ruleValue"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"WorldDocumentRule"};
 
-function validate440(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate444(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate440.evaluated;
+const evaluated0 = validate444.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28290,14 +28494,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.id === undefined) && (missing0 = "id")) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.ruleValue === undefined) && (missing0 = "ruleValue"))){
-validate440.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate444.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "id") || (key0 === "ruleType")) || (key0 === "ruleValue")) || (key0 === "status")) || (key0 === "mode")) || (key0 === "description"))){
-validate440.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate444.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28309,18 +28513,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate440.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate444.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate440.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate444.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate440.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate444.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28382,13 +28586,13 @@ if(data.description !== undefined){
 let data5 = data.description;
 const _errs8 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate440.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema194.properties.description.type},message:"must be string,null"}];
+validate444.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema195.properties.description.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs8){
 if(typeof data5 === "string"){
 if(func5(data5) > 256){
-validate440.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate444.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
@@ -28407,22 +28611,22 @@ var valid0 = true;
 }
 }
 else {
-validate440.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate444.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate440.errors = vErrors;
+validate444.errors = vErrors;
 return errors === 0;
 }
-validate440.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate444.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema195 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"email":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentMember"};
+const schema196 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"email":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentMember"};
 
-function validate446(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate450(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentMember" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate446.evaluated;
+const evaluated0 = validate450.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28433,14 +28637,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate446.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate450.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "id") || (key0 === "email")) || (key0 === "rules"))){
-validate446.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate450.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28452,18 +28656,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate446.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate450.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate446.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate450.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate446.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate450.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28476,7 +28680,7 @@ if(valid0){
 if(data.email !== undefined){
 const _errs4 = errors;
 if(typeof data.email !== "string"){
-validate446.errors = [{instancePath:instancePath+"/email",schemaPath:"#/properties/email/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate450.errors = [{instancePath:instancePath+"/email",schemaPath:"#/properties/email/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -28494,8 +28698,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate440(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
+if(!(validate444(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate444.errors : vErrors.concat(validate444.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -28505,7 +28709,7 @@ break;
 }
 }
 else {
-validate446.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate450.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28520,22 +28724,22 @@ var valid0 = true;
 }
 }
 else {
-validate446.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate450.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate446.errors = vErrors;
+validate450.errors = vErrors;
 return errors === 0;
 }
-validate446.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate450.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema196 = {"type":"object","additionalProperties":false,"required":["id","memberId"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"memberId":{"type":"string","minLength":1,"maxLength":128},"description":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentKey"};
+const schema197 = {"type":"object","additionalProperties":false,"required":["id","memberId"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"memberId":{"type":"string","minLength":1,"maxLength":128},"description":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentKey"};
 
-function validate449(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate453(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentKey" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate449.evaluated;
+const evaluated0 = validate453.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28546,14 +28750,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.id === undefined) && (missing0 = "id")) || ((data.memberId === undefined) && (missing0 = "memberId"))){
-validate449.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate453.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "id") || (key0 === "memberId")) || (key0 === "description")) || (key0 === "rules"))){
-validate449.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate453.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28565,18 +28769,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate449.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate453.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate449.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate453.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate449.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate453.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28592,18 +28796,18 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(func5(data1) > 128){
-validate449.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate453.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data1) < 1){
-validate449.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate453.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate449.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate453.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28616,7 +28820,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs6 = errors;
 if(typeof data.description !== "string"){
-validate449.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate453.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -28634,8 +28838,8 @@ var valid1 = true;
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
-if(!(validate440(data3[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
+if(!(validate444(data3[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate444.errors : vErrors.concat(validate444.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs10 === errors;
@@ -28645,7 +28849,7 @@ break;
 }
 }
 else {
-validate449.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate453.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28661,21 +28865,21 @@ var valid0 = true;
 }
 }
 else {
-validate449.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate453.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate449.errors = vErrors;
+validate453.errors = vErrors;
 return errors === 0;
 }
-validate449.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate453.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate439(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate443(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentOrganization" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate439.evaluated;
+const evaluated0 = validate443.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28686,14 +28890,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate439.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate443.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "id") || (key0 === "name")) || (key0 === "rules")) || (key0 === "members")) || (key0 === "keys"))){
-validate439.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate443.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28705,18 +28909,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func5(data0) > 128){
-validate439.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate443.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func5(data0) < 1){
-validate439.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate443.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate439.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate443.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28729,7 +28933,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs4 = errors;
 if(typeof data.name !== "string"){
-validate439.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate443.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -28747,8 +28951,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate440(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
+if(!(validate444(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate444.errors : vErrors.concat(validate444.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -28758,7 +28962,7 @@ break;
 }
 }
 else {
-validate439.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate443.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28777,8 +28981,8 @@ var valid2 = true;
 const len1 = data4.length;
 for(let i1=0; i1<len1; i1++){
 const _errs11 = errors;
-if(!(validate446(data4[i1], {instancePath:instancePath+"/members/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate446.errors : vErrors.concat(validate446.errors);
+if(!(validate450(data4[i1], {instancePath:instancePath+"/members/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate450.errors : vErrors.concat(validate450.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -28788,7 +28992,7 @@ break;
 }
 }
 else {
-validate439.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate443.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28807,8 +29011,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs14 = errors;
-if(!(validate449(data6[i2], {instancePath:instancePath+"/keys/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate449.errors : vErrors.concat(validate449.errors);
+if(!(validate453(data6[i2], {instancePath:instancePath+"/keys/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate453.errors : vErrors.concat(validate453.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs14 === errors;
@@ -28818,7 +29022,7 @@ break;
 }
 }
 else {
-validate439.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate443.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28835,21 +29039,21 @@ var valid0 = true;
 }
 }
 else {
-validate439.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate443.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate439.errors = vErrors;
+validate443.errors = vErrors;
 return errors === 0;
 }
-validate439.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate443.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate438(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate442(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocument" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate438.evaluated;
+const evaluated0 = validate442.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28860,14 +29064,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.organizations === undefined) && (missing0 = "organizations")){
-validate438.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate442.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "organizations")){
-validate438.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate442.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28879,7 +29083,7 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length < 1){
-validate438.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate442.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -28887,8 +29091,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate439(data0[i0], {instancePath:instancePath+"/organizations/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate439.errors : vErrors.concat(validate439.errors);
+if(!(validate443(data0[i0], {instancePath:instancePath+"/organizations/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate443.errors : vErrors.concat(validate443.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -28899,7 +29103,7 @@ break;
 }
 }
 else {
-validate438.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate442.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28908,19 +29112,19 @@ return false;
 }
 }
 else {
-validate438.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate442.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate438.errors = vErrors;
+validate442.errors = vErrors;
 return errors === 0;
 }
-validate438.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate442.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateWorldDocumentOrganization = validate439;
+export const validateWorldDocumentOrganization = validate443;
 
-export const validateWorldDocumentMember = validate446;
+export const validateWorldDocumentMember = validate450;
 
-export const validateWorldDocumentKey = validate449;
+export const validateWorldDocumentKey = validate453;
 
-export const validateWorldDocumentRule = validate440;
+export const validateWorldDocumentRule = validate444;

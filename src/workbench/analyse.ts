@@ -1,6 +1,6 @@
 import { policyRevision } from '../core/authorize.ts';
 import { notFound } from '../domain/errors.ts';
-import type { AccessDiff, AccessReport, EvaluateRequest, Explanation } from '../generated/types.ts';
+import type { AccessDiff, AccessReport, DraftRule, EvaluateRequest, Explanation } from '../generated/types.ts';
 import type { PolicyBundle } from '../policy/bundle.ts';
 import { createPdp, type Pdp } from '../policy/pdp.ts';
 import type { Database } from '../store/database.ts';
@@ -8,7 +8,7 @@ import { accessReport } from './access.ts';
 import type { AnalysisJob } from './analysis-job.ts';
 import { partsOf, type Shown } from './candidates.ts';
 import { accessDiff } from './diff.ts';
-import { applyDrafts } from './drafts.ts';
+import { applyDrafts, draftWarnings } from './drafts.ts';
 import { explain, readCall } from './explain.ts';
 import { holdersOf } from './holders.ts';
 import { createJudges, JUDGE_ENGINE } from './judges.ts';
@@ -39,7 +39,7 @@ export async function analyse({ db, installation, bundle }: AnalysisTools, job: 
     case 'evaluate':
       return { body: withPdp(bundle, (pdp) => evaluate(pdp, world, job, revision)), policyRevision: revision };
     case 'diff':
-      return { body: await diff(bundle, world, applyDrafts(world, job.rules), job), policyRevision: revision };
+      return { body: await draftDiff(bundle, world, job.rules, job), policyRevision: revision };
   }
 }
 
@@ -52,11 +52,17 @@ function withPdp<T>(bundle: PolicyBundle, work: (pdp: Pdp) => T): T {
   }
 }
 
-async function diff(bundle: PolicyBundle, before: World, after: World, shown: Shown): Promise<AccessDiff> {
+async function draftDiff(
+  bundle: PolicyBundle,
+  before: World,
+  drafts: readonly DraftRule[],
+  shown: Shown,
+): Promise<AccessDiff> {
+  const after = applyDrafts(before, drafts);
   const [part] = partsOf([before]);
   const judges = createJudges(bundle, part?.mappings ?? [], 0);
   try {
-    return await accessDiff(judges, before, after, shown);
+    return { ...(await accessDiff(judges, before, after, shown)), warnings: draftWarnings(after, drafts) };
   } finally {
     await judges.close();
   }
@@ -73,14 +79,12 @@ interface EvaluateJob {
 /** The request by a stored key, or by one that is not there: it belongs to nobody and has the draft rules alone. */
 function evaluate(pdp: Pdp, stored: World, { organizationId, body }: EvaluateJob, revision: string): Explanation {
   const keyId = body.key ?? DRAFT_KEY;
-  const world = applyDrafts(
-    body.key === undefined ? withDraftKey(stored, organizationId) : stored,
-    body.rules ?? [],
-    keyId,
-  );
+  const drafts = body.rules ?? [];
+  const world = applyDrafts(body.key === undefined ? withDraftKey(stored, organizationId) : stored, drafts, keyId);
   const key = world.keys.get(keyId);
   if (key === undefined) throw notFound('There is no such key that calls models.');
-  return explain(pdp, world, key, readCall(world, key, body.request, '/request'), revision);
+  const call = readCall(world, key, body.request, '/request');
+  return { ...explain(pdp, world, key, call, revision), warnings: draftWarnings(world, drafts) };
 }
 
 const withDraftKey = (world: World, organizationId: string): World => ({

@@ -61,9 +61,8 @@ export function sliceCatalog(slices: readonly WrittenSlice[]): Catalog {
       add(at, toModel(id, [], [customMapping(id, pricing(document, at, written))]));
     }
   }
-  const providers = new Set(
-    [...models.values()].flatMap(({ mappings }) => mappings.map(({ providerId }) => providerId)),
-  );
+  const shared = [...models.values()].flatMap(({ mappings }) => mappings.filter(({ custom }) => !custom));
+  const providers = new Set(shared.map(({ providerId }) => providerId));
   const listed = [...providers].map((id) => ({ id, name: id }));
   return catalogOf([{ date: '', providers: listed, models: [...models.values()] }], CLOCK);
 }

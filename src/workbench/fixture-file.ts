@@ -1,4 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts';
+import { KnownNames } from '../core/known-names.ts';
+import { nameWarnings } from '../core/rule-warnings.ts';
+import { getOrMake } from '../domain/get-or-make.ts';
 import type { Fixture } from '../generated/types.ts';
 import { validateFixture } from '../generated/validators.js';
 import { expectEach, type FixtureCase } from './fixture-expectations.ts';
@@ -18,6 +21,14 @@ export interface LoadedFixture {
   readonly given: Given;
   readonly axes: Readonly<Record<Axis, readonly string[]>>;
   readonly cases: readonly FixtureCase[];
+  /** What is accepted but may not mean what was meant. */
+  readonly warnings: readonly FixtureWarning[];
+}
+
+export interface FixtureWarning {
+  /** Of the rule. */
+  readonly place: Place;
+  readonly message: string;
 }
 
 export interface FixtureWorld {
@@ -76,8 +87,20 @@ function loadFixture(
     given,
     axes,
     cases: expectEach(document, fixture.expect, axes, requests, known),
+    warnings: warningsOf(written),
   };
   return [loaded];
+}
+
+const namesIn = new WeakMap<Catalog, KnownNames>();
+
+/** The warnings that a write of the rules would be answered with for names that the fixture's catalogue does not have. */
+function warningsOf(given: Given): FixtureWarning[] {
+  const { catalog } = given;
+  const known = getOrMake(namesIn, catalog, () => new KnownNames(catalog));
+  return rulesOf(given).flatMap(({ rule, place }) =>
+    place === undefined ? [] : nameWarnings(rule, known).map((message) => ({ place, message })),
+  );
 }
 
 /** A name that nothing serves is a slip, unless the fixture says that it is not found. */

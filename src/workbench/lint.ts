@@ -1,3 +1,4 @@
+import { KnownNames } from '../core/known-names.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { LintFinding, LintReport } from '../generated/types.ts';
 import { isEmpty, subtract } from './address-classes.ts';
@@ -34,8 +35,10 @@ export async function lintWorld(world: World, judges: Judges, onProgress?: OnPro
   for (const { rules } of linted.map(({ subject }) => subject)) for (const each of variantsOf(rules)) tasks.add(each);
   await tasks.judge(judges, onProgress);
   const custom = judges.mappings.filter((mapping) => mapping.custom);
+  const known = new KnownNames({ mappings: () => [...world.catalog.mappings(), ...custom], providers: () => [] });
+  const names = { catalog: world.catalog, custom, known };
   const findings = linted.flatMap((each) => [
-    ...entryFindings(world.catalog, custom, each.subject),
+    ...entryFindings(names, each.subject),
     ...rangeFindings(each.subject),
     ...emptyKinds(each.subject, judges, tasks),
     ...idleRules(each, judges, tasks),

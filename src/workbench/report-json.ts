@@ -16,6 +16,7 @@ export function jsonReport({ bundleDigest, results, coverage }: Report, cwd: str
       ...jsonPlace(fixture.place, cwd),
       status,
       ...(fixture.skip === undefined ? {} : { skip: fixture.skip }),
+      warnings: fixture.warnings.map(({ place, message }) => ({ ...jsonPlace(place, cwd), message })),
       requests: cases.map((each) => jsonCase(each, cwd)),
     })),
     ...(coverage === undefined

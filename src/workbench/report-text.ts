@@ -47,6 +47,15 @@ export function textReport({ results, coverage, bundleDigest }: Report, options:
   return lines.join('\n');
 }
 
+/** A line for each warning; one of an included file is said once, whoever includes it. */
+export const warningLines = ({ results }: Report, cwd: string): string[] => [
+  ...new Set(
+    results.flatMap(({ fixture }) =>
+      fixture.warnings.map(({ place, message }) => `${placeText(place, cwd)}: warning: ${plain(message)}`),
+    ),
+  ),
+];
+
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 /** What people wrote must not reach the terminal as commands to it. */

@@ -70,6 +70,16 @@ describe('portcullis policy test', () => {
     ]);
   });
 
+  it('warns of a name in a rule that the catalogue does not have, and of what was probably meant', async () => {
+    write('a.yaml', fixture('Paid').replace('[sandbox-paid] }', '[sandbox-paid, sandbox-piad] }'));
+    const { code, stderr } = await test('a.yaml');
+    const warning = '"sandbox-piad" is not the name of a model in the catalogue; did you mean `sandbox-paid`?';
+    expect([code, stderr]).toEqual([0, `a.yaml:4:41: warning: ${warning}\n`]);
+    const { line, message } = Object(jsonOf({ ...(await test('a.yaml', '--json')), stderr: '' })).fixtures[0]
+      .warnings[0];
+    expect([line, message]).toEqual([4, warning]);
+  });
+
   it('runs nothing, with 2, when a fixture makes no sense', async () => {
     write('bad/a.yaml', fixture('Fine'));
     write('bad/b.yaml', fixture('Bad', '{ model: sandbox-paid, deny: any, rules: no-piad }'));

@@ -78,6 +78,9 @@ it('as JSON', () => {
     line: 1,
     column: 1,
     status: 'failed',
+    warnings: [
+      { file: 'cases/a.yaml', line: 4, column: 60, message: '"x" is not the name of a model in the catalogue.' },
+    ],
   });
   expect(requests).toHaveLength(4);
   expect(requests[0]).toEqual({

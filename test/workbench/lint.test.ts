@@ -58,7 +58,13 @@ it('finds dead rules, and entries that the catalogue does not know', async () =>
       ],
     }),
   ).toEqual([
-    ['unknown-model', 'key', 'key_1', 'r1', 'The rule r1: "gpt-9" is not the name of a model in the catalogue.'],
+    [
+      'unknown-model',
+      'key',
+      'key_1',
+      'r1',
+      'The rule r1: "gpt-9" is not the name of a model in the catalogue; did you mean `gpt-5`?',
+    ],
     ['unknown-model', 'key', 'key_1', 'r2', 'The rule r2: "mistral*" begins no name of a model in the catalogue.'],
     ['unknown-provider', 'key', 'key_1', 'r3', 'The rule r3: "nobody" is not a provider that serves a model.'],
     ['dead-rule', 'key', 'key_1', 'r1', 'The rule r1: matches nothing that there is.'],
@@ -91,7 +97,13 @@ it('finds rules that others of the scope, or outside it, leave nothing to decide
 
 it('finds allow kinds that match nothing', async () => {
   expect(await findings({ member: [rule('r1', 'allow_models', { models: ['gpt-9'] })] })).toEqual([
-    ['unknown-model', 'member', 'mem_1', 'r1', 'The rule r1: "gpt-9" is not the name of a model in the catalogue.'],
+    [
+      'unknown-model',
+      'member',
+      'mem_1',
+      'r1',
+      'The rule r1: "gpt-9" is not the name of a model in the catalogue; did you mean `gpt-5`?',
+    ],
     [
       'allow-matches-nothing',
       'member',
