@@ -3534,6 +3534,10 @@ export interface FixtureModel {
  */
 export interface FixtureMapping {
   /**
+   * The provider's own id of the model, by which it can be named behind the provider. Default: the canonical id. Not of a custom model.
+   */
+  externalId?: string;
+  /**
    * USD per million tokens.
    */
   inputPrice?: string | number;

@@ -97,6 +97,12 @@ describe('names, with its place,', () => {
       '"gauge" is not <custom provider>/<model>.',
     ],
     [
+      "a custom model's id at its provider",
+      'catalog: {',
+      'catalog: { custom: { lab/gauge: { ¦externalId: gauge-2 } },',
+      'A custom model has one name, and none by its provider.',
+    ],
+    [
       'a catalogue that is not there',
       /catalog: .*/.exec(GIVEN)?.[0] ?? '',
       '¦catalog: unreal',
