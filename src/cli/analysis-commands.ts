@@ -75,7 +75,9 @@ exported document knows no custom models.`;
 
 function lintCommand(policy: Command, env: Environment): void {
   common(policy.command('lint').argument('[source]', 'a source as for diff; default: the current database'))
-    .description('Name rules that are dead, shadowed or match nothing, and keys open to every future model.')
+    .description(
+      'Name keys that reach nothing, rules that are dead, shadowed or match nothing, and keys open to every future model.',
+    )
     .addHelpText('after', LINT_HELP)
     .option('--strict', 'exit with 1 when anything is found')
     .action(async (source: string | undefined, options: LintOptions) => {

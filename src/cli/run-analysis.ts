@@ -1,6 +1,6 @@
 import { policyRevision } from '../core/authorize.ts';
 import { servedProviders } from '../domain/service-provider.ts';
-import type { AccessChanges, AccessDiff, EvaluateCall } from '../generated/types.ts';
+import type { AccessChanges, AccessDiff, EvaluateCall, LintFinding } from '../generated/types.ts';
 import { createPdp, type Pdp } from '../policy/pdp.ts';
 import { accessOverview, accessReport } from '../workbench/access.ts';
 import type { Shown } from '../workbench/candidates.ts';
@@ -132,10 +132,13 @@ export async function runLint(env: Environment, source: string | undefined, opti
   const reports = await inParts([world], (mappings, within) =>
     withJudges(lintedMappings(mappings), (judges, progress) => lintWorld(within(world), judges, progress)),
   );
-  const findings = reports.flatMap((report) => report.findings);
+  const found = reports.flatMap((report) => report.findings);
+  const findings = [...found.filter(isFirst), ...found.filter((each) => !isFirst(each))];
   showLint({ findings }, options);
   if (options.strict && findings.length > 0) throw new Error(`${findings.length} findings.`);
 }
+
+const isFirst = ({ code }: LintFinding): boolean => code === 'reaches-nothing';
 
 /** `portcullis policy explain`. */
 export async function runExplain(env: Environment, { key, org, json, ...call }: ExplainOptions): Promise<void> {

@@ -48,6 +48,6 @@ function ipWarnings(ranges: readonly string[], trustedProxies: TrustedProxies | 
   if (trustedProxies !== undefined) return warnings;
   return [
     ...warnings,
-    'TRUSTED_PROXIES is not set: the client address is whatever X-Forwarded-For says, and may be forged or missing.',
+    'TRUSTED_PROXIES is not set: the client address is whatever X-Forwarded-For says, so a caller can forge it, and callers without that header, such as those that connect directly, have none and are denied. Set it to the ranges of your proxies, or to `none` where callers connect directly.',
   ];
 }

@@ -3663,11 +3663,15 @@ export interface FixtureShadow {
  * Rules that may not mean what was meant.
  */
 export interface LintReport {
+  /**
+   * Keys that reach nothing come first.
+   */
   findings: LintFinding[];
 }
 
 export interface LintFinding {
   code:
+    | 'reaches-nothing'
     | 'dead-rule'
     | 'shadowed-rule'
     | 'allow-matches-nothing'

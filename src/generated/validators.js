@@ -28293,7 +28293,7 @@ export const validateFixtureShadow = validate436;
 
 export const validateLintReport = validate439;
 const schema191 = {"type":"object","additionalProperties":false,"required":["findings"],"properties":{"findings":{"type":"array","items":{"$ref":"LintFinding"}}},"$id":"LintReport"};
-const schema192 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","ruleIds","message"],"properties":{"code":{"type":"string","enum":["dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","overlapping-ranges","open-to-future-models"]},"scope":{"type":"string","enum":["organization","member","key"]},"subjectId":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
+const schema192 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","ruleIds","message"],"properties":{"code":{"type":"string","enum":["reaches-nothing","dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","overlapping-ranges","open-to-future-models"]},"scope":{"type":"string","enum":["organization","member","key"]},"subjectId":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
 
 function validate440(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LintFinding" */;
@@ -28330,7 +28330,7 @@ if(typeof data0 !== "string"){
 validate440.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if(!((((((((data0 === "dead-rule") || (data0 === "shadowed-rule")) || (data0 === "allow-matches-nothing")) || (data0 === "unknown-model")) || (data0 === "deactivated-model")) || (data0 === "unknown-provider")) || (data0 === "overlapping-ranges")) || (data0 === "open-to-future-models"))){
+if(!(((((((((data0 === "reaches-nothing") || (data0 === "dead-rule")) || (data0 === "shadowed-rule")) || (data0 === "allow-matches-nothing")) || (data0 === "unknown-model")) || (data0 === "deactivated-model")) || (data0 === "unknown-provider")) || (data0 === "overlapping-ranges")) || (data0 === "open-to-future-models"))){
 validate440.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema192.properties.code.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }

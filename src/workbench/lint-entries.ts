@@ -62,7 +62,7 @@ interface Listed {
   readonly range: string;
 }
 
-/** Ranges of one subject and effect that lie in others, which say the same already. */
+/** Ranges of one subject and effect that lie in others, or that two rules list: they say what another one says already. */
 export function rangeFindings(subject: WorldSubject): LintFinding[] {
   return (['allow_ip_cidrs', 'deny_ip_cidrs'] as const).flatMap((type) => {
     const listed = subject.rules.flatMap((rule): Listed[] =>
@@ -74,12 +74,14 @@ export function rangeFindings(subject: WorldSubject): LintFinding[] {
       const outer = listed.find((other, at) => at !== index && covers(other.range, inner.range, at < index));
       if (outer === undefined) return [];
       const rules = inner.rule.id === outer.rule.id ? [inner.rule] : [inner.rule, outer.rule];
-      return [finding('overlapping-ranges', subject, rules, `${inner.range} lies in ${outer.range}.`)];
+      const message =
+        inner.range === outer.range ? `both list ${inner.range}.` : `${inner.range} lies in ${outer.range}.`;
+      return [finding('overlapping-ranges', subject, rules, message)];
     });
   });
 }
 
-/** Of two equal ranges only the first covers the other. */
+/** Of two equal ranges, which are of two rules, only the first covers the other. */
 function covers(outerText: string, innerText: string, first: boolean): boolean {
   if (outerText === innerText) return first;
   const [outer, inner] = [parseRange(outerText), parseRange(innerText)];

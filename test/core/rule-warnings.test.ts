@@ -13,7 +13,7 @@ const warnings = (rule: RuleCreate, trustedProxies?: []): string[] =>
   ruleWarnings(canonicalRule(rule), names, trustedProxies);
 
 const UNSET =
-  'TRUSTED_PROXIES is not set: the client address is whatever X-Forwarded-For says, and may be forged or missing.';
+  'TRUSTED_PROXIES is not set: the client address is whatever X-Forwarded-For says, so a caller can forge it, and callers without that header, such as those that connect directly, have none and are denied. Set it to the ranges of your proxies, or to `none` where callers connect directly.';
 
 describe('a rule is accepted with a warning', () => {
   it('for each model name that the catalogue does not know', () => {
@@ -80,7 +80,7 @@ describe('a rule is accepted with a warning', () => {
     ]);
   });
 
-  it('for any IP rule while nobody says which proxies are trusted', () => {
+  it('for any IP rule while TRUSTED_PROXIES is unset: who is denied then, and what to set', () => {
     expect(warnings({ ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['10.0.0.0/8'] } })).toEqual([UNSET]);
     expect(warnings({ ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['10.0.0.0/8'] } }, [])).toEqual([]);
   });
