@@ -37,6 +37,8 @@ interface Task {
   readonly cwd: string;
   readonly options: PolicyTestOptions;
   readonly pdp: Pdp;
+  /** Of this installation; made once. */
+  readonly catalog: () => Catalog;
 }
 
 /**
@@ -56,7 +58,14 @@ export async function runPolicyTest(
   if (!options.coverage && (options.threshold ?? options.kindsThreshold) !== undefined) {
     throw new UsageError('A threshold goes with --coverage.');
   }
-  const task = { env, paths, cwd, options, pdp: createPdp() };
+  const task = {
+    env,
+    paths,
+    cwd,
+    options,
+    pdp: createPdp(),
+    catalog: once(() => installationOf(readConfig(env)).catalog),
+  };
   if (options.watch) await watching(task);
   else requireSuccess(runOnce(task, new FixtureSources()), options);
 }
@@ -69,7 +78,7 @@ function runOnce(task: Task, sources: FixtureSources): Report {
     const result = testPolicy({
       pdp,
       sources,
-      realCatalog: () => catalogOf(task),
+      realCatalog: task.catalog,
       paths,
       cwd,
       coverage: options.coverage === true,
@@ -91,12 +100,18 @@ function refusal(faults: readonly FixtureFault[], cwd: string): UsageError {
   return new UsageError(`Nothing was run: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'} in fixtures.`);
 }
 
-const catalogOf = ({ env }: Task): Catalog => installationOf(readConfig(env)).catalog;
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
 
 /** Whose rules are tested, if not the fixtures' own. */
 function worldOf(task: Task, sources: FixtureSources): World | undefined {
   const { env, cwd, options } = task;
-  if (options.rules !== undefined) return readExportedWorld(sources, path.resolve(cwd, options.rules), catalogOf(task));
+  if (options.rules !== undefined) return readExportedWorld(sources, path.resolve(cwd, options.rules), task.catalog());
   return options.database === undefined
     ? undefined
     : worldSources(env, options.org).at(path.resolve(cwd, options.database));
