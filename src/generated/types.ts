@@ -36,13 +36,13 @@ export interface AuditRecord {
   action: string;
   target: AuditTarget;
   /**
-   * The target as this API showed it before the change; null: there was none.
+   * The target as this API showed it before the change; null: there was none. Of a long list of a rule that was changed, its `count` and, as `removed`, what it lost: runs of `entries`, each with its place `at` in the list as it was.
    */
   before: {
     [k: string]: unknown;
   } | null;
   /**
-   * The target as this API showed it after the change; null: there is none any more.
+   * The target as this API showed it after the change; null: there is none any more. Of a long list of a rule that was changed, its `count` and, as `added`, what it gained: runs of `entries`, each with its place `at` in the list as it is. The entries that neither names are in both, in one order.
    */
   after: {
     [k: string]: unknown;
@@ -2802,6 +2802,53 @@ export interface Environment {
    * Key under which provider credentials are encrypted; behind it, after a comma, older ones that still decrypt. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
    */
   ENCRYPTION_KEY?: string;
+  /**
+   * The service's own key at that provider of the catalogue: its models can be called from then on.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$".
+   *
+   * Another address than the provider's public one, up to and with the version (`/v1`), such as that of a proxy; whatever stands there is trusted.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$".
+   *
+   * Request fields that go to that provider beyond OpenAI's and those of its table, as a comma list. Name only fields that neither choose a model nor raise the price.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$".
+   *
+   * Adds the provider `<name>` (`<NAME>` in lower case, `_` as `-`): the URL of an OpenAI-compatible server, up to and with `/v1`.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$".
+   *
+   * Its key, sent as bearer token; absent: none is sent.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$".
+   *
+   * The upstream's ids of the models that it serves, as a comma list.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$".
+   *
+   * What these models cost: a comma list of `model=input/output`, each price in USD per million tokens as a plain decimal with at most 6 places, such as `llama-3.3-70b=0.59/0.79,tiny=0/0`. A model that is not listed has an unknown price.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$".
+   *
+   * How long their context and their answers can get: a comma list of `model=context/output`, each in tokens or `-` where it is not known, such as `llama-3.3-70b=131072/8192,tiny=32768/-`. A key with a spend limit is held to it; without it, to `DEFAULT_MAX_OUTPUT_TOKENS`.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$".
+   *
+   * Request fields that go to it beyond OpenAI's and those that such servers have in common, as a comma list. Name only fields that neither choose a model nor raise the price.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$".
+   */
+  [k: string]: string | 'normal' | 'full' | 'on' | 'off' | 'debug' | 'info' | 'warn' | 'error' | 'silent' | undefined;
 }
 
 /**
@@ -3355,6 +3402,12 @@ export interface Fixture {
    * Do not run it, for this reason.
    */
   skip?: string;
+  /**
+   * Not part of the world: a place for values that are used further down as YAML aliases.
+   */
+  anchors?: {
+    [k: string]: unknown;
+  };
   given: FixtureGiven;
   requests: FixtureRequests;
   /**

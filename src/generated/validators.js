@@ -25890,9 +25890,8 @@ export const validateExplainedRequest = validate400;
 export const validateExplainedFlips = validate405;
 
 export const validateFixture = validate409;
-const schema179 = {"type":"object","additionalProperties":false,"patternProperties":{"^x-":{}},"required":["name","given","requests","expect"],"properties":{"name":{"type":"string","minLength":1,"maxLength":256},"description":{"type":"string"},"skip":{"type":"string","minLength":1},"given":{"$ref":"FixtureGiven"},"requests":{"$ref":"FixtureRequests"},"expect":{"type":"array","maxItems":1000,"items":{"$ref":"FixtureExpectation"}}},"$id":"Fixture"};
-const pattern79 = new RegExp("^x-", "u");
-const schema180 = {"type":"object","additionalProperties":false,"patternProperties":{"^x-":{}},"properties":{"include":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"catalog":{"$ref":"FixtureCatalog"},"organization":{"$ref":"FixtureSubject"},"members":{"type":"object","additionalProperties":{"$ref":"FixtureSubject"}},"keys":{"type":"object","additionalProperties":{"$ref":"FixtureKey"}},"addresses":{"type":"object","additionalProperties":{"$ref":"FixtureConnection"}}},"$id":"FixtureGiven"};
+const schema179 = {"type":"object","additionalProperties":false,"required":["name","given","requests","expect"],"properties":{"name":{"type":"string","minLength":1,"maxLength":256},"description":{"type":"string"},"skip":{"type":"string","minLength":1},"anchors":{},"given":{"$ref":"FixtureGiven"},"requests":{"$ref":"FixtureRequests"},"expect":{"type":"array","maxItems":1000,"items":{"$ref":"FixtureExpectation"}}},"$id":"Fixture"};
+const schema180 = {"type":"object","additionalProperties":false,"properties":{"include":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"catalog":{"$ref":"FixtureCatalog"},"organization":{"$ref":"FixtureSubject"},"members":{"type":"object","additionalProperties":{"$ref":"FixtureSubject"}},"keys":{"type":"object","additionalProperties":{"$ref":"FixtureKey"}},"addresses":{"type":"object","additionalProperties":{"$ref":"FixtureConnection"}}},"$id":"FixtureGiven"};
 const schema181 = {"type":["string","object"],"additionalProperties":false,"properties":{"models":{"type":"object","additionalProperties":{"$ref":"FixtureModel"}},"custom":{"type":"object","additionalProperties":{"$ref":"FixtureMapping"}},"withoutCredential":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureCatalog"};
 const schema182 = {"type":"object","additionalProperties":false,"required":["providers"],"properties":{"aliases":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"providers":{"type":"object","minProperties":1,"additionalProperties":{"$ref":"FixtureMapping"}}},"$id":"FixtureModel"};
 const schema183 = {"type":"object","additionalProperties":false,"properties":{"externalId":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"inputPrice":{"type":["string","number"]},"outputPrice":{"type":["string","number"]},"requestPrice":{"type":["string","number"]},"imagePrice":{"type":["string","number"]},"free":{"type":"boolean"},"deactivated":{"type":"boolean"}},"$id":"FixtureMapping"};
@@ -27057,7 +27056,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((((((key0 === "include") || (key0 === "catalog")) || (key0 === "organization")) || (key0 === "members")) || (key0 === "keys")) || (key0 === "addresses")) || (pattern79.test(key0)))){
+if(!((((((key0 === "include") || (key0 === "catalog")) || (key0 === "organization")) || (key0 === "members")) || (key0 === "keys")) || (key0 === "addresses"))){
 validate410.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -27487,7 +27486,7 @@ return errors === 0;
 validate433.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema189 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"permit":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"deny":{"type":"string","pattern":"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},"error":{"type":"string","enum":["not_found","unavailable"]},"rules":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"violations":{"type":"object","additionalProperties":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"shadow":{"$ref":"FixtureShadow"}},"$id":"FixtureExpectation"};
-const pattern86 = new RegExp("^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$", "u");
+const pattern84 = new RegExp("^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$", "u");
 const schema190 = {"type":"object","additionalProperties":false,"properties":{"permit":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldDeny":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldAllow":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"required":["permit"],"$id":"FixtureShadow"};
 
 function validate436(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -27938,7 +27937,7 @@ let data12 = data.deny;
 const _errs26 = errors;
 if(errors === _errs26){
 if(typeof data12 === "string"){
-if(!pattern86.test(data12)){
+if(!pattern84.test(data12)){
 validate435.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"+"\""}];
 return false;
 }
@@ -28126,7 +28125,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((((((key0 === "name") || (key0 === "description")) || (key0 === "skip")) || (key0 === "given")) || (key0 === "requests")) || (key0 === "expect")) || (pattern79.test(key0)))){
+if(!(((((((key0 === "name") || (key0 === "description")) || (key0 === "skip")) || (key0 === "anchors")) || (key0 === "given")) || (key0 === "requests")) || (key0 === "expect"))){
 validate409.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
