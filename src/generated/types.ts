@@ -3409,12 +3409,27 @@ export interface Fixture {
     [k: string]: unknown;
   };
   given: FixtureGiven;
-  requests: FixtureRequests;
+  requests?: FixtureRequests;
   /**
    * By request. A request that no entry means must not be permitted; two entries may not mean the same one.
    */
-  expect: FixtureExpectation[];
+  expect?: FixtureExpectation[];
+  /**
+   * Rules that somebody tries to store, each with what it is answered. They do not change what is given.
+   */
+  writes?: FixtureWrite[];
 }
+
+/**
+ * Alone or as a list: all of them, exactly. Or what must be among them (`includes`), and what must not (`excludes`).
+ */
+export type FixtureSet =
+  | string
+  | string[]
+  | {
+      includes?: string | string[];
+      excludes?: string | string[];
+    };
 
 /**
  * Models and subjects with their rules. An included file holds the same, but includes nothing itself.
@@ -3485,9 +3500,13 @@ export interface FixtureKey {
 }
 
 /**
- * Exactly one rule type with its value.
+ * Exactly one rule type with its value: by its name, or as the API has it, in `ruleType` and `ruleValue`.
  */
 export interface FixtureRule {
+  ruleType?: RuleType;
+  ruleValue?: {
+    [k: string]: unknown;
+  };
   allow_models?: string[];
   deny_models?: string[];
   allow_providers?: string[];
@@ -3574,7 +3593,7 @@ export interface FixtureMapping {
  */
 export interface FixtureRequests {
   /**
-   * `chat` (default), `moderation` or `image`.
+   * `chat` (default), `moderation` or `image`; or, alone and without a model, `list`: the models that `GET /v1/models` shows the key.
    */
   action?: string | string[];
   /**
@@ -3582,9 +3601,9 @@ export interface FixtureRequests {
    */
   key?: string | string[];
   /**
-   * As a caller writes it.
+   * As a caller writes it; `auto` leaves the choice to the gateway.
    */
-  model: string | string[];
+  model?: string | string[];
   /**
    * The provider that the caller pins; `any`: none. Default: `any`.
    */
@@ -3623,9 +3642,9 @@ export interface FixtureExpectation {
   provider?: string | string[];
   address?: string | string[];
   /**
-   * The permitted candidates, as `provider/model`, all of them; `all`: every candidate of the request.
+   * The permitted candidates, as `provider/model`; `all`: every candidate of the request; `none`: an empty list of models. In `includes` and `excludes` what ends in `*` means every candidate that begins so.
    */
-  permit?: string | string[];
+  permit?: FixtureSet;
   /**
    * The reason that the caller is told: scope and rule type such as `member deny_models`, or the message, which begins with `Access denied: `; `any` leaves it open.
    */
@@ -3635,9 +3654,9 @@ export interface FixtureExpectation {
    */
   error?: 'not_found' | 'unavailable';
   /**
-   * With `deny`: the ids of the rules that the reason names, all of them.
+   * With `deny`: the ids of the rules that the reason names.
    */
-  rules?: string | string[];
+  rules?: FixtureSet;
   /**
    * By candidate that is not permitted: the ids of all rules that it violates, in every scope.
    */
@@ -3654,7 +3673,7 @@ export interface FixtureShadow {
   /**
    * The candidates that would be permitted; `all`, or `none`.
    */
-  permit: string | string[];
+  permit: FixtureSet;
   /**
    * Ids of report rules; absent: none.
    */
@@ -3663,6 +3682,30 @@ export interface FixtureShadow {
    * Ids of report rules; absent: none.
    */
   wouldAllow?: string | string[];
+}
+
+/**
+ * A rule that somebody tries to store: exactly one of warnings and refused.
+ */
+export interface FixtureWrite {
+  /**
+   * As the API takes it, or in the short form of `rules`; it need not make sense.
+   */
+  rule: {
+    [k: string]: unknown;
+  };
+  /**
+   * Ranges, or `none`, as `TRUSTED_PROXIES` has them; without it the variable is unset.
+   */
+  trustedProxies?: string | string[];
+  /**
+   * It is stored, and answered with these warnings in this order, each given whole or in part. An empty list: with none.
+   */
+  warnings?: string[];
+  /**
+   * It is refused (400) with a message that holds this text.
+   */
+  refused?: string;
 }
 
 /**

@@ -69,8 +69,10 @@ import type {
   FixtureModel,
   FixtureRequests,
   FixtureRule,
+  FixtureSet,
   FixtureShadow,
   FixtureSubject,
+  FixtureWrite,
   FunctionDefinition,
   GeneratedImage,
   IamRule,
@@ -265,8 +267,10 @@ export declare const validateFixtureMapping: Validator<FixtureMapping>;
 export declare const validateFixtureModel: Validator<FixtureModel>;
 export declare const validateFixtureRequests: Validator<FixtureRequests>;
 export declare const validateFixtureRule: Validator<FixtureRule>;
+export declare const validateFixtureSet: Validator<FixtureSet>;
 export declare const validateFixtureShadow: Validator<FixtureShadow>;
 export declare const validateFixtureSubject: Validator<FixtureSubject>;
+export declare const validateFixtureWrite: Validator<FixtureWrite>;
 export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
 export declare const validateGeneratedImage: Validator<GeneratedImage>;
 export declare const validateIamRule: Validator<IamRule>;
