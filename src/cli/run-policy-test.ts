@@ -10,12 +10,12 @@ import { FixtureFault, FixtureSources } from '../workbench/fixture-source.ts';
 import { jsonReport } from '../workbench/report-json.ts';
 import { junitFaults, junitReport } from '../workbench/report-junit.ts';
 import { placeText, type Report, textReport, warningLines } from '../workbench/report-text.ts';
-import { type Stage, testPolicy } from '../workbench/test-policy.ts';
+import { type PolicyTestResult, type Stage, testPolicy } from '../workbench/test-policy.ts';
 import { changeIn } from '../workbench/watch.ts';
 import type { World } from '../workbench/world.ts';
 import { print, printJson, warn } from './output.ts';
 import { worldSources } from './policy-world.ts';
-import { progressBar } from './progress.ts';
+import { type ProgressBar, progressBar } from './progress.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, installationOf } from './workspace.ts';
 
@@ -38,8 +38,6 @@ interface Task {
   readonly cwd: string;
   readonly options: PolicyTestOptions;
   readonly pdp: Pdp;
-  /** Of this installation; made once. */
-  readonly catalog: () => Catalog;
 }
 
 /**
@@ -59,40 +57,16 @@ export async function runPolicyTest(
   if (!options.coverage && (options.threshold ?? options.kindsThreshold) !== undefined) {
     throw new UsageError('A threshold goes with --coverage.');
   }
-  const task = {
-    env,
-    paths,
-    cwd,
-    options,
-    pdp: createPdp(),
-    catalog: once(() => installationOf(readConfig(env)).catalog),
-  };
+  const task = { env, paths, cwd, options, pdp: createPdp() };
   if (options.watch) await watching(task);
   else requireSuccess(runOnce(task, new FixtureSources()), options);
 }
 
 /** Runs and prints. @throws UsageError, after a line for each fault, for fixtures that cannot be run */
 function runOnce(task: Task, sources: FixtureSources): Report {
-  const { options, paths, cwd, pdp } = task;
-  const bars = {
-    reading: progressBar('Reading files'),
-    running: progressBar('Running fixtures'),
-    measuring: progressBar('Measuring coverage'),
-  };
+  const { options, cwd } = task;
   try {
-    const world = worldOf(task, sources);
-    const result = testPolicy({
-      pdp,
-      sources,
-      realCatalog: task.catalog,
-      paths,
-      cwd,
-      coverage: options.coverage === true,
-      onProgress: (stage: Stage, done, all) => bars[stage].show(done, all),
-      ...(options.filter === undefined ? {} : { filter: options.filter }),
-      ...(world === undefined ? {} : { world }),
-    });
-    bars.running.end();
+    const result = run(task, sources);
     if ('faults' in result) throw refusal(result.faults, task);
     if (result.report.results.length === 0) throw new UsageError('There are no such fixtures.');
     show(result.report, cwd, options);
@@ -103,24 +77,44 @@ function runOnce(task: Task, sources: FixtureSources): Report {
   }
 }
 
+/** With a progress bar on a terminal. @throws FixtureFault for rules from elsewhere that make no sense */
+function run(task: Task, sources: FixtureSources): PolicyTestResult {
+  const { options, paths, cwd, pdp } = task;
+  const world = worldOf(task, sources);
+  const bars: Readonly<Record<Stage, ProgressBar>> = {
+    reading: progressBar('Reading files'),
+    running: progressBar('Running fixtures'),
+    measuring: progressBar('Measuring coverage'),
+  };
+  try {
+    return testPolicy({
+      pdp,
+      sources,
+      realCatalog: () => catalogOf(task),
+      paths,
+      cwd,
+      coverage: options.coverage === true,
+      onProgress: (stage, done, all) => bars[stage].show(done, all),
+      ...(options.filter === undefined ? {} : { filter: options.filter }),
+      ...(world === undefined ? {} : { world }),
+    });
+  } finally {
+    bars.running.end();
+  }
+}
+
 function refusal(faults: readonly FixtureFault[], { cwd, options }: Task): UsageError {
   if (options.junit) print(junitFaults(faults, cwd));
   for (const { place, message } of faults) process.stderr.write(`${placeText(place, cwd)}: ${message}\n`);
   return new UsageError(`Nothing was run: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'} in fixtures.`);
 }
 
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
-}
+const catalogOf = ({ env }: Task): Catalog => installationOf(readConfig(env)).catalog;
 
 /** Whose rules are tested, if not the fixtures' own. */
 function worldOf(task: Task, sources: FixtureSources): World | undefined {
   const { env, cwd, options } = task;
-  if (options.rules !== undefined) return readExportedWorld(sources, path.resolve(cwd, options.rules), task.catalog());
+  if (options.rules !== undefined) return readExportedWorld(sources, path.resolve(cwd, options.rules), catalogOf(task));
   return options.database === undefined
     ? undefined
     : worldSources(env, options.org).at(path.resolve(cwd, options.database));

@@ -1,3 +1,5 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import { getOrMake } from '../domain/get-or-make.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import { measureCoverage } from './coverage.ts';
 import { findFixtureFiles, readFixtures } from './find-fixtures.ts';
@@ -11,6 +13,7 @@ import type { World } from './world.ts';
 export interface PolicyTest {
   readonly pdp: Pdp;
   readonly sources: FixtureWorld['sources'];
+  /** Asked once, however many fixtures say `catalog: real`. */
   readonly realCatalog: FixtureWorld['realCatalog'];
   /** Files and folders. */
   readonly paths: readonly string[];
@@ -35,9 +38,10 @@ export function testPolicy(test: PolicyTest): PolicyTestResult {
   const progressOf = (stage: Stage) => (done: number, all: number) => onProgress?.(stage, done, all);
   const files = findFixtureFiles(test.paths, test.cwd);
   const wanted = (name: string): boolean => name.toLowerCase().includes(filter.toLowerCase());
+  const catalogs = new Map<string, Catalog>();
   const fixtureWorld: FixtureWorld = {
     sources,
-    realCatalog,
+    realCatalog: () => getOrMake(catalogs, 'real', realCatalog),
     wanted,
     ...(world === undefined ? {} : { rulesFor: (given, place) => withRulesOf(world, given, place) }),
   };
