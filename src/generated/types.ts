@@ -1306,6 +1306,62 @@ export interface RuleAnswer {
 }
 
 /**
+ * Answer to a `PATCH` of an IAM rule.
+ */
+export interface RuleChangeAnswer {
+  rule: IamRule;
+  /**
+   * The rule as it was.
+   */
+  before: IamRule;
+  /**
+   * What is accepted but may not mean what was meant.
+   */
+  warnings: string[];
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens: RuleWidening | null;
+}
+
+/**
+ * Newly permitted cells, whether the provider has a credential or not. Members count as well: a cell of theirs is one of any key of theirs without rules of its own.
+ */
+export interface RuleWidening {
+  /**
+   * How many cells there are.
+   */
+  count: number;
+  /**
+   * The first 100 of them.
+   */
+  cells: WidenedCell[];
+}
+
+/**
+ * A key or member who may newly call a mapping from some addresses.
+ */
+export interface WidenedCell {
+  holder: AccessHolder;
+  /**
+   * `provider/model`.
+   */
+  mapping: string;
+  /**
+   * Whether it can be called now.
+   */
+  credential: boolean;
+  /**
+   * From where: the first 20 ranges.
+   */
+  addresses: string[];
+  /**
+   * How many more ranges there are.
+   */
+  moreAddresses: number;
+}
+
+/**
  * Body that makes an IAM rule, and a patched rule as a whole. The shape of `ruleValue` follows from `ruleType`.
  */
 export interface RuleCreate {
@@ -1331,10 +1387,13 @@ export interface RuleList {
 }
 
 /**
- * Body of a `PATCH` of an IAM rule: what is to change, at least one field. The merged rule is judged as a `RuleCreate`.
+ * Body of a `PATCH` of an IAM rule: what is to change, at least one field of the rule. The merged rule is judged as a `RuleCreate`.
  */
 export interface RulePatch {
   ruleType?: RuleType;
+  /**
+   * Within the same rule type its fields replace those of the rule, null removes one, and the others stay; a list is replaced as a whole. Another rule type needs a whole value.
+   */
   ruleValue?: {
     [k: string]: unknown;
   };
@@ -1344,6 +1403,10 @@ export interface RulePatch {
    */
   mode?: RuleMode;
   description?: string | null;
+  /**
+   * Refuse a change by which the rules permit what they did not permit before (409 `new_access`).
+   */
+  failOnNewAccess?: boolean;
 }
 
 /**

@@ -158,6 +158,7 @@ import type {
   ResponseFormat,
   RoutingAttempt,
   RuleAnswer,
+  RuleChangeAnswer,
   RuleCreate,
   RuleIds,
   RuleList,
@@ -167,6 +168,7 @@ import type {
   RuleStatus,
   RuleType,
   RuleValue,
+  RuleWidening,
   Stability,
   SubjectRules,
   ToolCall,
@@ -176,6 +178,7 @@ import type {
   UsageReport,
   UsageRow,
   UsdAmount,
+  WidenedCell,
   WorldDocument,
   WorldDocumentKey,
   WorldDocumentMember,
@@ -356,6 +359,7 @@ export declare const validateReasoningDetail: Validator<ReasoningDetail>;
 export declare const validateResponseFormat: Validator<ResponseFormat>;
 export declare const validateRoutingAttempt: Validator<RoutingAttempt>;
 export declare const validateRuleAnswer: Validator<RuleAnswer>;
+export declare const validateRuleChangeAnswer: Validator<RuleChangeAnswer>;
 export declare const validateRuleCreate: Validator<RuleCreate>;
 export declare const validateRuleIds: Validator<RuleIds>;
 export declare const validateRuleList: Validator<RuleList>;
@@ -365,6 +369,7 @@ export declare const validateRuleSet: Validator<RuleSet>;
 export declare const validateRuleStatus: Validator<RuleStatus>;
 export declare const validateRuleType: Validator<RuleType>;
 export declare const validateRuleValue: Validator<RuleValue>;
+export declare const validateRuleWidening: Validator<RuleWidening>;
 export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;
 export declare const validateToolCall: Validator<ToolCall>;
@@ -374,6 +379,7 @@ export declare const validateUsageQuery: Validator<UsageQuery>;
 export declare const validateUsageReport: Validator<UsageReport>;
 export declare const validateUsageRow: Validator<UsageRow>;
 export declare const validateUsdAmount: Validator<UsdAmount>;
+export declare const validateWidenedCell: Validator<WidenedCell>;
 export declare const validateWorldDocument: Validator<WorldDocument>;
 export declare const validateWorldDocumentKey: Validator<WorldDocumentKey>;
 export declare const validateWorldDocumentMember: Validator<WorldDocumentMember>;

@@ -1,6 +1,13 @@
 import { policyRevision } from '../core/authorize.ts';
 import { notFound } from '../domain/errors.ts';
-import type { AccessDiff, AccessReport, DraftRule, EvaluateRequest, Explanation } from '../generated/types.ts';
+import type {
+  AccessDiff,
+  AccessReport,
+  DraftRule,
+  EvaluateRequest,
+  Explanation,
+  RuleWidening,
+} from '../generated/types.ts';
 import type { PolicyBundle } from '../policy/bundle.ts';
 import { createPdp, type Pdp } from '../policy/pdp.ts';
 import type { Database } from '../store/database.ts';
@@ -11,7 +18,8 @@ import { accessDiff } from './diff.ts';
 import { applyDrafts, draftWarnings } from './drafts.ts';
 import { explain, readCall } from './explain.ts';
 import { holdersOf } from './holders.ts';
-import { createJudges, JUDGE_ENGINE } from './judges.ts';
+import { createJudges, JUDGE_ENGINE, type Judges } from './judges.ts';
+import { ruleWidening } from './widening.ts';
 import { type Installation, readWorld, type World } from './world.ts';
 
 export interface AnalysisTools {
@@ -21,7 +29,7 @@ export interface AnalysisTools {
 }
 
 export interface Analysed {
-  readonly body: AccessReport | AccessDiff | Explanation;
+  readonly body: AccessReport | AccessDiff | Explanation | RuleWidening;
   readonly policyRevision: string;
 }
 
@@ -40,6 +48,11 @@ export async function analyse({ db, installation, bundle }: AnalysisTools, job: 
       return { body: withPdp(bundle, (pdp) => evaluate(pdp, world, job, revision)), policyRevision: revision };
     case 'diff':
       return { body: await draftDiff(bundle, world, job.rules, job), policyRevision: revision };
+    case 'widening':
+      return {
+        body: await withJudges(bundle, world, (judges) => ruleWidening(judges, world, job)),
+        policyRevision: revision,
+      };
   }
 }
 
@@ -59,10 +72,16 @@ async function draftDiff(
   shown: Shown,
 ): Promise<AccessDiff> {
   const after = applyDrafts(before, drafts);
-  const [part] = partsOf([before]);
+  const diff = await withJudges(bundle, before, (judges) => accessDiff(judges, before, after, shown));
+  return { ...diff, warnings: draftWarnings(after, drafts) };
+}
+
+/** Judges in this thread, by the mappings of the world's only organization. */
+async function withJudges<T>(bundle: PolicyBundle, world: World, work: (judges: Judges) => Promise<T>): Promise<T> {
+  const [part] = partsOf([world]);
   const judges = createJudges(bundle, part?.mappings ?? [], 0);
   try {
-    return { ...(await accessDiff(judges, before, after, shown)), warnings: draftWarnings(after, drafts) };
+    return await work(judges);
   } finally {
     await judges.close();
   }

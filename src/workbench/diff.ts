@@ -42,7 +42,7 @@ export async function accessDiff(
  * Cells whose mapping the holder can call on neither side are counted apart. Holders none of whose subjects say anything else
  * than before are not judged.
  */
-async function accessChanges(
+export async function accessChanges(
   judges: Judges,
   before: World,
   after: World,

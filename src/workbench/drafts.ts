@@ -3,7 +3,7 @@ import { nameWarnings } from '../core/rule-warnings.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import { getOrMake } from '../domain/get-or-make.ts';
 import { readRule } from '../domain/rule-content.ts';
-import type { DraftRule } from '../generated/types.ts';
+import type { DraftRule, RuleCreate } from '../generated/types.ts';
 import type { World, WorldRule } from './world.ts';
 import { placed } from './world-document.ts';
 
@@ -49,6 +49,22 @@ function organizationOf({ members, keys }: World, { group, id }: Owner): string 
   if (group === 'organizations') return id;
   return (group === 'members' ? members : keys).get(id)?.organizationId ?? '';
 }
+
+/** A stored rule, active or not, as it would be. */
+export interface RuleReplacement {
+  readonly subject: { readonly scope: 'organization' | 'member' | 'key'; readonly id: string };
+  readonly ruleId: string;
+  readonly rule: RuleCreate;
+}
+
+const GROUPS = { organization: 'organizations', member: 'members', key: 'keys' } as const;
+
+/** The world with a rule of a subject as it would be, whatever it is now. @throws ApiError 400 for what is no rule */
+export const withRule = (world: World, { subject, ruleId, rule }: RuleReplacement): World =>
+  changed(world, { group: GROUPS[subject.scope], id: subject.id }, (rules) => [
+    ...rules.filter(({ id }) => id !== ruleId),
+    ...readDraft(rule, ruleId, ''),
+  ]);
 
 const newId = (index: number): string => `draft_${index + 1}`;
 
