@@ -73,7 +73,7 @@ export function getRule(db: Database, actor: Actor, owner: RuleOwner, id: string
 }
 
 /** The first steps of a change, which write nothing. @throws ApiError as `changeRule` */
-export function planRuleChange(db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown): RulePlan {
+export function readRulePlan(db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown): RulePlan {
   const { subject, present, content, patch } = prepareChange(db, actor, owner, id, body);
   const { canonical, ...rule } = content;
   return {

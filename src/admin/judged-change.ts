@@ -68,7 +68,8 @@ const NAMED = 3;
 
 /** Refuses a change that permits what was not permitted. @param widens null: nobody knows */
 export function newAccess(widens: RuleWidening | null): ApiError {
-  if (widens === null) return new ApiError(409, 'new_access', 'The change is refused: what it would newly permit is not known.');
+  if (widens === null)
+    return new ApiError(409, 'new_access', 'The change is refused: what it would newly permit is not known.');
   const named = widens.cells.slice(0, NAMED).map(({ holder, mapping }) => `${mapping} for ${holder.name || holder.id}`);
   const more = widens.count > named.length ? ` and ${widens.count - named.length} more` : '';
   return new ApiError(409, 'new_access', `The change is refused: it would newly permit ${named.join(', ')}${more}.`);

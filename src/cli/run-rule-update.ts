@@ -1,4 +1,4 @@
-import { changeRule, getRule, planRuleChange } from '../admin/iam-rules.ts';
+import { changeRule, getRule, readRulePlan } from '../admin/iam-rules.ts';
 import { changeJudged } from '../admin/judged-change.ts';
 import { getRuleOwner } from '../admin/rule-owner.ts';
 import type { RuleChangeAnswer, RuleType } from '../generated/types.ts';
@@ -29,7 +29,7 @@ export function runRuleUpdate(
     plan: () =>
       inWorkspace(env, 'read', org, (workspace) => {
         const { db, actor, owner, body } = steps(workspace);
-        return planRuleChange(db, actor, owner, id, body);
+        return readRulePlan(db, actor, owner, id, body);
       }),
     judge: async (plan) => {
       const world = await inWorkspace(env, 'read', org, ({ db, actor, installation }) =>

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/admin/actor.ts';
-import { changeRule, createRule, deleteRule, getRule, listRules, planRuleChange } from '../../src/admin/iam-rules.ts';
+import { changeRule, createRule, deleteRule, getRule, listRules, readRulePlan } from '../../src/admin/iam-rules.ts';
 import { StaleRules } from '../../src/admin/judged-change.ts';
 import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../src/admin/rule-owner.ts';
 import type { RuleWidening } from '../../src/generated/types.ts';
@@ -99,7 +99,7 @@ describe('a written rule', () => {
     const to = keyOf(ID.ownerKey);
     const { id } = add(owner, to).rule;
     const body = { status: 'inactive', failOnNewAccess: true };
-    const { ruleRevision, matters, failOnNewAccess } = planRuleChange(db, owner, to, id, body);
+    const { ruleRevision, matters, failOnNewAccess } = readRulePlan(db, owner, to, id, body);
     expect({ matters, failOnNewAccess }).toEqual({ matters: true, failOnNewAccess: true });
     const holder = { scope: 'key' as const, id: ID.ownerKey, name: 'CI' };
     const cell = { holder, mapping: 'sandbox/sandbox-free', credential: true, addresses: [], moreAddresses: 0 };
@@ -120,7 +120,7 @@ describe('a written rule', () => {
   it('needs no judging where nothing that is enforced changes', () => {
     const to = keyOf(ID.ownerKey);
     const { id } = add(owner, to).rule;
-    const matters = (body: object) => planRuleChange(db, owner, to, id, body).matters;
+    const matters = (body: object) => readRulePlan(db, owner, to, id, body).matters;
     expect([{ description: 'x' }, { mode: 'report' }, { ruleValue: { providers: ['x'] } }].map(matters)).toEqual([
       false,
       true,

@@ -1,4 +1,4 @@
-import { changeRule, createRule, deleteRule, getRule, listRules, planRuleChange } from '../../../admin/iam-rules.ts';
+import { changeRule, createRule, deleteRule, getRule, listRules, readRulePlan } from '../../../admin/iam-rules.ts';
 import { changeJudged } from '../../../admin/judged-change.ts';
 import type { RuleOwner } from '../../../admin/rule-owner.ts';
 import type { RuleWidening } from '../../../generated/types.ts';
@@ -42,7 +42,7 @@ function rulesOf(master: MasterRouter, path: string, ownerOf: (ctx: AppContext) 
     const id = pathParameter(ctx, 'ruleId');
     const [actor, owner, { body }] = [actorOf(ctx), ownerOf(ctx), ctx.state];
     const changed = await changeJudged({
-      plan: () => store.read((db) => planRuleChange(db, actor, owner, id, body)),
+      plan: () => store.read((db) => readRulePlan(db, actor, owner, id, body)),
       judge: ({ subject, ruleId, rule }) =>
         analyst
           .analyse({ kind: 'widening', organizationId: actor.organizationId, subject, ruleId, rule })
