@@ -77,6 +77,7 @@ import type {
   GeneratedImage,
   IamRule,
   ImageAnswer,
+  ImageEvent,
   ImageRequest,
   ImageUsage,
   InputModality,
@@ -140,6 +141,7 @@ import type {
   PriceCap,
   PricingCondition,
   PricingRules,
+  PricingTier,
   PricingValue,
   ProjectAnswer,
   ProjectCreate,
@@ -278,6 +280,7 @@ export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
 export declare const validateGeneratedImage: Validator<GeneratedImage>;
 export declare const validateIamRule: Validator<IamRule>;
 export declare const validateImageAnswer: Validator<ImageAnswer>;
+export declare const validateImageEvent: Validator<ImageEvent>;
 export declare const validateImageRequest: Validator<ImageRequest>;
 export declare const validateImageUsage: Validator<ImageUsage>;
 export declare const validateInputModality: Validator<InputModality>;
@@ -341,6 +344,7 @@ export declare const validatePrefixEntry: Validator<PrefixEntry>;
 export declare const validatePriceCap: Validator<PriceCap>;
 export declare const validatePricingCondition: Validator<PricingCondition>;
 export declare const validatePricingRules: Validator<PricingRules>;
+export declare const validatePricingTier: Validator<PricingTier>;
 export declare const validatePricingValue: Validator<PricingValue>;
 export declare const validateProjectAnswer: Validator<ProjectAnswer>;
 export declare const validateProjectCreate: Validator<ProjectCreate>;

@@ -1,6 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { type Mapping, mappingNames, type Prices } from '../domain/model.ts';
 import { formatUsd, formatUsdPerMillion } from '../domain/money.ts';
+import { canonicalModelId } from '../domain/upstream-config.ts';
 import type { FixtureMapping, FixtureModel } from '../generated/types.ts';
 import { listOf } from './lists.ts';
 
@@ -29,7 +30,7 @@ export function modelSlice(
   mapping: FixtureMapping = PRICED,
 ): Slice {
   // A canonical id holds no `/`: a provider's own id that does goes by the one with `--`.
-  const modelId = id.replaceAll('/', '--');
+  const modelId = canonicalModelId(id);
   const served = providers.filter((provider) => PROVIDER_ID.test(provider));
   if (!MODEL_ID.test(modelId) || served.length === 0) return EMPTY_SLICE;
   const { externalId = id } = mapping;
