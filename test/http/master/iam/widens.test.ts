@@ -77,9 +77,7 @@ describe('a changed rule', () => {
     expect([refused.status, JSON.parse(refused.text).error]).toEqual([
       409,
       {
-        message: expect.stringMatching(
-          /^The change is refused: it would newly permit sandbox\//,
-        ),
+        message: expect.stringMatching(/^The change is refused: it would newly permit sandbox\//),
         type: 'invalid_request_error',
         param: null,
         code: 'new_access',
