@@ -39,7 +39,13 @@ const developerKey = {
   createdBy: ID.developer,
   createdByEmail: 'developer@example.com',
 };
-const playgroundKey = { ...developerKey, id: ID.playgroundKey, description: null, kind: 'playground' };
+const playgroundKey = {
+  ...developerKey,
+  id: ID.playgroundKey,
+  description: null,
+  kind: 'playground',
+  maskedToken: null,
+};
 
 describe('GET /v1/master/keys', () => {
   it('lists the keys, newest first, and is not to be stored on the way', async () => {
