@@ -221,6 +221,17 @@ const singles: readonly Operation[] = [
     errors: WRITE,
   },
   {
+    method: 'post',
+    path: '/v1/master/invitations/accept',
+    id: 'acceptInvitation',
+    tag: 'Organization',
+    summary: 'Become a member by the token of an invitation',
+    description: 'The token in the body is all that is needed, and is accepted once.',
+    request: 'InvitationAccept',
+    answer: json('MemberAnswer', 'The new member.', 201),
+    errors: [400, 404, 413, 415, 429],
+  },
+  {
     method: 'get',
     path: '/v1/master/keys/{id}/access',
     id: 'getKeyAccess',

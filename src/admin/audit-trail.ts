@@ -27,6 +27,13 @@ export interface Job {
   readonly organizationId: string;
 }
 
+/** Someone who acts by a one-time token, as the member that they become. */
+export interface Person {
+  readonly kind: 'person';
+  readonly memberId: string;
+  readonly organizationId: string;
+}
+
 /** Something as admin JSON shows it, never with a secret: null before it was made, and after it was deleted. */
 export type Change =
   | { readonly before: null; readonly after: { readonly id: string } }
@@ -39,7 +46,7 @@ export type Change =
  */
 export function recordChange(
   db: Database,
-  actor: Actor | Job,
+  actor: Actor | Person | Job,
   type: AuditTargetType,
   done: string,
   { before, after }: Change,
@@ -61,10 +68,12 @@ export function recordChange(
   );
 }
 
-function authorOf(actor: Actor | Job): Pick<NewAuditEntry, 'actorKind' | 'actorId' | 'memberId'> {
+function authorOf(actor: Actor | Person | Job): Pick<NewAuditEntry, 'actorKind' | 'actorId' | 'memberId'> {
   switch (actor.kind) {
     case 'master_key':
       return { actorKind: 'master_key', actorId: actor.masterKeyId, memberId: actor.memberId };
+    case 'person':
+      return { actorKind: 'person', actorId: actor.memberId, memberId: actor.memberId };
     case 'cli':
       return { actorKind: 'cli', actorId: null, memberId: null };
     case 'job':
