@@ -289,7 +289,7 @@ const singles: readonly Operation[] = [
     key: 'master',
     query: {
       ...PAGE,
-      action: text('Only this action, such as `key.create`.'),
+      action: text('Only this action, such as `key.create`; one that there is not is 400 and names them all.'),
       targetId: text('Only what was done to this.'),
       from: text('Begin, inclusive: a date (its midnight, UTC) or an RFC 3339 time.'),
       to: text('End: a date (that day is included) or an RFC 3339 time (exclusive).'),

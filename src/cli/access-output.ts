@@ -17,7 +17,7 @@ interface Format {
 const EVERY = '0.0.0.0/0, ::/0, unknown';
 
 /** A set of addresses in a few words. */
-const addressText = (addresses: readonly string[]): string => {
+export const addressText = (addresses: readonly string[]): string => {
   const text = addresses.join(', ');
   if (text === EVERY) return 'any';
   return text === '' ? 'none' : text;

@@ -6,7 +6,7 @@ import type { Clock } from '../domain/time.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { KeptLists } from './kept-lists.ts';
 import { ModelListBytes } from './model-list-bytes.ts';
-import type { FindReach, Reach } from './reach.ts';
+import type { FindReach } from './reach.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
 
 export interface ListModelsDeps {
@@ -33,10 +33,20 @@ export type ListModels = (
   which?: 'usable' | 'all',
 ) => Promise<ListedModels>;
 
-const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
-  models
+/** The models of the catalogue and the custom ones, each with the mappings to keep; those without any are left out. */
+export const modelsOf = (
+  catalog: Catalog,
+  custom: readonly Mapping[],
+  keep: (mapping: Mapping) => boolean,
+): CatalogModel[] =>
+  withCustom(catalog, custom)
     .map((model) => ({ ...model, mappings: model.mappings.filter(keep) }))
     .filter(({ mappings }) => mappings.length > 0);
+
+const withCustom = (catalog: Catalog, custom: readonly Mapping[]): CatalogModel[] => [
+  ...catalog.models(),
+  ...custom.map(customModel),
+];
 
 /** A custom model as one of the catalogue: its only name is `<custom>/<model>`. */
 const customModel = (mapping: Mapping): CatalogModel => ({
@@ -53,7 +63,6 @@ const customModel = (mapping: Mapping): CatalogModel => ({
 export function createListModels(deps: ListModelsDeps): ListModels {
   const { catalog, findReach, findReachable, clock, telemetry } = deps;
   const kept = new KeptLists();
-  const withCustom = ({ custom }: Reach) => [...catalog.models(), ...custom.map(customModel)];
 
   /** @param of what the models are chosen by */
   const listOf = (of: string, options: ModelListOptions, models: () => readonly CatalogModel[]): ModelListBytes => {
@@ -74,9 +83,12 @@ export function createListModels(deps: ListModelsDeps): ListModels {
     }
     if (which === 'all') {
       const reach = await findReach(caller.principal);
-      return { list: listOf(`all ${reach.id}`, options, () => withCustom(reach)), policyRevision: undefined };
+      return {
+        list: listOf(`all ${reach.id}`, options, () => withCustom(catalog, reach.custom)),
+        policyRevision: undefined,
+      };
     }
     const { id, reach, usable, policyRevision } = await findReachable(caller);
-    return { list: listOf(`usable ${id}`, options, () => only(withCustom(reach), usable)), policyRevision };
+    return { list: listOf(`usable ${id}`, options, () => modelsOf(catalog, reach.custom, usable)), policyRevision };
   };
 }

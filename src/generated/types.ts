@@ -848,6 +848,10 @@ export interface KeyRecord {
    */
   lastUsedAt: string | null;
   /**
+   * RFC 3339. Until then the token before the last roll is accepted too; null: it is not.
+   */
+  previousTokenEndsAt: string | null;
+  /**
    * The secret, in full: in the answer to creation (and rolling) alone.
    */
   token?: string;

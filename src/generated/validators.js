@@ -5332,7 +5332,7 @@ export const validateInvitationStatus = validate140;
 
 export const validateKeyAnswer = validate151;
 const schema62 = {"type":"object","additionalProperties":false,"required":["key"],"properties":{"key":{"$ref":"KeyRecord"}},"$id":"KeyAnswer"};
-const schema63 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","description","projectId","createdBy","kind","status","state","maskedToken","expiresAt","usageLimit","usage","periodUsageLimit","periodUsageDurationValue","periodUsageDurationUnit","currentPeriodUsage","currentPeriodStartedAt","currentPeriodResetAt","lastUsedAt"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"description":{"type":["string","null"]},"projectId":{"type":"string"},"createdBy":{"type":["string","null"]},"kind":{"$ref":"KeyKind"},"status":{"$ref":"KeyStatus"},"state":{"$ref":"KeyState"},"maskedToken":{"type":"string"},"expiresAt":{"type":["string","null"]},"usageLimit":{"type":["string","null"]},"usage":{"type":"string"},"periodUsageLimit":{"type":["string","null"]},"periodUsageDurationValue":{"type":["integer","null"]},"periodUsageDurationUnit":{"anyOf":[{"$ref":"PeriodDurationUnit"},{"type":"null"}]},"currentPeriodUsage":{"type":["string","null"]},"currentPeriodStartedAt":{"type":["string","null"]},"currentPeriodResetAt":{"type":["string","null"]},"lastUsedAt":{"type":["string","null"]},"token":{"type":"string"}},"$id":"KeyRecord"};
+const schema63 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","description","projectId","createdBy","kind","status","state","maskedToken","expiresAt","usageLimit","usage","periodUsageLimit","periodUsageDurationValue","periodUsageDurationUnit","currentPeriodUsage","currentPeriodStartedAt","currentPeriodResetAt","lastUsedAt","previousTokenEndsAt"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"description":{"type":["string","null"]},"projectId":{"type":"string"},"createdBy":{"type":["string","null"]},"kind":{"$ref":"KeyKind"},"status":{"$ref":"KeyStatus"},"state":{"$ref":"KeyState"},"maskedToken":{"type":"string"},"expiresAt":{"type":["string","null"]},"usageLimit":{"type":["string","null"]},"usage":{"type":"string"},"periodUsageLimit":{"type":["string","null"]},"periodUsageDurationValue":{"type":["integer","null"]},"periodUsageDurationUnit":{"anyOf":[{"$ref":"PeriodDurationUnit"},{"type":"null"}]},"currentPeriodUsage":{"type":["string","null"]},"currentPeriodStartedAt":{"type":["string","null"]},"currentPeriodResetAt":{"type":["string","null"]},"lastUsedAt":{"type":["string","null"]},"previousTokenEndsAt":{"type":["string","null"]},"token":{"type":"string"}},"$id":"KeyRecord"};
 const schema64 = {"type":"string","enum":["regular","playground","platform_secret"],"$id":"KeyKind"};
 
 function validate153(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -5452,7 +5452,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((((((((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.description === undefined) && (missing0 = "description"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.createdBy === undefined) && (missing0 = "createdBy"))) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.state === undefined) && (missing0 = "state"))) || ((data.maskedToken === undefined) && (missing0 = "maskedToken"))) || ((data.expiresAt === undefined) && (missing0 = "expiresAt"))) || ((data.usageLimit === undefined) && (missing0 = "usageLimit"))) || ((data.usage === undefined) && (missing0 = "usage"))) || ((data.periodUsageLimit === undefined) && (missing0 = "periodUsageLimit"))) || ((data.periodUsageDurationValue === undefined) && (missing0 = "periodUsageDurationValue"))) || ((data.periodUsageDurationUnit === undefined) && (missing0 = "periodUsageDurationUnit"))) || ((data.currentPeriodUsage === undefined) && (missing0 = "currentPeriodUsage"))) || ((data.currentPeriodStartedAt === undefined) && (missing0 = "currentPeriodStartedAt"))) || ((data.currentPeriodResetAt === undefined) && (missing0 = "currentPeriodResetAt"))) || ((data.lastUsedAt === undefined) && (missing0 = "lastUsedAt"))){
+if((((((((((((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.description === undefined) && (missing0 = "description"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.createdBy === undefined) && (missing0 = "createdBy"))) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.state === undefined) && (missing0 = "state"))) || ((data.maskedToken === undefined) && (missing0 = "maskedToken"))) || ((data.expiresAt === undefined) && (missing0 = "expiresAt"))) || ((data.usageLimit === undefined) && (missing0 = "usageLimit"))) || ((data.usage === undefined) && (missing0 = "usage"))) || ((data.periodUsageLimit === undefined) && (missing0 = "periodUsageLimit"))) || ((data.periodUsageDurationValue === undefined) && (missing0 = "periodUsageDurationValue"))) || ((data.periodUsageDurationUnit === undefined) && (missing0 = "periodUsageDurationUnit"))) || ((data.currentPeriodUsage === undefined) && (missing0 = "currentPeriodUsage"))) || ((data.currentPeriodStartedAt === undefined) && (missing0 = "currentPeriodStartedAt"))) || ((data.currentPeriodResetAt === undefined) && (missing0 = "currentPeriodResetAt"))) || ((data.lastUsedAt === undefined) && (missing0 = "lastUsedAt"))) || ((data.previousTokenEndsAt === undefined) && (missing0 = "previousTokenEndsAt"))){
 validate152.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -5758,16 +5758,30 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.token !== undefined){
+if(data.previousTokenEndsAt !== undefined){
+let data20 = data.previousTokenEndsAt;
 const _errs42 = errors;
-if(typeof data.token !== "string"){
-validate152.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if((typeof data20 !== "string") && (data20 !== null)){
+validate152.errors = [{instancePath:instancePath+"/previousTokenEndsAt",schemaPath:"#/properties/previousTokenEndsAt/type",keyword:"type",params:{type: schema63.properties.previousTokenEndsAt.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs42 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.token !== undefined){
+const _errs44 = errors;
+if(typeof data.token !== "string"){
+validate152.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs44 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }

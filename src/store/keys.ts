@@ -19,6 +19,8 @@ export interface KeyRecord extends SpendState {
   readonly description: string;
   readonly mask: string;
   readonly lastUsedAt: number | null;
+  /** Until then the secret before the last roll is accepted too; null: it ended at once, or the key was never rolled. */
+  readonly previousSecretEndsAt: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
@@ -46,7 +48,12 @@ export interface NewKey extends StoredSecret {
 }
 
 /** What may change on a key: the columns of its transitions, its label, its secret. */
-export type KeyChanges = Partial<Omit<ApiKey, 'kind' | 'usage'>> & Partial<StoredSecret> & { description?: string };
+export type KeyChanges = Partial<Omit<ApiKey, 'kind' | 'usage'>> &
+  Partial<StoredSecret> & {
+    description?: string;
+    /** Keeps the secret that is there as the previous one until then; null ends the previous one. */
+    previousSecretEndsAt?: number | null;
+  };
 
 const toRecord = (row: Selectable<KeysTable>): KeyRecord => ({
   ...toApiKey(row),
@@ -57,6 +64,7 @@ const toRecord = (row: Selectable<KeysTable>): KeyRecord => ({
   description: row.description,
   mask: row.mask,
   lastUsedAt: row.last_used_at,
+  previousSecretEndsAt: row.previous_ends_at,
   createdAt: row.created_at,
   updatedAt: row.updated_at,
 });
@@ -151,6 +159,7 @@ function toColumns(changes: KeyChanges): Updateable<KeysTable> {
   if (changes.secretHash !== undefined) row.secret_hash = changes.secretHash;
   if (changes.pepperId !== undefined) row.pepper_id = changes.pepperId;
   if (changes.mask !== undefined) row.mask = changes.mask;
+  if (changes.previousSecretEndsAt !== undefined) row.previous_ends_at = changes.previousSecretEndsAt;
   if (changes.status !== undefined) row.status = changes.status;
   if (changes.disabledAt !== undefined) row.disabled_at = changes.disabledAt;
   if (changes.deletedAt !== undefined) row.deleted_at = changes.deletedAt;
@@ -181,6 +190,14 @@ export function updateKey(
       build
         .updateTable('keys')
         .set({ ...toColumns(changes), updated_at: now })
+        .$if(changes.previousSecretEndsAt !== undefined, (query) =>
+          changes.previousSecretEndsAt === null
+            ? query.set({ previous_secret_hash: null, previous_pepper_id: null })
+            : query.set(({ ref }) => ({
+                previous_secret_hash: ref('keys.secret_hash'),
+                previous_pepper_id: ref('keys.pepper_id'),
+              })),
+        )
         .where('organization_id', '=', organizationId)
         .where('id', '=', id),
     );

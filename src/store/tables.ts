@@ -125,6 +125,11 @@ export interface KeysTable extends SecretColumns {
   period_reserved_pico: Generated<bigint>;
   period_started_at: Generated<number | null>;
   last_used_at: Generated<number | null>;
+  /** Of the secret before the last roll, if that was with an overlap; the three are null together. */
+  previous_secret_hash: Generated<string | null>;
+  previous_pepper_id: Generated<string | null>;
+  /** Until then that secret is accepted too. */
+  previous_ends_at: Generated<number | null>;
   created_at: number;
   updated_at: number;
 }

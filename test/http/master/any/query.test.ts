@@ -8,7 +8,9 @@ afterAll(() => server.close());
 
 let audited: number;
 const auditEntries = () =>
-  server.store.read(({ connection }) => connection.prepare<[], number>('SELECT count(*) FROM audit').pluck().get() ?? 0);
+  server.store.read(
+    ({ connection }) => connection.prepare<[], number>('SELECT count(*) FROM audit').pluck().get() ?? 0,
+  );
 beforeAll(async () => {
   audited = await auditEntries();
 });

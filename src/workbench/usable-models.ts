@@ -1,0 +1,44 @@
+import type { CatalogModel } from '../catalog/catalog-model.ts';
+import { modelsOf } from '../core/list-models.ts';
+import type { Pdp } from '../policy/pdp.ts';
+import { formatAddresses } from './address-classes.ts';
+import { type Caller, credentialsIn, mappingsOf } from './candidates.ts';
+import { reachOf } from './holders.ts';
+import { createSubjectJudge } from './subject-judge.ts';
+import { keySubjects, type World, type WorldKey, type WorldSubject } from './world.ts';
+
+/** The models that a caller may use now, each with the mappings that it may use, and from which addresses. */
+export interface UsableModels {
+  readonly models: readonly CatalogModel[];
+  readonly addresses: readonly string[];
+}
+
+/**
+ * What a key may use, by its own rules and those above them; without a key, what the organization's rules let through with any
+ * project's credentials. @throws PolicyFailure
+ */
+export function usableModels(pdp: Pdp, world: World, organizationId: string, key?: WorldKey): UsableModels {
+  const mappings = mappingsOf(world, organizationId);
+  const judge = createSubjectJudge(pdp, mappings);
+  const subjects = key === undefined ? organizationSubjects(world, organizationId) : keySubjects(world, key);
+  const reach = reachOf(
+    subjects.map(({ rules }) => judge.access(rules)),
+    mappings.length,
+  );
+  const hasCredential = credentialsIn(world);
+  const caller: Caller = key ?? { organizationId, projectId: null };
+  const usable = new Set(
+    mappings.filter((mapping, position) => reach.mappings[position] === 1 && hasCredential(caller, mapping)),
+  );
+  const custom = mappings.filter((mapping) => mapping.custom);
+  return {
+    models: modelsOf(world.catalog, custom, (mapping) => usable.has(mapping)),
+    addresses: formatAddresses(reach.addresses),
+  };
+}
+
+function organizationSubjects({ organizations }: World, id: string): WorldSubject[] {
+  const organization = organizations.get(id);
+  if (organization === undefined) throw new Error(`There is no organization ${id}.`);
+  return [{ scope: 'organization', id, rules: organization.rules }];
+}
