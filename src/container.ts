@@ -1,6 +1,7 @@
 import manifest from '../package.json' with { type: 'json' };
 import { startExpiringKeys } from './admin/expire-keys.ts';
 import { type FirstRun, firstRun } from './admin/first-run.ts';
+import { startForgettingCalls } from './admin/forget-calls.ts';
 import { createUsageReporter } from './admin/usage-reporter.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import { providerDefinitions } from './catalog/provider-definitions.ts';
@@ -120,6 +121,8 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   telemetry.recovered(await store.recoverOpenCalls());
 
   closers.add(startExpiringKeys(store));
+  if (config.retentionDays !== undefined)
+    closers.add(startForgettingCalls(config.retentionDays, { store, clock, telemetry }));
 
   const policy = await createActivePolicy();
   closers.add(() => policy.pdp().close());

@@ -2762,6 +2762,10 @@ export interface Environment {
    */
   DURABILITY: 'normal' | 'full';
   /**
+   * Days after which calls and decisions are deleted; usage reports keep sums by the hour. `off`: never.
+   */
+  RETENTION_DAYS: string;
+  /**
    * `off` removes the built-in `sandbox` provider.
    */
   SANDBOX: 'on' | 'off';

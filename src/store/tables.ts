@@ -21,6 +21,7 @@ export interface Tables {
   provider_keys: ProviderKeysTable;
   audit: AuditTable;
   calls: CallsTable;
+  kept_usage: KeptUsageTable;
   decisions: DecisionsTable;
   data_documents: DataDocumentsTable;
   compiled_parts: TextPartsTable;
@@ -287,6 +288,32 @@ export interface CallsTable {
   attempts_json: Generated<string | null>;
   status_code: Generated<number | null>;
   error_code: Generated<string | null>;
+}
+
+/** Sums of an hour's calls that retention has deleted, told apart as in usage reports. */
+export interface KeptUsageTable {
+  /** Begin of the hour. */
+  hour: number;
+  organization_id: string;
+  project_id: string;
+  key_id: string;
+  member_id: string;
+  /** Empty: none. */
+  model_id: string;
+  /** Empty: none. */
+  provider_id: string;
+  calls: number;
+  errors: number;
+  denied: number;
+  cache_hits: number;
+  estimated_calls: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  reasoning_tokens: number;
+  cached_tokens: number;
+  cache_write_tokens: number;
+  high_pico: bigint;
+  low_pico: bigint;
 }
 
 export interface DecisionsTable {

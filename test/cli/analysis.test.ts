@@ -151,8 +151,8 @@ describe('portcullis access', () => {
   });
 
   it.each([
-    [[], 2, 'portcullis: Name a key or a member, or say --all.\n'],
-    [[KEY, '--all'], 2, 'portcullis: Name a key or a member, or say --all.\n'],
+    [[], 2, 'portcullis: Name a key or a member, or say --all or --model.\n'],
+    [[KEY, '--all'], 2, 'portcullis: Name a key or a member, or say --all or --model.\n'],
     [['nobody'], 1, 'portcullis: There is no key with the id, masked token or description "nobody".\n'],
     [['nobody@localhost'], 1, 'portcullis: There is no member nobody@localhost.\n'],
   ])('%j ends with %i', async (args, code, stderr) => {

@@ -25,7 +25,7 @@ it('lists what the organization may use, aligned, with prices in USD per million
       .find((line) => line.startsWith('sandbox-paid'))
       ?.split(/ {2,}/)
       .slice(0, 5),
-  ).toEqual(['sandbox-paid', 'sandbox', '1', '2', '-']);
+  ).toEqual(['sandbox-paid', 'sandbox', '1', '4', '-']);
   expect(stdout).toMatch(/^sandbox-image-plus .* per image made /m);
   expect(stdout).toContain('\n6 models; INPUT and OUTPUT in USD per million tokens.\n');
   expect(stdout).not.toMatch(/sandbox-slow|gpt-/);
