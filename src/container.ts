@@ -1,4 +1,5 @@
 import manifest from '../package.json' with { type: 'json' };
+import { type ActiveProvider, activeProviders } from './admin/active-providers.ts';
 import { startExpiringKeys } from './admin/expire-keys.ts';
 import { type FirstRun, firstRun } from './admin/first-run.ts';
 import { startForgettingCalls } from './admin/forget-calls.ts';
@@ -50,6 +51,8 @@ export interface Overrides {
 export interface Container {
   readonly gateway: Listener;
   readonly management: Listener;
+  /** Those that can be called now. */
+  readonly providers: readonly ActiveProvider[];
   /** What a first start created; undefined on every later one. */
   readonly firstRun: FirstRun | undefined;
   /** Stops in reverse order of the start: no new requests, what runs is finished and settled, then everything is closed. */
@@ -275,6 +278,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     gateway,
     management,
     firstRun: first,
+    providers: await store.read((db) => activeProviders(db, config)),
     close: () => {
       stopping = true;
       return closers.close();

@@ -159,7 +159,6 @@ function toColumns(changes: KeyChanges): Updateable<KeysTable> {
   if (changes.secretHash !== undefined) row.secret_hash = changes.secretHash;
   if (changes.pepperId !== undefined) row.pepper_id = changes.pepperId;
   if (changes.mask !== undefined) row.mask = changes.mask;
-  if (changes.previousSecretEndsAt !== undefined) row.previous_ends_at = changes.previousSecretEndsAt;
   if (changes.status !== undefined) row.status = changes.status;
   if (changes.disabledAt !== undefined) row.disabled_at = changes.disabledAt;
   if (changes.deletedAt !== undefined) row.deleted_at = changes.deletedAt;
@@ -177,6 +176,17 @@ function toColumns(changes: KeyChanges): Updateable<KeysTable> {
   return row;
 }
 
+/** The secret that is there becomes the previous one, or there is none any more. */
+function previousSecret({ previousSecretEndsAt: endsAt }: KeyChanges) {
+  if (endsAt === undefined) return {};
+  if (endsAt === null) return { previous_secret_hash: null, previous_pepper_id: null, previous_ends_at: null };
+  return {
+    previous_secret_hash: sql.ref<string>('secret_hash'),
+    previous_pepper_id: sql.ref<string>('pepper_id'),
+    previous_ends_at: endsAt,
+  };
+}
+
 /** Writes what a transition of domain/api-key.ts changes, or a new label or secret; returns the key as it is then. */
 export function updateKey(
   db: Database,
@@ -189,15 +199,7 @@ export function updateKey(
     const changed = db.run(
       build
         .updateTable('keys')
-        .set({ ...toColumns(changes), updated_at: now })
-        .$if(changes.previousSecretEndsAt !== undefined, (query) =>
-          changes.previousSecretEndsAt === null
-            ? query.set({ previous_secret_hash: null, previous_pepper_id: null })
-            : query.set(({ ref }) => ({
-                previous_secret_hash: ref('keys.secret_hash'),
-                previous_pepper_id: ref('keys.pepper_id'),
-              })),
-        )
+        .set({ ...toColumns(changes), ...previousSecret(changes), updated_at: now })
         .where('organization_id', '=', organizationId)
         .where('id', '=', id),
     );
