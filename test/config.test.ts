@@ -36,6 +36,7 @@ describe('the configuration', () => {
       retentionDays: undefined,
       sandbox: true,
       defaultImageModel: 'sandbox-image-plus',
+      metadataForm: 'object',
       moderationModel: 'sandbox-moderation',
       logLevel: 'info',
       accessLog: 'stdout',
@@ -83,6 +84,7 @@ describe('the configuration', () => {
       DURABILITY: 'full',
       SANDBOX: 'off',
       DEFAULT_IMAGE_MODEL: 'acme/painter',
+      METADATA_FORM: 'strings',
       MODERATION_MODEL: 'omni-moderation-latest',
       LOG_LEVEL: 'silent',
       ACCESS_LOG: '/var/log/access.log',
@@ -133,6 +135,7 @@ describe('the configuration', () => {
       retentionDays: 90,
       sandbox: false,
       defaultImageModel: 'acme/painter',
+      metadataForm: 'strings',
       moderationModel: 'omni-moderation-latest',
       logLevel: 'silent',
       accessLog: '/var/log/access.log',
@@ -338,6 +341,10 @@ describe('an upstream', () => {
     [
       'UPSTREAM_LOCAL_LIMITS names qwen, which UPSTREAM_LOCAL_MODELS does not.',
       { ...local, UPSTREAM_LOCAL_LIMITS: 'qwen=1/1' },
+    ],
+    [
+      'UPSTREAM_LOCAL_MODELS names a/b and a--b, which have the same id here: a--b.',
+      { ...local, UPSTREAM_LOCAL_MODELS: 'a/b,a--b' },
     ],
     ['UPSTREAM_LOCAL_LIMITS names llama twice.', { ...local, UPSTREAM_LOCAL_LIMITS: 'llama=1/1,llama=1/1' }],
     [

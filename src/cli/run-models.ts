@@ -19,15 +19,21 @@ export interface ModelsOptions {
 
 /** `portcullis models`. */
 export async function runModels(env: Environment, { org, key, mapped, json }: ModelsOptions): Promise<void> {
-  const { world, organizationId, stored } = await inWorkspace(env, 'read', org, (workspace) => {
+  const { world, organizationId, stored, moderationModel } = await inWorkspace(env, 'read', org, (workspace) => {
     const { organizationId } = workspace.actor;
     const world = readWorld(workspace.db, workspace.installation(), organizationId);
-    return { world, organizationId, stored: key === undefined ? undefined : world.keys.get(keyId(workspace, key)) };
+    const { moderationModel } = workspace.config;
+    return {
+      world,
+      organizationId,
+      moderationModel,
+      stored: key === undefined ? undefined : world.keys.get(keyId(workspace, key)),
+    };
   });
   if (key !== undefined && stored === undefined) throw new Error(`There is no key ${key}.`);
   const pdp = createPdp();
   try {
-    const { models, addresses } = usableModels(pdp, world, organizationId, stored);
+    const { models, addresses } = usableModels(pdp, world, { organizationId, key: stored, moderationModel });
     const options = { includeDeactivated: false, excludeDeprecated: false, noTraining: false, mapped: mapped === true };
     const list = modelList(models, world.catalog.providers(), options, systemClock.now());
     if (json) printJson(list);

@@ -6,6 +6,7 @@ import type { Clock } from '../domain/time.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { KeptLists } from './kept-lists.ts';
 import { ModelListBytes } from './model-list-bytes.ts';
+import { actionOf } from './permitted-ids.ts';
 import type { FindReach } from './reach.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
 
@@ -14,6 +15,8 @@ export interface ListModelsDeps {
   readonly findReach: FindReach;
   readonly findReachable: FindReachable;
   readonly clock: Clock;
+  /** The model that moderates: no endpoint serves another one. */
+  readonly moderationModel: string;
   readonly telemetry: Pick<Telemetry, 'ran'>;
 }
 
@@ -33,20 +36,10 @@ export type ListModels = (
   which?: 'usable' | 'all',
 ) => Promise<ListedModels>;
 
-/** The models of the catalogue and the custom ones, each with the mappings to keep; those without any are left out. */
-export const modelsOf = (
-  catalog: Catalog,
-  custom: readonly Mapping[],
-  keep: (mapping: Mapping) => boolean,
-): CatalogModel[] =>
-  withCustom(catalog, custom)
+export const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
+  models
     .map((model) => ({ ...model, mappings: model.mappings.filter(keep) }))
     .filter(({ mappings }) => mappings.length > 0);
-
-const withCustom = (catalog: Catalog, custom: readonly Mapping[]): CatalogModel[] => [
-  ...catalog.models(),
-  ...custom.map(customModel),
-];
 
 /** A custom model as one of the catalogue: its only name is `<custom>/<model>`. */
 const customModel = (mapping: Mapping): CatalogModel => ({
@@ -55,14 +48,27 @@ const customModel = (mapping: Mapping): CatalogModel => ({
   aliases: [],
   description: `${mapping.modelId} at the custom provider ${mapping.providerId}.`,
   family: mapping.providerId,
-  created: 0,
+  created: Math.floor((mapping.createdAt ?? 0) / 1000),
   mappings: [mapping],
 });
 
+/** The models of the catalogue and an organization's own. */
+export const withCustom = (catalog: Catalog, custom: readonly Mapping[]): CatalogModel[] => [
+  ...catalog.models(),
+  ...custom.map(customModel),
+];
+
+/** Whether some endpoint serves a mapping: of those that moderate, only the configured model does. */
+export const servedWith =
+  (moderationModel: string) =>
+  (mapping: Mapping): boolean =>
+    actionOf(mapping) !== 'moderation' || mapping.names.includes(moderationModel);
+
 /** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
 export function createListModels(deps: ListModelsDeps): ListModels {
-  const { catalog, findReach, findReachable, clock, telemetry } = deps;
+  const { catalog, findReach, findReachable, clock, moderationModel, telemetry } = deps;
   const kept = new KeptLists();
+  const isServed = servedWith(moderationModel);
 
   /** @param of what the models are chosen by */
   const listOf = (of: string, options: ModelListOptions, models: () => readonly CatalogModel[]): ModelListBytes => {
@@ -71,7 +77,7 @@ export function createListModels(deps: ListModelsDeps): ListModels {
     const known = kept.get(key);
     if (known !== undefined) return known;
     const startedAt = performance.now();
-    const list = new ModelListBytes(modelList(models(), catalog.providers(), options, clock.now()));
+    const list = new ModelListBytes(modelList(only(models(), isServed), catalog.providers(), options, clock.now()));
     telemetry.ran('building a list of models', startedAt, list.bytes.length);
     kept.set(key, list);
     return list;
@@ -89,6 +95,9 @@ export function createListModels(deps: ListModelsDeps): ListModels {
       };
     }
     const { id, reach, usable, policyRevision } = await findReachable(caller);
-    return { list: listOf(`usable ${id}`, options, () => modelsOf(catalog, reach.custom, usable)), policyRevision };
+    return {
+      list: listOf(`usable ${id}`, options, () => only(withCustom(catalog, reach.custom), usable)),
+      policyRevision,
+    };
   };
 }

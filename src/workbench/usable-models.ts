@@ -1,5 +1,5 @@
 import type { CatalogModel } from '../catalog/catalog-model.ts';
-import { modelsOf } from '../core/list-models.ts';
+import { only, servedWith, withCustom } from '../core/list-models.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import { formatAddresses } from './address-classes.ts';
 import { type Caller, credentialsIn, mappingsOf } from './candidates.ts';
@@ -13,11 +13,23 @@ export interface UsableModels {
   readonly addresses: readonly string[];
 }
 
+/** Who asks. */
+interface UsableFor {
+  readonly organizationId: string;
+  readonly key: WorldKey | undefined;
+  /** The one model that moderates. */
+  readonly moderationModel: string;
+}
+
 /**
  * What a key may use, by its own rules and those above them; without a key, what the organization's rules let through with any
  * project's credentials. @throws PolicyFailure
  */
-export function usableModels(pdp: Pdp, world: World, organizationId: string, key?: WorldKey): UsableModels {
+export function usableModels(
+  pdp: Pdp,
+  world: World,
+  { organizationId, key, moderationModel }: UsableFor,
+): UsableModels {
   const mappings = mappingsOf(world, organizationId);
   const judge = createSubjectJudge(pdp, mappings);
   const subjects = key === undefined ? organizationSubjects(world, organizationId) : keySubjects(world, key);
@@ -27,12 +39,15 @@ export function usableModels(pdp: Pdp, world: World, organizationId: string, key
   );
   const hasCredential = credentialsIn(world);
   const caller: Caller = key ?? { organizationId, projectId: null };
+  const isServed = servedWith(moderationModel);
   const usable = new Set(
-    mappings.filter((mapping, position) => reach.mappings[position] === 1 && hasCredential(caller, mapping)),
+    mappings.filter(
+      (mapping, position) => reach.mappings[position] === 1 && hasCredential(caller, mapping) && isServed(mapping),
+    ),
   );
   const custom = mappings.filter((mapping) => mapping.custom);
   return {
-    models: modelsOf(world.catalog, custom, (mapping) => usable.has(mapping)),
+    models: only(withCustom(world.catalog, custom), (mapping) => usable.has(mapping)),
     addresses: formatAddresses(reach.addresses),
   };
 }

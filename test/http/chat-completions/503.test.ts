@@ -180,7 +180,7 @@ describe('a gateway with too much to do', () => {
 
   it('refuses bodies that it has no room for, and gives the room back', async () => {
     await start({ MAX_BUFFERED_BYTES: '50000' });
-    const large = hello({ user: 'x'.repeat(6000) });
+    const large = hello({ user: 'x'.repeat(12_000) });
 
     const answers = [await chat(gateway, large), await chat(gateway, large), await chat(gateway, hello())];
 
