@@ -8,7 +8,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 /** Rows in one transaction: a few milliseconds, so that deleting a year holds up nobody's call. */
-const CHUNK = 200;
+const CHUNK = 100;
 /** Between two transactions, in ms: deleting takes a small part of the writer's time. */
 const PAUSE = 20;
 
