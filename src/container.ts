@@ -1,8 +1,8 @@
 import manifest from '../package.json' with { type: 'json' };
-import { type ActiveProvider, activeProviders } from './admin/active-providers.ts';
 import { startExpiringKeys } from './admin/expire-keys.ts';
 import { type FirstRun, firstRun } from './admin/first-run.ts';
 import { startForgettingCalls } from './admin/forget-calls.ts';
+import { type ActiveProvider, listActiveProviders } from './admin/list-active-providers.ts';
 import { createUsageReporter } from './admin/usage-reporter.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import { providerDefinitions } from './catalog/provider-definitions.ts';
@@ -291,7 +291,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     gateway,
     management,
     firstRun: first,
-    providers: await store.read((db) => activeProviders(db, config)),
+    providers: await store.read((db) => listActiveProviders(db, config)),
     close: () => {
       stopping = true;
       return closers.close();

@@ -15,7 +15,7 @@ const counted = (count: number, what: string): string => `${count} ${what}${coun
  * Every provider that somebody can call, by name, for the output of a start. The organizations' custom providers, which may be many,
  * are counted in one entry.
  */
-export function activeProviders(db: Database, config: ServiceConfig): ActiveProvider[] {
+export function listActiveProviders(db: Database, config: ServiceConfig): ActiveProvider[] {
   const sources = new Map<string, string[]>();
   const add = (name: string, source: string): void => void sources.set(name, [...(sources.get(name) ?? []), source]);
   if (config.sandbox) add('sandbox', 'built in');
