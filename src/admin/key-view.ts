@@ -32,6 +32,8 @@ export function viewKey(key: store.KeyRecord, ownerEmail: string | undefined, no
     expiresAt: optional(key.expiresAt, formatTime),
     ...viewLimits(key, now),
     lastUsedAt: optional(key.lastUsedAt, formatTime),
+    previousTokenEndsAt:
+      key.previousSecretEndsAt !== null && key.previousSecretEndsAt > now ? formatTime(key.previousSecretEndsAt) : null,
   };
 }
 

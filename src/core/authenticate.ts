@@ -27,7 +27,8 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
       const secretHash = hashSecret(token, pepper);
       const found = await store.findKeyByHash(secretHash);
       if (found === undefined) continue;
-      if (pepper !== peppers[0]) renew(found, token, secretHash);
+      // A secret that is about to end keeps its pepper.
+      if (pepper !== peppers[0] && found.secretEndsAt === null) renew(found, token, secretHash);
       return found;
     }
     return undefined;
@@ -45,6 +46,7 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
     const key = await find(token);
     if (key === undefined || key.kind === 'platform_secret') throw invalidKey();
     const now = clock.now();
+    if (key.secretEndsAt !== null && key.secretEndsAt <= now) throw invalidKey();
     const refused = refusal(key, now) ?? budgetRefusal(key.budgets, now);
     if (refused !== undefined) throw refused;
     // A key without a present owner has no ceiling that could be judged: it is refused (decisions.md, section 3, "owner").

@@ -22,10 +22,22 @@ export interface KeyCredential extends ApiKey, SpendState {
   readonly cacheDurationSeconds: number;
   /** Of the owner, the project and the organization; a key without a present owner is denied anyway. */
   readonly budgets: readonly Budget[];
+  /** When the secret that was shown ends by itself, because the key was rolled; null: it is the key's present one. */
+  readonly secretEndsAt: number | null;
 }
 
-/** Reads a key by the hash of its secret: the only query that does not carry an organization, because it finds it. */
+/** Reads a key by the hash of its secret, or else of the one before that: the only query without an organization, because it finds it. */
 function prepareFindKeyByHash(db: Database, budgets: BudgetReads): (secretHash: string) => KeyCredential | undefined {
+  const present = prepareFindKeyBy(db, 'keys.secret_hash', budgets);
+  const previous = prepareFindKeyBy(db, 'keys.previous_secret_hash', budgets);
+  return (secretHash) => present(secretHash) ?? previous(secretHash);
+}
+
+function prepareFindKeyBy(
+  db: Database,
+  column: 'keys.secret_hash' | 'keys.previous_secret_hash',
+  budgets: BudgetReads,
+): (secretHash: string) => KeyCredential | undefined {
   const statement = prepare(
     db.connection,
     build
@@ -49,9 +61,10 @@ function prepareFindKeyByHash(db: Database, budgets: BudgetReads): (secretHash: 
         'organizations.rule_revision',
         'projects.caching_enabled',
         'projects.cache_duration_seconds',
+        'keys.previous_ends_at',
       ])
       // As a subquery: with a bare parameter in a join SQLite plans the statement anew for every value (35 µs instead of 2).
-      .where('keys.secret_hash', '=', sql<string>`(SELECT ${bind<string>('secretHash')})`)
+      .where(column, '=', sql<string>`(SELECT ${bind<string>('secretHash')})`)
       .where('projects.deleted_at', 'is', null)
       .compile(),
   );
@@ -71,6 +84,7 @@ function prepareFindKeyByHash(db: Database, budgets: BudgetReads): (secretHash: 
       ruleRevision: row.rule_revision,
       cachingEnabled: row.caching_enabled === 1,
       cacheDurationSeconds: row.cache_duration_seconds,
+      secretEndsAt: column === 'keys.secret_hash' ? null : row.previous_ends_at,
     };
   };
 }

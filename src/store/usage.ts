@@ -3,6 +3,7 @@ import { idsFrom } from '../domain/id.ts';
 import type { Database } from './database.ts';
 import { exactSum, sumOf } from './exact-sum.ts';
 import { bind, build, prepare } from './sql.ts';
+import type { KeptUsageTable } from './tables.ts';
 
 export type UsageDimension = 'member' | 'model' | 'provider' | 'project' | 'key';
 
@@ -41,8 +42,8 @@ const total = (column: string) => sql<number>`total(${sql.ref(column)})`;
 /** Refused because a limit of the key or a budget left no room. */
 const OVER_LIMIT = sql<boolean>`(state = 'released' AND error_code IN ('usage_limit_reached', 'budget_reserved'))`;
 
-/** The sums over what the query selects, next to its own columns. */
-const sums = [
+/** The sums over the calls that a query selects, next to its own columns. */
+export const usageSums = [
   sql<number>`count(*)`.as('calls'),
   sql<number>`count(*) FILTER (WHERE state <> 'denied' AND NOT ${OVER_LIMIT} AND (status_code >= 400 OR state = 'recovered'))`.as(
     'errors',
@@ -66,31 +67,92 @@ const customNames = (db: Database, organizationId: string): string[] =>
     .all(build.selectFrom('custom_providers').select('name').distinct().where('organization_id', '=', organizationId))
     .map(({ name }) => name);
 
-/**
- * What a call is counted under, by dimension. A custom model goes by its one name, `<custom>/<model>`; a call that a limit
- * refused, where several models could have served it, by what was asked for.
- */
-const columnsOf = (custom: readonly string[]): Readonly<Record<UsageDimension, RawBuilder<string | null>>> => {
-  const isCustom =
-    custom.length === 0 ? sql`false` : sql`provider_id IN (${sql.join(custom.map((name) => sql.lit(name)))})`;
-  return {
-    member: sql`member_id`,
-    model: sql`CASE
-      WHEN model_id IS NOT NULL AND ${isCustom} THEN provider_id || '/' || model_id
-      WHEN model_id IS NULL AND ${OVER_LIMIT} THEN requested_model
-      ELSE model_id END`,
-    provider: sql`provider_id`,
-    project: sql`project_id`,
-    key: sql`key_id`,
-  };
-};
+type Columns = Readonly<Record<UsageDimension, RawBuilder<string | null>>>;
+
+/** The model under which a call is counted: where several could have served one that a limit refused, what was asked for. */
+export const countedModel = sql<string | null>`CASE
+  WHEN model_id IS NULL AND ${OVER_LIMIT} THEN requested_model
+  ELSE model_id END`;
+
+/** What sums are counted under, by dimension. A custom model goes by its one name, `<custom>/<model>`. */
+const columnsFor = (custom: readonly string[], model: RawBuilder<string | null>): Columns => ({
+  member: sql`member_id`,
+  model:
+    custom.length === 0
+      ? model
+      : sql`CASE
+          WHEN model_id <> '' AND provider_id IN (${sql.join(custom.map((name) => sql.lit(name)))}) THEN provider_id || '/' || model_id
+          ELSE ${model} END`,
+  provider: sql`provider_id`,
+  project: sql`project_id`,
+  key: sql`key_id`,
+});
+
+/** The columns of `usageSums`: what is kept of calls that retention has deleted. */
+export const KEPT_SUMS = [
+  'calls',
+  'errors',
+  'denied',
+  'limit_refusals',
+  'cache_hits',
+  'estimated_calls',
+  'unknown_price_calls',
+  'prompt_tokens',
+  'completion_tokens',
+  'reasoning_tokens',
+  'cached_tokens',
+  'cache_write_tokens',
+  'high_pico',
+  'low_pico',
+] as const satisfies readonly (keyof KeptUsageTable)[];
+
+/** The same of what is kept of deleted calls, by the hours that begin in the range. */
+function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], columns: Columns) {
+  const column = (dimension: UsageDimension) =>
+    groupBy.includes(dimension) ? sql`nullif(${columns[dimension]}, '')` : sql.raw('NULL');
+  const sum = (name: (typeof KEPT_SUMS)[number]) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`;
+  const amount = (name: 'high_pico' | 'low_pico') => sql<bigint>`coalesce(sum(${sql.ref(name)}), 0)`;
+  let query = build
+    .selectFrom('kept_usage')
+    .select([
+      sum('calls').as('calls'),
+      sum('errors').as('errors'),
+      sum('denied').as('denied'),
+      sum('limit_refusals').as('limit_refusals'),
+      sum('cache_hits').as('cache_hits'),
+      sum('estimated_calls').as('estimated_calls'),
+      sum('unknown_price_calls').as('unknown_price_calls'),
+      sum('prompt_tokens').as('prompt_tokens'),
+      sum('completion_tokens').as('completion_tokens'),
+      sum('reasoning_tokens').as('reasoning_tokens'),
+      sum('cached_tokens').as('cached_tokens'),
+      sum('cache_write_tokens').as('cache_write_tokens'),
+      amount('high_pico').as('high_pico'),
+      amount('low_pico').as('low_pico'),
+    ])
+    .select([
+      sql<string | null>`${column('member')}`.as('member_id'),
+      sql<string | null>`${column('model')}`.as('model_id'),
+      sql<string | null>`${column('provider')}`.as('provider_id'),
+      sql<string | null>`${column('project')}`.as('project_id'),
+      sql<string | null>`${column('key')}`.as('key_id'),
+    ])
+    .where('hour', '>=', bind<number>('from'))
+    .where('hour', '<', bind<number>('to'))
+    .where('organization_id', '=', filter.organizationId);
+  if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
+  if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
+  if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
+  return groupBy.length === 0 ? query : query.groupBy(groupBy.map((dimension) => columns[dimension]));
+}
 
 function compileSums(db: Database, filter: UsageFilter, groupBy: readonly UsageDimension[]) {
-  const columns = columnsOf(groupBy.includes('model') ? customNames(db, filter.organizationId) : []);
+  const custom = groupBy.includes('model') ? customNames(db, filter.organizationId) : [];
+  const columns = columnsFor(custom, countedModel);
   const column = (dimension: UsageDimension) => (groupBy.includes(dimension) ? columns[dimension] : sql.raw('NULL'));
   let query = build
     .selectFrom('calls')
-    .select(sums)
+    .select(usageSums)
     .select([
       sql<string | null>`${column('member')}`.as('member_id'),
       sql<string | null>`${column('model')}`.as('model_id'),
@@ -105,10 +167,14 @@ function compileSums(db: Database, filter: UsageFilter, groupBy: readonly UsageD
   if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
   if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
   if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => columns[dimension]));
-  return query.compile();
+  // One statement, so that a call that is deleted meanwhile is counted once.
+  return query.unionAll(keptSums(filter, groupBy, columnsFor(custom, sql`model_id`))).compile();
 }
 
-/** Sums of the calls that were made from `from` to before `to` (epoch ms), one for each combination of dimensions that has any. */
+/**
+ * Sums of the calls that were made from `from` to before `to` (epoch ms), one for each combination of dimensions that has any, and
+ * another one where some of its calls were deleted. Of those, the hours that begin in the range count whole.
+ */
 export type SumUsage = (from: number, to: number) => UsageSums[];
 
 /**
@@ -119,7 +185,7 @@ export function prepareUsageSums(db: Database, filter: UsageFilter, groupBy: rea
   const statement = prepare(db.connection, compileSums(db, filter, groupBy));
   return (from, to) =>
     statement
-      .all({ first: idsFrom('call', from), end: idsFrom('call', to) })
+      .all({ first: idsFrom('call', from), end: idsFrom('call', to), from, to })
       .filter(({ calls }) => calls > 0) // Without dimensions there is always a row.
       .map((row) => ({
         of: {

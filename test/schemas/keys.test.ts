@@ -34,6 +34,7 @@ const record: KeyRecord = {
   currentPeriodStartedAt: null,
   currentPeriodResetAt: null,
   lastUsedAt: null,
+  previousTokenEndsAt: null,
 };
 
 describe('an amount', () => {

@@ -31,6 +31,7 @@ const ownerKey = {
   currentPeriodStartedAt: null,
   currentPeriodResetAt: null,
   lastUsedAt: null,
+  previousTokenEndsAt: null,
 };
 const developerKey = {
   ...ownerKey,
