@@ -116,6 +116,8 @@ describe('the schema', () => {
       'budgets.usage_pico',
       'calls.cost_pico',
       'calls.reservation_pico',
+      'kept_usage.high_pico',
+      'kept_usage.low_pico',
       'keys.period_limit_pico',
       'keys.period_reserved_pico',
       'keys.period_usage_pico',
