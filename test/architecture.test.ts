@@ -16,6 +16,7 @@ const RANKS: Record<string, number> = {
   'telemetry.ts': 1,
   'metrics.ts': 1,
   'folders.ts': 1,
+  'threads.ts': 1,
   net: 1,
   catalog: 2,
   store: 2,

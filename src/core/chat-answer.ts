@@ -1,7 +1,9 @@
 import type { Mapping } from '../domain/model.ts';
 import type { CallMetadata, ChatChunk, ChatCompletion, ChatUsage, RoutingAttempt } from '../generated/types.ts';
-import type { UpstreamChunk, UpstreamCompletion } from '../providers/adapter.ts';
+import type { JsonPieces } from '../net/long-texts.ts';
+import type { UpstreamChunk } from '../providers/adapter.ts';
 import type { Call, CallFacts } from './call.ts';
+import { type JsonText, type ProviderJson, withProviderJson } from './json-text.ts';
 import type { CachedAnswer } from './response-cache.ts';
 
 /** What all parts of one answer share. */
@@ -22,8 +24,8 @@ export interface DispatchedAnswer extends AnswerFacts {
 
 /** A whole answer, or a stream of chunks; nothing of a stream is asked of the upstream before its first chunk is asked for. */
 export type ChatOutcome =
-  | { readonly kind: 'completion'; readonly completion: ChatCompletion }
-  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ChatChunk> };
+  | { readonly kind: 'completion'; readonly completion: JsonText }
+  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ChatChunk | JsonPieces> };
 
 const answerId = (callId: string): string => `chatcmpl-${callId.slice('call_'.length)}`;
 
@@ -52,24 +54,23 @@ export function callMetadata(
   };
 }
 
-/** A whole answer. Fields of the upstream's that nobody here knows are kept. */
+/** A whole answer. @param upstream its choices, and fields that nobody here knows */
 export function chatCompletion(
   answer: AnswerFacts,
-  upstream: Pick<UpstreamCompletion, 'choices' | 'fields'>,
+  upstream: ProviderJson,
   modelId: string,
   usage: ChatUsage,
   metadata: CallMetadata,
-): ChatCompletion {
-  return {
-    ...upstream.fields,
+): JsonText {
+  const ours: Omit<ChatCompletion, 'choices'> = {
     id: answerId(answer.call.id),
     object: 'chat.completion',
     created: answer.created,
     model: modelId,
-    choices: [...upstream.choices],
     usage,
     metadata,
   };
+  return withProviderJson(ours, upstream);
 }
 
 /** One chunk of a streamed answer. */

@@ -1,8 +1,8 @@
-import type { ChatCompletion, ChatRequest } from '../generated/types.ts';
+import type { ChatRequest } from '../generated/types.ts';
 import { callMetadata, chatCompletion, type DispatchedAnswer } from './chat-answer.ts';
 import { type ChatExchangeDeps, exchangeChat, producedBy } from './chat-exchange.ts';
+import type { JsonText } from './json-text.ts';
 import { chatUsage } from './meter.ts';
-import { keptWhole } from './response-cache.ts';
 import { serveWhole } from './whole-call.ts';
 
 /** Routes an opened call to a whole answer and settles it; the answer is returned when the settlement is committed. */
@@ -10,7 +10,7 @@ export async function completeOnce(
   deps: ChatExchangeDeps,
   answer: DispatchedAnswer,
   request: ChatRequest,
-): Promise<ChatCompletion> {
+): Promise<JsonText> {
   const {
     value: upstream,
     target,
@@ -21,11 +21,13 @@ export async function completeOnce(
     deps,
     answer.call,
     answer.facts,
-    async (each, limits) =>
-      each.provider.adapter.parseResponse(await exchangeChat(deps, each, answer.call, request, 'gathered', limits)),
-    (completion, { mapping }) => {
+    async (each, limits) => {
+      const response = await exchangeChat(deps, each, answer.call, request, 'gathered', limits);
+      return deps.answers.read(each.provider, { operation: 'chat' }, response, limits);
+    },
+    (told, { mapping }) => {
       const produced = producedBy(answer.call, mapping, request);
-      produced.addWhole(completion);
+      produced.addTold(told);
       return produced.usage(deps.estimator, request, mapping);
     },
   );
@@ -33,12 +35,12 @@ export async function completeOnce(
     mapping: target.mapping,
     upstreamModel: upstream.model,
     usage,
-    kept: keptWhole(upstream),
+    kept: { kind: 'whole', json: upstream.json },
   });
   const metadata = callMetadata(answer, target.mapping, upstream.model, attempts);
   return chatCompletion(
     answer,
-    upstream,
+    upstream.json,
     target.mapping.modelId,
     chatUsage(usage, cost, answer.call.outputLimit(target.mapping)),
     metadata,

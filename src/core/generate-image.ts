@@ -1,8 +1,7 @@
 import type { Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
 import { guessTokens, NO_USAGE, type Usage } from '../domain/usage.ts';
-import type { ImageAnswer, ImageRequest } from '../generated/types.ts';
-import type { UpstreamImages } from '../providers/adapter.ts';
+import type { ImageRequest } from '../generated/types.ts';
 import { notTakenByProvider } from '../providers/upstream-error.ts';
 import type { Authorize } from './authorize.ts';
 import type { CallFacts } from './call.ts';
@@ -11,8 +10,10 @@ import { callMetadata } from './chat-answer.ts';
 import { imageDemand } from './demand.ts';
 import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
 import { imageAnswer, imageUsage } from './image-answer.ts';
+import type { JsonText } from './json-text.ts';
 import { openCall } from './open-call.ts';
 import type { Principal } from './principal.ts';
+import type { ReadAnswer } from './read-answer.ts';
 import type { Resolve } from './resolve.ts';
 import type { Target } from './target.ts';
 import { permit, serveWhole, type WholeCallDeps } from './whole-call.ts';
@@ -29,7 +30,7 @@ export interface GenerateImageDeps extends WholeCallDeps {
  * The one way to make images, for every door: resolve, decide, open the call, route, settle. Throws ApiError, PolicyFailure or
  * StoreUnavailable; whatever was dispatched is settled by then.
  */
-export type GenerateImage = (principal: Principal, context: CallContext, request: ImageRequest) => Promise<ImageAnswer>;
+export type GenerateImage = (principal: Principal, context: CallContext, request: ImageRequest) => Promise<JsonText>;
 
 /** What no tokens are charged for has none. */
 const promptUsage = ({ prompt }: ImageRequest, { prices }: Mapping): Usage =>
@@ -38,13 +39,13 @@ const promptUsage = ({ prompt }: ImageRequest, { prices }: Mapping): Usage =>
     : { ...NO_USAGE, promptTokens: guessTokens(Buffer.byteLength(prompt)), estimated: true };
 
 export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
-  const { resolve, store, transport, clock, defaultModel } = deps;
+  const { resolve, store, clock, defaultModel } = deps;
 
-  async function draw(request: ImageRequest, target: Target, limits: ExchangeLimits): Promise<UpstreamImages> {
+  async function draw(request: ImageRequest, target: Target, limits: ExchangeLimits): Promise<ReadAnswer> {
     const { mapping, provider } = target;
     const { images } = provider.adapter;
     if (images === undefined) throw notTakenByProvider(`${mapping.providerId} does not make images.`);
-    return exchangeWhole(transport, target, images, { request, mapping }, limits);
+    return exchangeWhole(deps, target, images, { operation: 'image', call: { request, mapping } }, limits);
   }
 
   return async (principal, context, request) => {
@@ -66,9 +67,9 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
       call,
       facts,
       (each, limits) => draw(request, each, limits),
-      (upstream) => upstream.usage ?? { ...NO_USAGE, images: upstream.images.length },
+      (told) => told.usage ?? { ...NO_USAGE, images: told.images },
     );
     const metadata = callMetadata({ facts, call, requestedProvider, created }, target.mapping, value.model, attempts);
-    return imageAnswer(created, value, imageUsage(usage, cost), metadata);
+    return imageAnswer(created, value.json, imageUsage(usage, cost), metadata);
   };
 }

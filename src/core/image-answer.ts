@@ -1,26 +1,17 @@
 import type { Usage } from '../domain/usage.ts';
 import type { CallMetadata, ImageAnswer, ImageUsage } from '../generated/types.ts';
-import type { UpstreamImages } from '../providers/adapter.ts';
+import { type JsonText, type ProviderJson, withProviderJson } from './json-text.ts';
 import { type Cost, costFields } from './meter.ts';
 
-/** The answer of an image call. Fields of the upstream's that nobody here knows are kept. */
+/** The answer of an image call. @param upstream its `data`, and fields that nobody here knows */
 export function imageAnswer(
   created: number,
-  { images, fields }: UpstreamImages,
+  upstream: ProviderJson,
   usage: ImageUsage,
   metadata: CallMetadata,
-): ImageAnswer {
-  return {
-    ...fields,
-    created,
-    data: images.map(({ base64, url, revisedPrompt }) => ({
-      ...(base64 === undefined ? {} : { b64_json: base64 }),
-      ...(url === undefined ? {} : { url }),
-      ...(revisedPrompt === undefined ? {} : { revised_prompt: revisedPrompt }),
-    })),
-    usage,
-    metadata,
-  };
+): JsonText {
+  const ours: Omit<ImageAnswer, 'data'> = { created, usage, metadata };
+  return withProviderJson(ours, upstream);
 }
 
 /** The answer's `usage`: by OpenAI's names for image calls and by those of chats, with its cost. */

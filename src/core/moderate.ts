@@ -1,7 +1,6 @@
 import type { Clock } from '../domain/time.ts';
 import { NO_USAGE } from '../domain/usage.ts';
 import type { ModerationAnswer, ModerationRequest } from '../generated/types.ts';
-import type { UpstreamModeration } from '../providers/adapter.ts';
 import { notTakenByProvider } from '../providers/upstream-error.ts';
 import type { Authorize } from './authorize.ts';
 import type { CallFacts } from './call.ts';
@@ -9,9 +8,11 @@ import type { CallContext } from './call-context.ts';
 import { callMetadata } from './chat-answer.ts';
 import { MODERATION_DEMAND } from './demand.ts';
 import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
+import { type JsonText, withProviderJson } from './json-text.ts';
 import { chatUsage } from './meter.ts';
 import { openCall } from './open-call.ts';
 import type { Principal } from './principal.ts';
+import type { ReadAnswer } from './read-answer.ts';
 import type { Resolve } from './resolve.ts';
 import type { Target } from './target.ts';
 import { permit, serveWhole, type WholeCallDeps } from './whole-call.ts';
@@ -28,24 +29,16 @@ export interface ModerateDeps extends WholeCallDeps {
  * The one way to moderate, for every door: as for images, but by the fixed model, so that rules on models and prices are skipped
  * (decisions.md, section 4, "moderation"). Nobody reports tokens here: only a fee per request costs anything.
  */
-export type Moderate = (
-  principal: Principal,
-  context: CallContext,
-  request: ModerationRequest,
-) => Promise<ModerationAnswer>;
+export type Moderate = (principal: Principal, context: CallContext, request: ModerationRequest) => Promise<JsonText>;
 
 export function createModerate(deps: ModerateDeps): Moderate {
-  const { resolve, store, transport, clock, model } = deps;
+  const { resolve, store, clock, model } = deps;
 
-  async function judge(
-    request: ModerationRequest,
-    target: Target,
-    limits: ExchangeLimits,
-  ): Promise<UpstreamModeration> {
+  async function judge(request: ModerationRequest, target: Target, limits: ExchangeLimits): Promise<ReadAnswer> {
     const { mapping, provider } = target;
     const { moderations } = provider.adapter;
     if (moderations === undefined) throw notTakenByProvider(`${mapping.providerId} does not moderate.`);
-    return exchangeWhole(transport, target, moderations, { request, mapping }, limits);
+    return exchangeWhole(deps, target, moderations, { operation: 'moderation', call: { request, mapping } }, limits);
   }
 
   return async (principal, context, request) => {
@@ -69,12 +62,12 @@ export function createModerate(deps: ModerateDeps): Moderate {
     );
     // The provider was pinned by the configuration, if at all, and never by the caller.
     const answer = { facts, call, requestedProvider: undefined, created: Math.floor(clock.now() / 1000) };
-    return {
+    const ours: Omit<ModerationAnswer, 'results'> = {
       id: `modr-${call.id.slice('call_'.length)}`,
       model: target.mapping.modelId,
-      results: [...value.results],
       usage: chatUsage(usage, cost),
       metadata: callMetadata(answer, target.mapping, value.model, attempts),
     };
+    return withProviderJson(ours, value.json);
   };
 }

@@ -11,6 +11,16 @@ const MADE_IMAGE_TOKENS = 1290;
 
 const NO_TEXT: TextToCount = { texts: [], omittedBytes: 0 };
 
+/** What an answer has said that matters for its bill; another thread may have read it. */
+export interface Told {
+  /** The upstream's own id of the model that answered. */
+  readonly model: string | undefined;
+  readonly usage: Usage | undefined;
+  /** Nothing where the provider reported its usage. */
+  readonly said: TextToCount;
+  readonly images: number;
+}
+
 /** What has come of an answer so far, for its bill. */
 export class Produced {
   /** The upstream's own id of the model that answers. */
@@ -21,6 +31,8 @@ export class Produced {
   #images = 0;
   /** Since the provider last reported. */
   readonly #said = new SaidText();
+  /** In its place, of an answer that was read elsewhere. */
+  #told: TextToCount | undefined;
 
   constructor(mostOutputTokens = Number.POSITIVE_INFINITY) {
     this.#mostOutput = mostOutputTokens;
@@ -30,6 +42,22 @@ export class Produced {
     this.model = model;
     this.#report(usage);
     for (const { index, message } of choices) this.#say(index, message, usage);
+  }
+
+  /** The same as `addWhole` of the answer of which this was told. */
+  addTold({ model, usage, said, images }: Told): void {
+    this.model = model;
+    this.#report(usage);
+    this.#told = said;
+    this.#images += images;
+  }
+
+  told(): Told {
+    return { model: this.model, usage: this.#reported, said: this.#toCount(), images: this.#images };
+  }
+
+  #toCount(): TextToCount {
+    return this.#told ?? this.#said.toCount();
   }
 
   addChunk({ model, usage, choices }: UpstreamChunk): void {
@@ -59,7 +87,7 @@ export class Produced {
   /** The same of an answer whose reader left: what was said since the provider last reported is estimated too. */
   async usageSoFar(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
     const reported = this.#reported;
-    const since = this.#said.toCount();
+    const since = this.#toCount();
     if (reported === undefined || since.texts.length === 0) return this.usage(estimator, request, mapping);
     const { completionTokens, rough } = await estimator.estimate(NO_TEXT, since);
     const usage = {
@@ -83,7 +111,7 @@ export class Produced {
     const { texts, imageTokens, audioTokens, videoTokens, otherTokens } = promptContent(request);
     const { promptTokens, completionTokens, rough } = await estimator.estimate(
       { texts, omittedBytes: 0 },
-      this.#said.toCount(),
+      this.#toCount(),
     );
     const madeTokens = Math.min(this.#images * MADE_IMAGE_TOKENS, this.#mostOutput);
     return {

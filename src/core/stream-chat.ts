@@ -1,10 +1,12 @@
 import { NO_USAGE } from '../domain/usage.ts';
 import type { ChatChunk, ChatRequest, ChunkChoice } from '../generated/types.ts';
+import type { JsonPieces, LongTexts } from '../net/long-texts.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
 import type { UpstreamError } from '../providers/upstream-error.ts';
 import { type Call, settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import { type ChatExchangeDeps, exchangeChat, failureCode, producedBy, settleFailure } from './chat-exchange.ts';
+import { type ExchangeLimits, limitsOf } from './exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
 import type { Produced } from './produced.ts';
 import { cutByUs, failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
@@ -16,10 +18,13 @@ import type { Target } from './target.ts';
  * read to know it comes first. (No generator: each costs a chunk more than what is done to it here.)
  */
 class OpenedStream implements AsyncIterableIterator<UpstreamChunk, void> {
+  /** Of its chunks. */
+  readonly longTexts: LongTexts;
   readonly #begun: UpstreamChunk[];
   readonly #rest: AsyncIterator<UpstreamChunk, void>;
 
-  constructor(begun: UpstreamChunk[], rest: AsyncIterator<UpstreamChunk, void>) {
+  constructor(longTexts: LongTexts, begun: UpstreamChunk[], rest: AsyncIterator<UpstreamChunk, void>) {
+    this.longTexts = longTexts;
     this.#begun = begun;
     this.#rest = rest;
   }
@@ -44,8 +49,9 @@ class OpenedStream implements AsyncIterableIterator<UpstreamChunk, void> {
   }
 }
 
-/** An upstream that says nothing for so many chunks has begun all the same: they are held until then. */
+/** An upstream that says nothing for so many chunks, or characters of them, has begun all the same: they are held until then. */
 const MOST_HELD = 64;
+const MOST_HELD_CHARACTERS = 64 * 1024;
 
 /** More than whose turn it is: a piece of any kind, or the end. */
 const saysSomething = ({ delta, finish_reason }: ChunkChoice): boolean =>
@@ -57,17 +63,21 @@ async function openStream(
   target: Target,
   call: Call,
   request: ChatRequest,
-  limits: { readonly signal: AbortSignal; readonly totalTimeoutMs: number },
+  limits: ExchangeLimits,
 ): Promise<OpenedStream> {
   const response = await exchangeChat(deps, target, call, request, 'streamed', limits);
   const rest = target.provider.adapter.parseStream(response)[Symbol.asyncIterator]();
   const begun: UpstreamChunk[] = [];
+  let characters = 0;
   for (;;) {
     const next = await rest.next();
     if (next.done === true) throw new Error('an adapter ended an empty stream without an error');
     begun.push(next.value);
-    if (begun.length >= MOST_HELD || next.value.choices.some(saysSomething)) return new OpenedStream(begun, rest);
+    if (next.value.choices.some(saysSomething)) break;
+    characters += JSON.stringify(next.value).length;
+    if (begun.length >= MOST_HELD || characters >= MOST_HELD_CHARACTERS) break;
   }
+  return new OpenedStream(response.longTexts, begun, rest);
 }
 
 const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ finish_reason }) => finish_reason !== null);
@@ -75,12 +85,13 @@ const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ fini
 /** Routes an opened call to a stream; a failure is settled. */
 async function routeStream(
   deps: ChatExchangeDeps,
-  { call, facts: { context, principal } }: DispatchedAnswer,
+  { call, facts }: DispatchedAnswer,
   request: ChatRequest,
 ): Promise<Routed<OpenedStream>> {
+  const { context, principal } = facts;
   try {
     const open = (target: Target, totalTimeoutMs: number): Promise<OpenedStream> =>
-      openStream(deps, target, call, request, { signal: context.signal, totalTimeoutMs });
+      openStream(deps, target, call, request, limitsOf(facts, totalTimeoutMs));
     return await route(deps, call, principal, context, open, 'stream');
   } catch (error) {
     throw await settleFailure(deps.store, call, context, error);
@@ -96,7 +107,7 @@ export async function* streamChat(
   deps: ChatExchangeDeps,
   answer: DispatchedAnswer,
   request: ChatRequest,
-): AsyncGenerator<ChatChunk, void, undefined> {
+): AsyncGenerator<ChatChunk | JsonPieces, void, undefined> {
   const startedAt = performance.now();
   const routed = await routeStream(deps, answer, request);
   deps.telemetry.firstToken(routed.target.mapping, performance.now() - startedAt);
@@ -105,25 +116,29 @@ export async function* streamChat(
   const beforeEnd = wantsUsageChunk ? { usage: null } : {};
   const produced = producedBy(answer.call, routed.target.mapping, request);
   const keeper = answer.keep === undefined ? undefined : new StreamKeeper();
+  const { longTexts } = routed.value;
+  const written = (chunk: ChatChunk): ChatChunk | JsonPieces =>
+    longTexts.isEmpty ? chunk : longTexts.putBack(JSON.stringify(chunk));
   let settled = false;
   try {
     let held: UpstreamChunk | undefined;
     for await (const chunk of routed.value) {
       produced.addChunk(chunk);
       if (chunk.choices.length === 0) continue;
-      keeper?.add(chunk);
-      if (held !== undefined) yield chatChunk(answer, held, modelId, beforeEnd);
+      if (longTexts.isEmpty) keeper?.add(chunk);
+      else keeper?.giveUp();
+      if (held !== undefined) yield written(chatChunk(answer, held, modelId, beforeEnd));
       held = endsChoice(chunk) ? chunk : undefined;
-      if (held === undefined) yield chatChunk(answer, chunk, modelId, beforeEnd);
+      if (held === undefined) yield written(chatChunk(answer, chunk, modelId, beforeEnd));
     }
     settled = true;
     const end = await settleEnd(deps, answer, request, routed, produced, keeper);
     const last = held ?? { choices: [], fields: {} };
     if (!wantsUsageChunk) {
-      yield chatChunk(answer, last, modelId, end);
+      yield written(chatChunk(answer, last, modelId, end));
       return;
     }
-    yield chatChunk(answer, last, modelId, beforeEnd);
+    yield written(chatChunk(answer, last, modelId, beforeEnd));
     yield chatChunk(answer, { choices: [], fields: {} }, modelId, end);
   } catch (error) {
     if (settled) throw error;

@@ -20,6 +20,7 @@ export function callContext(ctx: AppContext): CallContext {
     signal: state.signal,
     noFallback: isTrue(req.headers['x-no-fallback']),
     noCache: isTrue(req.headers['x-no-cache']),
+    room: state.room,
     onDecision(decisionId, policyRevision) {
       state.decisionId = decisionId;
       res.setHeader('x-decision-id', decisionId);

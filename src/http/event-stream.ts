@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { toApiError } from '../core/api-error.ts';
 import type { ApiError } from '../domain/errors.ts';
+import type { JsonPieces } from '../net/long-texts.ts';
 import { isOurFault } from './middleware/error-envelope.ts';
 
 export interface EventStreamOptions {
@@ -39,8 +40,14 @@ class EventWriter {
     }, keepAliveMs);
   }
 
-  event(data: object): void {
+  /** @param data to be written as JSON, or pieces of JSON */
+  event(data: object | JsonPieces): void {
     this.#commit();
+    if (Array.isArray(data)) {
+      this.#flush();
+      for (const piece of ['data: ', ...data, '\n\n']) this.#res.write(piece);
+      return;
+    }
     // The next tick comes when nothing is left that can go on by itself, and before anything is read again.
     if (this.#joined === '') process.nextTick(() => this.#flush());
     this.#joined += `data: ${JSON.stringify(data)}\n\n`;
@@ -84,7 +91,7 @@ async function drained(res: ServerResponse, signal: AbortSignal): Promise<void> 
  */
 export async function writeEventStream(
   res: ServerResponse,
-  chunks: AsyncIterable<object>,
+  chunks: AsyncIterable<object | JsonPieces>,
   { signal, keepAliveMs, onFailure }: EventStreamOptions,
 ): Promise<void> {
   const writer = new EventWriter(res, keepAliveMs);

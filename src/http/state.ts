@@ -1,6 +1,7 @@
 import type { Context, Middleware } from 'koa';
 import type { Actor } from '../admin/actor.ts';
 import type { Principal } from '../core/principal.ts';
+import type { Room } from '../net/answer-bounds.ts';
 
 /** What the steps of the pipeline learn about one request, each step's field named after it. */
 export interface RequestState {
@@ -18,6 +19,8 @@ export interface RequestState {
   actor: Actor | undefined;
   /** Set by `jsonBody`: parsed, of bounded size and depth, not yet validated. */
   body: unknown;
+  /** Takes room for a provider's answer, as part of `bufferedBytes`. Set by `overload`. */
+  room: Room;
   /** Bytes of body held in memory, given back when the answer is done. */
   bufferedBytes: number;
   /** For the access log. */

@@ -4,7 +4,7 @@ import type { ImageRequest } from '../generated/types.ts';
 import type { GatheredResponse } from '../net/exchange.ts';
 import type { OutboundRequest } from '../net/transport.ts';
 import type { Endpoint, ImageCall, UpstreamImage, UpstreamImages, WholeTranslation } from './adapter.ts';
-import { count, isRecord, record } from './json.ts';
+import { count, isRecord, modelId, record } from './json.ts';
 import { openAiChatImages } from './openai-chat-images.ts';
 import { openAiUsage } from './openai-usage.ts';
 import { openAiAnswer, openAiPost } from './openai-whole.ts';
@@ -63,7 +63,7 @@ function parseResponse(response: GatheredResponse, call: ImageCall): UpstreamIma
   if (data.length > MAX_IMAGES) throw badResponse('The provider sent too many images.');
   const images = data.map(parseImage);
   return {
-    model: typeof model === 'string' ? model : undefined,
+    model: modelId(model),
     images,
     usage: normaliseUsage({ ...(imageUsage(usage) ?? openAiUsage(usage)), images: images.length }),
     fields,

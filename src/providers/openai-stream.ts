@@ -1,15 +1,12 @@
+import { EventStream, type StreamEvent } from '../net/event-stream.ts';
 import type { StreamedResponse } from '../net/exchange.ts';
-import { type SseEvent, SseParser } from '../net/sse.ts';
 import type { UpstreamChunk } from './adapter.ts';
-import { isRecord, parseJson } from './json.ts';
+import { eventJson, isRecord, modelId } from './json.ts';
 import { boundChoices, MAX_CHOICES, otherFields } from './openai-answer.ts';
 import { type ChoiceState, normaliseChunkChoice } from './openai-choice.ts';
 import { disguisedError, isError } from './openai-error.ts';
 import { reportedUsage } from './openai-usage.ts';
 import { badResponse } from './upstream-error.ts';
-
-/** Longest event of a stream: room for an image in base64. */
-const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
 
 const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undefined };
 
@@ -19,17 +16,16 @@ const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undef
  */
 export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefined> {
   readonly #response: StreamedResponse;
-  readonly #bytes: AsyncIterator<Buffer>;
-  readonly #parser = new SseParser(MAX_EVENT_LENGTH);
+  readonly #batches: EventStream;
   readonly #states: ChoiceState[] = [];
-  /** Parsed and not yet read, from `#next` on. */
-  #events: readonly SseEvent[] = [];
+  /** Arrived and not yet read, from `#next` on. */
+  #events: readonly StreamEvent[] = [];
   #next = 0;
   #left = false;
 
   constructor(response: StreamedResponse) {
     this.#response = response;
-    this.#bytes = response.chunks[Symbol.asyncIterator]();
+    this.#batches = new EventStream(response);
   }
 
   /** @throws UpstreamError, TransportError; the exchange is cancelled then */
@@ -39,9 +35,9 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
       for (;;) {
         const event = this.#events[this.#next];
         if (event === undefined) {
-          const { done, value } = await this.#bytes.next();
+          const { done, value } = await this.#batches.next();
           if (done === true) break;
-          this.#events = this.#parser.push(value);
+          this.#events = value;
           this.#next = 0;
         } else if (event.data === '[DONE]') {
           this.#response.drain();
@@ -63,7 +59,7 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
     if (!this.#left) {
       this.#left = true;
       this.#events = [];
-      await this.#bytes.return?.();
+      await this.#batches.return();
     }
     return END;
   }
@@ -77,10 +73,10 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
   }
 }
 
-function parseChunk({ event, data }: SseEvent, states: ChoiceState[]): UpstreamChunk {
-  const chunk = parseJson(data);
+function parseChunk(event: StreamEvent, states: ChoiceState[]): UpstreamChunk {
+  const chunk = eventJson(event);
   if (!isRecord(chunk)) throw badResponse('The provider sent a malformed chunk.');
-  if (event === 'error' || isError(chunk)) throw disguisedError(chunk);
+  if (event.event === 'error' || isError(chunk)) throw disguisedError(chunk);
   const usage = reportedUsage(chunk); // before the choices, which lose theirs
   const { model, choices } = chunk;
   const list: unknown = choices ?? [];
@@ -89,7 +85,7 @@ function parseChunk({ event, data }: SseEvent, states: ChoiceState[]): UpstreamC
   const normal = list.map((choice: unknown, position) => normaliseChunkChoice(choice, position, states));
   if (states.length > MAX_CHOICES) throw badResponse('The provider sent too many choices.');
   return {
-    model: typeof model === 'string' ? model : undefined,
+    model: modelId(model),
     choices: normal,
     usage,
     fields: otherFields(chunk),

@@ -12,6 +12,7 @@ import { openAiAdapterFor } from './openai.ts';
 export interface Provider {
   /** By which mappings mean it. */
   readonly id: string;
+  readonly wire: WireFormat;
   readonly adapter: Adapter;
   readonly base: BaseUrl;
   /** Whoever is named by the operator is trusted; addresses from the database must be public. */
@@ -60,7 +61,8 @@ export function parseBaseUrl(text: string): BaseUrl {
   return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
 }
 
-function adapterFor(wire: WireFormat, providerId: string): Adapter {
+/** How a provider is spoken to; one that has no dialect of its own is known by no id. */
+export function adapterFor(wire: WireFormat, providerId: string): Adapter {
   switch (wire) {
     case 'anthropic':
       return anthropicAdapter;
@@ -82,7 +84,8 @@ export function createProviders(options: ProvidersOptions): Providers {
   const fingerprint = (secret: string) => ({ secret, apiKeyHash: apiKeyHash(secret, pepper) });
   const known = new Map<string, Known>();
   const add = (id: string, wire: WireFormat, baseUrl: string, credential: Credential | undefined): void => {
-    const provider: Provider = { id, adapter: adapterFor(wire, id), base: parseBaseUrl(baseUrl), addresses: 'trusted' };
+    const adapter = adapterFor(wire, id);
+    const provider: Provider = { id, wire, adapter, base: parseBaseUrl(baseUrl), addresses: 'trusted' };
     known.set(id, { provider, credential });
   };
   const service = (secret: string | undefined): Credential =>
@@ -102,6 +105,7 @@ export function createProviders(options: ProvidersOptions): Providers {
     serviceCredential: (providerId) => known.get(providerId)?.credential,
     custom: ({ name, wire, baseUrl }) => ({
       id: name,
+      wire,
       // A custom provider that bears the name of a known one is none: no dialect of another's is spoken to it.
       adapter: adapterFor(wire, 'custom'),
       base: parseBaseUrl(baseUrl),

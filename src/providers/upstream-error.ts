@@ -44,6 +44,10 @@ export class UpstreamError extends Error {
 export const badResponse = (message: string, status = 200): UpstreamError =>
   new UpstreamError('bad_response', message, { status });
 
+/** A success that nobody could read, for what reading it has thrown: it was made to be read by nobody. */
+export const unreadable = (cause: unknown): UpstreamError =>
+  new UpstreamError('bad_response', 'The provider sent an answer that cannot be read.', { status: 200, cause });
+
 /** A request that this provider cannot take though another one may: goes on to the next candidate, and is a 400 in the end. */
 export const notTakenByProvider = (message: string): UpstreamError =>
   new UpstreamError('rejected', message, { retryable: true });

@@ -19,7 +19,13 @@ const target = (providerId: string, providerKeyId?: string, origin = `https://${
     freeFlag: false,
     ...TEXT_ONLY,
   },
-  provider: { id: providerId, adapter: openAiAdapter, base: { origin, path: '' }, addresses: 'trusted' },
+  provider: {
+    id: providerId,
+    wire: 'openai',
+    adapter: openAiAdapter,
+    base: { origin, path: '' },
+    addresses: 'trusted',
+  },
   credential: providerKeyId === undefined ? { source: 'service' } : { source: 'byok', providerKeyId },
 });
 

@@ -38,6 +38,7 @@ afterAll(() => world.close());
 const [hal, lo, finish] = GOOD_EVENTS;
 const stalled = timedOut('the answer stalled');
 const tooLarge = refused('the answer is too large');
+const eventTooLarge = refused('an event of the stream is too large');
 const malformed = badAnswer('The provider sent a malformed chunk.');
 const disguised = badAnswer('The provider reported an error inside a successful answer.');
 const unpaid = reported(402, 'credential', 'The provider asks for payment on the credential in use.');
@@ -144,17 +145,17 @@ const NEVER_ENDS: readonly FaultCase[] = [
   {
     name: 'in one line, first',
     fault: endless(`${beginning()}${piece('data: ')}`, piece(FAULT_TEXT)),
-    streamed: tooLarge,
+    streamed: eventTooLarge,
   },
   {
     name: 'in one line, later',
     fault: endless(`${beginning(hal)}${piece('data: ')}`, piece(FAULT_TEXT)),
-    streamed: inBand(tooLarge, 'Hal', 'estimated'),
+    streamed: inBand(eventTooLarge, 'Hal', 'estimated'),
   },
   {
     name: 'in one event of many lines',
     fault: endless(beginning(hal), piece(`data: ${FAULT_TEXT}\n`)),
-    streamed: inBand(tooLarge, 'Hal', 'estimated'),
+    streamed: inBand(eventTooLarge, 'Hal', 'estimated'),
   },
 ];
 

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type SseEvent, SseParser } from '../../src/net/sse.ts';
+import { type LargeSseEvent, type SseEvent, SseParser } from '../../src/net/sse.ts';
 
 const LIMIT = 10_000;
 
-function parse(text: string | Buffer, size = Number.POSITIVE_INFINITY): SseEvent[] {
+function parse(text: string | Buffer, size = Number.POSITIVE_INFINITY): (SseEvent | LargeSseEvent)[] {
   const bytes = Buffer.from(text);
   const parser = new SseParser(LIMIT);
-  const events: SseEvent[] = [];
+  const events: (SseEvent | LargeSseEvent)[] = [];
   for (let start = 0; start < bytes.length; start += size)
     events.push(...parser.push(bytes.subarray(start, start + size)));
   return events;

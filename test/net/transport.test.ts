@@ -9,6 +9,7 @@ import {
   type Transport,
   type TransportOptions,
 } from '../../src/net/transport.ts';
+import { parseLarge } from '../providers/answers.ts';
 import { serve, serveRaw } from './loopback-server.ts';
 
 const LONG = 20_000;
@@ -20,6 +21,7 @@ function open(options: Partial<TransportOptions> = {}): Transport {
     idleTimeoutMs: LONG,
     totalTimeoutMs: LONG,
     maxResponseBytes: 1_000_000,
+    parseLarge,
     ...options,
   });
   onTestFinished(() => transport.close());
@@ -38,7 +40,7 @@ const post = (origin: string, more: Partial<OutboundRequest> = {}): OutboundRequ
 });
 
 const send = (transport: Transport, request: OutboundRequest, signal = new AbortController().signal) =>
-  transport.send(request, { signal });
+  transport.send(request, { signal, share: 'org', room: () => {} });
 
 const events = (response: ServerResponse): void => {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { NO_USAGE } from '../../src/domain/usage.ts';
 import type { StreamedResponse } from '../../src/net/exchange.ts';
 import type { UpstreamChunk } from '../../src/providers/adapter.ts';
-import { sample } from './answers.ts';
+import { sample, streamed } from './answers.ts';
 import { chunksOf, countingAdapter, events } from './google-samples.ts';
 
 const fields = { responseId: 's1' };
@@ -30,7 +30,7 @@ function inPieces(pieces: readonly Buffer[]): StreamedResponse {
   const chunks = (async function* () {
     yield* pieces;
   })();
-  return { kind: 'streamed', status: 200, headers: {}, chunks, drain() {} };
+  return { ...streamed(), chunks };
 }
 
 async function read(pieces: readonly Buffer[]): Promise<UpstreamChunk[]> {

@@ -24,7 +24,7 @@ const NONE = { upstreams: [], definitions: [], serviceProviders: [], pepper };
 
 describe('createProviders', () => {
   it('knows the sandbox and the upstreams of the environment, alike', () => {
-    const common = { adapter: openAiAdapter, addresses: 'trusted' };
+    const common = { wire: 'openai', adapter: openAiAdapter, addresses: 'trusted' };
     expect(providers.find('sandbox')).toEqual({
       ...common,
       id: 'sandbox',

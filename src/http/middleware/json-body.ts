@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { ApiError, invalidRequest } from '../../domain/errors.ts';
+import { ApiError, invalidRequest, overloaded } from '../../domain/errors.ts';
 import { depthExceeds } from '../../domain/json-depth.ts';
 import type { AppMiddleware, RequestState } from '../state.ts';
-import { type Load, overloaded } from './overload.ts';
+import type { Load } from './overload.ts';
 
 export interface BodyLimits {
   maxBytes: number;

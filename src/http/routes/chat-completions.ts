@@ -5,7 +5,7 @@ import type { Telemetry } from '../../telemetry.ts';
 import { callContext, principalOf } from '../call-context.ts';
 import { writeEventStream } from '../event-stream.ts';
 import { isOurFault } from '../middleware/error-envelope.ts';
-import { sendJson } from '../send-json.ts';
+import { sendJsonText } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ChatCompletionsDeps {
@@ -20,7 +20,7 @@ export function chatCompletionsRoute({ completeChat, telemetry, keepAliveMs }: C
     const request = checkShape(validateChatRequest, ctx.state.body);
     const outcome = await completeChat(principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'completion') {
-      sendJson(ctx, outcome.completion);
+      sendJsonText(ctx, outcome.completion);
       return;
     }
     await writeEventStream(ctx.res, outcome.chunks, {

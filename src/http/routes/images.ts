@@ -2,7 +2,7 @@ import type { GenerateImage } from '../../core/generate-image.ts';
 import { checkShape } from '../../domain/check-shape.ts';
 import { validateImageRequest } from '../../generated/validators.js';
 import { callContext, principalOf } from '../call-context.ts';
-import { sendJson } from '../send-json.ts';
+import { sendJsonText } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ImagesDeps {
@@ -13,6 +13,6 @@ export interface ImagesDeps {
 export function imagesRoute({ generateImage }: ImagesDeps): AppMiddleware {
   return async (ctx) => {
     const request = checkShape(validateImageRequest, ctx.state.body);
-    sendJson(ctx, await generateImage(principalOf(ctx), callContext(ctx), request));
+    sendJsonText(ctx, await generateImage(principalOf(ctx), callContext(ctx), request));
   };
 }

@@ -2,7 +2,7 @@ import type { Moderate } from '../../core/moderate.ts';
 import { checkShape } from '../../domain/check-shape.ts';
 import { validateModerationRequest } from '../../generated/validators.js';
 import { callContext, principalOf } from '../call-context.ts';
-import { sendJson } from '../send-json.ts';
+import { sendJsonText } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ModerationsDeps {
@@ -13,6 +13,6 @@ export interface ModerationsDeps {
 export function moderationsRoute({ moderate }: ModerationsDeps): AppMiddleware {
   return async (ctx) => {
     const request = checkShape(validateModerationRequest, ctx.state.body);
-    sendJson(ctx, await moderate(principalOf(ctx), callContext(ctx), request));
+    sendJsonText(ctx, await moderate(principalOf(ctx), callContext(ctx), request));
   };
 }

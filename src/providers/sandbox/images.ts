@@ -1,20 +1,25 @@
 import type { ServerResponse } from 'node:http';
-import { setImmediate as turn } from 'node:timers/promises';
 import type { ImageRequest } from '../../generated/types.ts';
 import { validateImageRequest } from '../../generated/validators.js';
 import { parseJson } from '../json.ts';
 import { CREATED } from './birthday.ts';
-import { type Detail, drawImage } from './draw-image.ts';
+import type { Detail } from './draw-image.ts';
 import { faultIn, sendFault } from './fault.ts';
 import { type ImageSize, imageSize, MAX_SIDE } from './image-size.ts';
 import { detailOf } from './models.ts';
+import type { Painter } from './painter.ts';
 import { textTokens } from './tokens.ts';
 import { sendError, sendJson } from './wire.ts';
 
 const EMPTY = { created: CREATED, data: [] };
 
-/** `POST /v1/images/generations`. Draws one picture a turn of the event loop; stops early when `signal` says that the caller left. */
-export async function generateImages(body: string, response: ServerResponse, signal: AbortSignal): Promise<void> {
+/** `POST /v1/images/generations`. Stops early when `signal` says that the caller left. */
+export async function generateImages(
+  body: string,
+  response: ServerResponse,
+  painter: Painter,
+  signal: AbortSignal,
+): Promise<void> {
   const request = parseJson(body);
   if (!validateImageRequest(request)) {
     sendError(response, 400, 'invalid_request', 'The request is no image request.');
@@ -36,7 +41,7 @@ export async function generateImages(body: string, response: ServerResponse, sig
     sendError(response, 400, 'invalid_request', refusal ?? `The sandbox draws sides of 16 to ${MAX_SIDE} pixels.`);
     return;
   }
-  const images = await drawAll(request.prompt, request.n ?? 1, size, detail, signal);
+  const images = await painter.draw(request.prompt, request.n ?? 1, size, detail, signal);
   sendJson(response, 200, answer(request, images, size, detail));
 }
 
@@ -45,22 +50,6 @@ function refusalOf({ response_format: form, output_format: file }: ImageRequest)
   if (form === 'url') return 'The sandbox keeps no images, so it gives no URLs: ask for b64_json.';
   if ((file ?? 'png') !== 'png') return 'The sandbox draws PNG only.';
   return undefined;
-}
-
-/** The pictures in base64. @throws the signal's reason once the caller has left */
-export async function drawAll(
-  prompt: string,
-  count: number,
-  size: ImageSize,
-  detail: Detail,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const images: string[] = [];
-  for (let number = 0; number < count; number++) {
-    await turn(undefined, { signal });
-    images.push(Buffer.from(drawImage(prompt, number, size, detail)).toString('base64'));
-  }
-  return images;
 }
 
 /** Pixels of a picture for each of its tokens. */
