@@ -42,7 +42,7 @@ describe('the configuration', () => {
         depth: 64,
         inFlight: 1000,
         bufferedBytes: 268_435_456,
-        responseBytes: 67_108_864,
+        responseBytes: 16_777_216,
         cacheBytes: 67_108_864,
       },
       rateLimits: { chat: 600, images: 600, models: 1200, moderations: 1200 },

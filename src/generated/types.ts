@@ -2567,11 +2567,11 @@ export interface Environment {
    */
   MAX_IN_FLIGHT: string;
   /**
-   * Bytes of request bodies held at once; more are 503 `overloaded`.
+   * Bytes of request bodies, and of large answers of upstreams, held at once; more are 503 `overloaded`.
    */
   MAX_BUFFERED_BYTES: string;
   /**
-   * Largest answer of an upstream, in bytes after decoding.
+   * Largest answer of an upstream, in bytes after decoding, and largest event of a stream; a stream may have four times as many in all. More is 502 `upstream_error`.
    */
   MAX_RESPONSE_BYTES: string;
   /**

@@ -17,7 +17,6 @@ export class Connection {
   #unheardBytes = 0;
   /** Bytes of the answer so far. */
   #bytes = 0;
-  #isWaiting = false;
 
   /** The same connector, whose socket is read so. */
   watched(connect: buildConnector.connector): buildConnector.connector {
@@ -44,11 +43,17 @@ export class Connection {
   #watch(socket: Socket): void {
     this.asked(); // Undici reads before it asks.
     const read = socket.read.bind(socket);
+    let isWaiting = false;
+    const wake = (): void => {
+      isWaiting = false;
+      socket.emit('readable');
+    };
     // Undici reads by this method alone, until it gives nothing; then it waits for the event.
     socket.read = (size?: number): unknown => {
       if (size === 0) return read(0);
       if (isTurnOver()) {
-        this.#readLater(socket);
+        if (!isWaiting) readLater(wake, this.#bytes > LONG_BYTES);
+        isWaiting = true;
         return null;
       }
       if (this.#unheardBytes > MAX_UNHEARD_BYTES) {
@@ -62,14 +67,5 @@ export class Connection {
       }
       return chunk;
     };
-  }
-
-  #readLater(socket: Socket): void {
-    if (this.#isWaiting) return;
-    this.#isWaiting = true;
-    readLater(() => {
-      this.#isWaiting = false;
-      socket.emit('readable');
-    }, this.#bytes > LONG_BYTES);
   }
 }
