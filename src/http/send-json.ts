@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { JsonText } from '../core/json-text.ts';
 import type { AppContext } from './state.ts';
 
@@ -8,10 +9,20 @@ export function sendJson(ctx: AppContext, value: object): void {
 
 /** The same of JSON that is already written. */
 export function sendJsonText(ctx: AppContext, json: JsonText): void {
-  const pieces = typeof json === 'string' ? [Buffer.from(json)] : json;
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  if (typeof json === 'string') {
+    const body = Buffer.from(json);
+    begin(ctx, body.length).end(body);
+    return;
+  }
+  const res = begin(
+    ctx,
+    json.reduce((sum, piece) => sum + piece.length, 0),
+  );
+  for (const piece of json) res.write(piece);
+  res.end();
+}
+
+function begin(ctx: AppContext, length: number): ServerResponse {
   ctx.respond = false;
-  ctx.res.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': length });
-  for (const piece of pieces) ctx.res.write(piece);
-  ctx.res.end();
+  return ctx.res.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': length });
 }

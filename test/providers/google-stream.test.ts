@@ -214,6 +214,16 @@ describe('parseStream', () => {
     await expect(chunksOf(text)).rejects.toMatchObject({ name: 'UpstreamError', errorType, message });
   });
 
+  it('counts a thousand searches at most, each query once however long it is', async () => {
+    const asked = (...webSearchQueries: string[]) => piece('a', { groundingMetadata: { webSearchQueries } });
+    const usage = { usageMetadata: { promptTokenCount: 1 }, modelVersion: 'gemini-3-pro' };
+    const long = 'x'.repeat(5000);
+    const few = await chunksOf(events(asked(long, `${long}y`), { ...asked(long), ...usage }, piece('', STOP)));
+    const queries = Array.from({ length: 1500 }, (_, n) => `query ${n}`);
+    const many = await chunksOf(events({ ...asked(...queries), ...usage }, piece('', STOP)));
+    expect([few[1]?.usage?.webSearches, many[0]?.usage?.webSearches]).toEqual([2, 1000]);
+  });
+
   it('hands on what came before a malformed event', async () => {
     const seen: unknown[] = [];
     const reading = (async () => {
