@@ -17,7 +17,7 @@ export const STREAM_FACTOR = 4;
 export const MAX_PIECES = 500_000;
 
 /** Lines of a stream: a token is an event, and an event two or three lines. */
-export const MAX_LINES = 2_000_000;
+export const MAX_LINES = 1_000_000;
 
 /** Lines of one event's data. */
 export const MAX_DATA_LINES = 10_000;
