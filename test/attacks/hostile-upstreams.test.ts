@@ -231,6 +231,5 @@ it('after all of it the gateway serves, in bounded memory', async () => {
 
   expect((await completeChats({}, 1))[0]?.status).toBe(200);
   expect(gateway.process.child.exitCode).toBeNull();
-  console.log('PEAK', gateway.peakMb());
   expect(gateway.peakMb() ?? 0).toBeLessThan(1536);
 });
