@@ -35,6 +35,14 @@ export interface AccessRecord {
   code: string | undefined;
 }
 
+export interface AttemptFailure {
+  readonly errorType: string;
+  /** Our words and the system's. */
+  readonly detail: string;
+  /** What the caller reads, which may quote the upstream and with it the prompt: logged at `debug` alone. */
+  readonly said: string;
+}
+
 /** Everything that is logged or counted, one helper for each event, so that redaction and names live in one place. */
 export interface Telemetry extends Omit<Metrics, 'requestEnded' | 'attemptEnded' | 'overReserved'> {
   /** @param route the path of the route as it was declared, or `other` */
@@ -42,8 +50,8 @@ export interface Telemetry extends Omit<Metrics, 'requestEnded' | 'attemptEnded'
   /** A fault of ours that a caller saw as a 500 or 503, or what ended a stream midway: its cause, for the operator alone. */
   failure(requestId: string, error: unknown): void;
   attemptSucceeded(target: MetricTarget): void;
-  /** An upstream attempt that failed; `detail` has been scrubbed. */
-  attemptFailed(callId: string, mapping: Pick<Mapping, 'id'> & MetricTarget, errorType: string, detail: string): void;
+  /** An upstream attempt that failed. */
+  attemptFailed(callId: string, mapping: Pick<Mapping, 'id'> & MetricTarget, failure: AttemptFailure): void;
   /** A provider reported more than the worst case that was reserved: the truth is booked, and told. In pico-dollars. */
   overReservation(callId: string, cost: bigint, reserved: bigint): void;
   info(message: string, fields?: Record<string, unknown>): void;
@@ -52,11 +60,16 @@ export interface Telemetry extends Omit<Metrics, 'requestEnded' | 'attemptEnded'
   close(): Promise<void>;
 }
 
-/** The chain of causes as text. A bound keeps a hostile upstream's text from filling the log. */
+/**
+ * The chain of causes as text, bounded, so that nobody's text fills the log. A syntax error quotes what it could not read, which may
+ * be a prompt: of that one the message is left out.
+ */
 export function errorText(error: unknown, depth = 4): string {
   if (!(error instanceof Error)) return String(error).slice(0, 2000);
   const cause = error.cause === undefined || depth === 0 ? '' : ` <- ${errorText(error.cause, depth - 1)}`;
-  return `${(error.stack ?? error.message).slice(0, 4000)}${cause}`;
+  const stack = error.stack ?? error.message;
+  const text = error instanceof SyntaxError ? stack.replace(error.message, '(what it quotes is not logged)') : stack;
+  return `${text.slice(0, 4000)}${cause}`;
 }
 
 /** Bytes of log that wait at most; what comes while the system takes none is dropped. */
@@ -116,8 +129,9 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     },
     failure: (requestId, error) => log.error({ requestId, error: errorText(error) }, 'failure'),
     attemptSucceeded: (target) => attemptEnded(target, 'none'),
-    attemptFailed: (callId, mapping, errorType, detail) => {
+    attemptFailed: (callId, mapping, { errorType, detail, said }) => {
       log.warn({ callId, mapping: mapping.id, errorType, detail }, 'attempt failed');
+      log.debug({ callId, said }, 'the provider said');
       attemptEnded(mapping, errorType);
     },
     recovered: (calls) => {

@@ -30,6 +30,7 @@ describe('the configuration', () => {
       allowedHosts: [],
       trustedProxies: null,
       allowPrivateUpstreams: [],
+      defaultMaxOutputTokens: 16_384,
       dataDir: path.join(root, 'data'),
       durability: 'normal',
       sandbox: true,
@@ -86,6 +87,7 @@ describe('the configuration', () => {
       MAX_BUFFERED_BYTES: '4',
       MAX_RESPONSE_BYTES: '5',
       CACHE_MAX_BYTES: '14',
+      DEFAULT_MAX_OUTPUT_TOKENS: '18',
       RATE_LIMIT_CHAT_PER_MINUTE: '15',
       RATE_LIMIT_IMAGES_PER_MINUTE: 'off',
       RATE_LIMIT_MODELS_PER_MINUTE: '16',
@@ -103,6 +105,7 @@ describe('the configuration', () => {
       ENCRYPTION_KEY: BASE64,
       OPENAI_API_KEY: 'sk-openai',
       GROQ_BASE_URL: 'http://10.0.0.7/groq/',
+      GROQ_FIELDS: 'x_groq_trace',
     });
     expect(config).toEqual({
       gateway: { host: '0.0.0.0', port: 80 },
@@ -122,6 +125,7 @@ describe('the configuration', () => {
       logLevel: 'silent',
       accessLog: '/var/log/access.log',
       limits: { bodyBytes: 1, depth: 2, inFlight: 3, bufferedBytes: 4, responseBytes: 5, cacheBytes: 14 },
+      defaultMaxOutputTokens: 18,
       rateLimits: { chat: 15, images: undefined, models: 16, moderations: 17 },
       timeouts: {
         requestHeaders: 6,
@@ -139,8 +143,8 @@ describe('the configuration', () => {
         encryptionKeys: [Buffer.from(HEX, 'hex')],
       },
       serviceProviders: [
-        { id: 'groq', apiKey: undefined, baseUrl: 'http://10.0.0.7/groq' },
-        { id: 'openai', apiKey: 'sk-openai', baseUrl: undefined },
+        { id: 'groq', apiKey: undefined, baseUrl: 'http://10.0.0.7/groq', fields: ['x_groq_trace'] },
+        { id: 'openai', apiKey: 'sk-openai', baseUrl: undefined, fields: [] },
       ],
       upstreams: [],
     });
@@ -241,24 +245,38 @@ describe('a wrong variable is named, with what it must be', () => {
 });
 
 describe('an upstream', () => {
-  it('is a URL, models, perhaps a key and prices', () => {
+  it('is a URL, models, perhaps a key, prices and fields', () => {
     const env = {
       ...local,
       UPSTREAM_MY_LLM_2_BASE_URL: 'https://llm.example/v1/',
       UPSTREAM_MY_LLM_2_API_KEY: 'sk-abc',
       UPSTREAM_MY_LLM_2_MODELS: 'meta/llama-3.3, tiny,tiny, other',
       UPSTREAM_MY_LLM_2_PRICES: 'meta/llama-3.3=0.59/0.790001, tiny=0/0',
+      UPSTREAM_MY_LLM_2_FIELDS: 'x_trace, style',
+      UPSTREAM_MY_LLM_2_LIMITS: 'meta/llama-3.3=131072/8192, tiny=-/512, other=4096/-',
     };
     expect(readConfig(env).upstreams).toEqual([
-      { name: 'local', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: undefined, models: [{ id: 'llama', prices: {} }] },
+      {
+        name: 'local',
+        baseUrl: 'http://127.0.0.1:11434/v1',
+        apiKey: undefined,
+        models: [{ id: 'llama', prices: {} }],
+        fields: [],
+      },
       {
         name: 'my-llm-2',
+        fields: ['x_trace', 'style'],
         baseUrl: 'https://llm.example/v1',
         apiKey: 'sk-abc',
         models: [
-          { id: 'meta/llama-3.3', prices: { prompt: 590_000n, completion: 790_001n } },
-          { id: 'tiny', prices: { prompt: 0n, completion: 0n } },
-          { id: 'other', prices: {} },
+          {
+            id: 'meta/llama-3.3',
+            prices: { prompt: 590_000n, completion: 790_001n },
+            contextLength: 131_072,
+            maxOutput: 8192,
+          },
+          { id: 'tiny', prices: { prompt: 0n, completion: 0n }, maxOutput: 512 },
+          { id: 'other', prices: {}, contextLength: 4096 },
         ],
       },
     ]);
@@ -293,6 +311,11 @@ describe('an upstream', () => {
     ],
     ['UPSTREAM_LOCAL_PRICES prices llama twice.', { ...local, UPSTREAM_LOCAL_PRICES: 'llama=1/1,llama=2/2' }],
     [
+      'UPSTREAM_LOCAL_LIMITS names qwen, which UPSTREAM_LOCAL_MODELS does not.',
+      { ...local, UPSTREAM_LOCAL_LIMITS: 'qwen=1/1' },
+    ],
+    ['UPSTREAM_LOCAL_LIMITS names llama twice.', { ...local, UPSTREAM_LOCAL_LIMITS: 'llama=1/1,llama=1/1' }],
+    [
       'UPSTREAM_LOCAL_PRICES names qwen, which UPSTREAM_LOCAL_MODELS does not.',
       { ...local, UPSTREAM_LOCAL_PRICES: 'qwen=1/1' },
     ],
@@ -312,7 +335,7 @@ describe('an upstream', () => {
     'is not named by %s',
     (name) => {
       expect(messageOf({ [name]: 'http://a' })).toBe(
-        `${name} is no variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS and _PRICES, <NAME> in capitals, digits and single underscores.`,
+        `${name} is not a variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS, _PRICES, _LIMITS and _FIELDS, <NAME> in capitals, digits and single underscores.`,
       );
     },
   );

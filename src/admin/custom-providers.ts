@@ -2,6 +2,7 @@ import { checkShape } from '../domain/check-shape.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
+import { fieldFault } from '../domain/request-field-names.ts';
 import { formatTime } from '../domain/time.ts';
 import type { CustomProviderAnswer, CustomProviderList, CustomProviderRecord, Deletion } from '../generated/types.ts';
 import { validateCustomProviderCreate, validateCustomProviderPatch } from '../generated/validators.js';
@@ -22,6 +23,7 @@ const MAX_CUSTOM_PROVIDERS = 50;
 const EXPLANATIONS = [
   { at: /^\/name$/, must: 'must be words of small letters joined by single hyphens, at most 63 characters' },
   { at: /^\/baseUrl$/, must: 'must be a URL of at most 2048 characters' },
+  { at: /^\/fields\/\d+$/, must: 'must be the name of a JSON field: at most 64 letters, digits and `_`' },
 ];
 
 const PATCH_EXPLANATIONS = [
@@ -64,6 +66,7 @@ export function createCustomProvider(
       wire: wanted.wire ?? 'openai',
       baseUrl: readBaseUrl(wanted.baseUrl, '/baseUrl', write.allowPrivateUpstreams),
       keyless: wanted.keyless ?? false,
+      fields: checkFields(wanted.fields ?? []),
     };
     const customProvider = view(store.insertCustomProvider(db, organizationId, provider, write.now));
     recordChange(db, actor, 'custom_provider', 'create', { before: null, after: customProvider }, write.now);
@@ -102,6 +105,7 @@ export function changeCustomProvider(
     const provider = store.getCustomProvider(db, organizationId, id);
     const baseUrl = text === undefined ? undefined : readBaseUrl(text, '/baseUrl', write.allowPrivateUpstreams);
     if (baseUrl !== undefined) checkSecretsStay(db, provider, baseUrl);
+    if (patch.fields !== undefined) checkFields(patch.fields);
     const changes = { ...patch, ...(baseUrl === undefined ? {} : { baseUrl }) };
     const customProvider = view(store.updateCustomProvider(db, organizationId, id, changes, write.now));
     const change = { before: view(provider), after: customProvider };
@@ -145,6 +149,15 @@ function checkSecretsStay(db: Database, provider: store.CustomProviderRecord, ba
   );
 }
 
+/** @throws ApiError 400 for a field that would open a way around rules and spend caps */
+function checkFields(fields: readonly string[]): readonly string[] {
+  for (const [position, name] of fields.entries()) {
+    const fault = fieldFault(name);
+    if (fault !== undefined) throw invalidRequest(`${fault} It cannot be let through.`, `/fields/${position}`);
+  }
+  return fields;
+}
+
 const view = (provider: store.CustomProviderRecord): CustomProviderRecord => ({
   id: provider.id,
   createdAt: formatTime(provider.createdAt),
@@ -153,4 +166,5 @@ const view = (provider: store.CustomProviderRecord): CustomProviderRecord => ({
   wire: provider.wire,
   baseUrl: provider.baseUrl,
   keyless: provider.keyless,
+  fields: [...provider.fields],
 });

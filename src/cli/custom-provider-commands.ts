@@ -5,6 +5,7 @@ import {
   createCustomProvider,
   deleteCustomProvider,
 } from '../admin/custom-providers.ts';
+import { readList } from '../domain/config-value.ts';
 import { WIRE_FORMATS } from '../domain/provider.ts';
 import { type CommonOptions, common, named } from './common-options.ts';
 import { showCustomProvider, showCustomProviders, showRemoved } from './provider-output.ts';
@@ -15,6 +16,7 @@ interface ProviderOptions extends CommonOptions {
   readonly wire?: string;
   readonly baseUrl?: string;
   readonly keyless?: boolean;
+  readonly fields?: string;
 }
 
 const PROVIDER_ARGUMENT = ['<customProvider>', "the custom provider's name or id"] as const;
@@ -23,9 +25,11 @@ const described = (command: Command): Command =>
   common(command)
     .option('--base-url <url>', 'where its API is, up to and with the version: https://models.example/v1')
     .addOption(new Option('--wire <api>', 'the API that it speaks; default: openai').choices(WIRE_FORMATS))
-    .option('--keyless', 'it asks for no credential');
+    .option('--keyless', 'it asks for no credential')
+    .option('--fields <names>', "request fields that it takes beyond its API's, as a comma list; `none`");
 
-const fieldsOf = ({ wire, baseUrl, keyless }: ProviderOptions) => named({ wire, baseUrl, keyless });
+const fieldsOf = ({ wire, baseUrl, keyless, fields }: ProviderOptions) =>
+  named({ wire, baseUrl, keyless, fields: fields === 'none' ? [] : fields && readList(fields) });
 
 const writeOf = ({ now, catalog, config }: Workspace): CustomProviderWrite => ({
   now,

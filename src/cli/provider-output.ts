@@ -40,7 +40,7 @@ export function showProviderKey(answer: ProviderKeyAnswer, { json }: Format): vo
   else printTable(KEY_TITLES, [keyRow(answer.providerKey)], '');
 }
 
-const PROVIDER_TITLES = ['ID', 'NAME', 'API', 'BASE URL', 'CREDENTIAL'];
+const PROVIDER_TITLES = ['ID', 'NAME', 'API', 'BASE URL', 'CREDENTIAL', 'OWN FIELDS'];
 
 const providerRow = (provider: CustomProviderRecord): Cell[] => [
   { text: provider.id },
@@ -48,6 +48,7 @@ const providerRow = (provider: CustomProviderRecord): Cell[] => [
   { text: provider.wire },
   { text: provider.baseUrl },
   { text: provider.keyless ? 'none needed' : 'provider key' },
+  { text: provider.fields.join(',') || '-' },
 ];
 
 export function showCustomProviders(customProviders: readonly CustomProviderRecord[], { json }: Format): void {

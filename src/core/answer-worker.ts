@@ -12,6 +12,8 @@ import { withoutLongTexts } from './without-long-texts.ts';
 export interface AnswerQuestion {
   readonly wire: WireFormat;
   readonly kind: AnswerKind;
+  /** What the request carried. */
+  readonly secret: string | undefined;
   readonly status: number;
   readonly headers: ResponseHeaders;
   readonly body: Uint8Array;
@@ -22,8 +24,8 @@ export interface EventQuestion {
   readonly event: Uint8Array;
 }
 
-/** An error does not pass from thread to thread as what it is; these are its parts. */
-export type Failure = Pick<UpstreamError, 'errorType' | 'message' | 'status' | 'retryAfterMs' | 'retryable'>;
+/** The parts of an `UpstreamError`, which does not keep its class between threads. */
+export type Failure = Omit<UpstreamError, 'name' | 'message' | 'stack' | 'cause'>;
 
 export type AnswerReply =
   | { readonly answer: ReadAnswer<Uint8Array<ArrayBuffer>> }
@@ -40,17 +42,20 @@ const encoder = new TextEncoder();
 const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
 
-function read({ wire, kind, status, headers, body }: AnswerQuestion): AnswerReply {
+function read({ wire, kind, secret, status, headers, body }: AnswerQuestion): AnswerReply {
   try {
     // How a provider's answers are read depends on its wire format alone, and on no dialect.
-    const answer = readAnswer(adapterFor(wire, ''), kind, gatheredResponse(status, headers, asBuffer(body)));
+    const answer = readAnswer(adapterFor(wire, ''), kind, gatheredResponse(status, headers, asBuffer(body)), secret);
     return { answer: { ...answer, json: encoder.encode(answer.json) } };
   } catch (error) {
-    const failure = error instanceof UpstreamError ? error : unreadable(error);
-    const { errorType, message, retryAfterMs, retryable } = failure;
-    return { failure: { errorType, message, status: failure.status, retryAfterMs, retryable } };
+    return { failure: partsOf(error instanceof UpstreamError ? error : unreadable(error)) };
   }
 }
+
+const partsOf = (error: UpstreamError): Failure => {
+  const { errorType, summary, quoted, retryable, status, retryAfterMs, code, param } = error;
+  return { errorType, summary, quoted, retryable, status, retryAfterMs, code, param };
+};
 
 function parse({ event }: EventQuestion): AnswerReply {
   if (exceededBound(event, EVENT_BOUNDS) === 'values') return { exceeded: true };

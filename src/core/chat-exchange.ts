@@ -1,4 +1,3 @@
-import type { Mapping } from '../domain/model.ts';
 import type { ChatRequest } from '../generated/types.ts';
 import type { OutboundResponse } from '../net/exchange.ts';
 import type { Transport } from '../net/transport.ts';
@@ -7,11 +6,12 @@ import type { TokenEstimator } from '../providers/token-estimate.ts';
 import type { Store } from '../store/store.ts';
 import type { Answers } from './answers.ts';
 import { toApiError } from './api-error.ts';
-import { type Billed, type Call, failed, type Outcome, releaseCall, settleCall } from './call.ts';
+import { type Call, failed, type Outcome, releaseCall, settleCall } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import { type ExchangeLimits, endpointOf, exchange } from './exchange.ts';
 import { costOf } from './meter.ts';
 import { Produced } from './produced.ts';
+import type { FindUnsupported } from './resolve.ts';
 import { type RouteDeps, RouteFailure } from './route.ts';
 import type { Target } from './target.ts';
 
@@ -35,18 +35,28 @@ export async function exchangeChat<Kind extends OutboundResponse['kind']>(
   const { mapping, provider } = target;
   const limit = call.outputLimit(mapping);
   const chatCall = {
-    request: { ...request },
+    request,
     mapping,
+    namedFields: provider.namedFields,
     ...(limit === undefined ? {} : { maxOutputTokens: limit.tokens }),
   };
   const outbound = provider.adapter.buildRequest(chatCall, endpointOf(target));
   return exchange(transport, target, outbound, kind, limits);
 }
 
-/** What comes of an answer of a mapping, for its bill. */
-export function producedBy(call: Call, mapping: Mapping, { n }: ChatRequest): Produced {
+/** What of a chat request a provider cannot take. */
+export const unsupportedIn =
+  (request: ChatRequest): FindUnsupported =>
+  (mapping, { adapter, namedFields }) =>
+    adapter.unsupported({ request, mapping, namedFields });
+
+/** What a target produces for a request, for its bill. */
+export function producedBy(call: Call, { mapping, provider }: Target, request: ChatRequest): Produced {
   const limit = call.outputLimit(mapping);
-  return new Produced(limit && limit.tokens * (n ?? 1));
+  return new Produced({
+    mostOutputTokens: limit && limit.tokens * (request.n ?? 1),
+    unreportedSearches: provider.adapter.unreportedSearches?.(request) ?? 0,
+  });
 }
 
 /** Status and code under which a failed call is booked; 499 when the caller left, who is told nothing. */
@@ -56,41 +66,30 @@ export function failureCode(error: unknown, context: CallContext): [status: numb
   return [status, code];
 }
 
-/** True where our own caller's departure ended the attempt, when the provider had the request. */
-const isDeparture = (error: unknown): boolean =>
-  error instanceof TransportError
-    ? error.kind === 'aborted' && error.sent
-    : error instanceof Error && isDeparture(error.cause);
+/**
+ * True where we ended the attempt while the provider had the request: our caller left, a time of ours ran out, or the answer was
+ * too large. The provider has read the prompt by then, and wants to be paid.
+ */
+export const endedByUs = (error: unknown): boolean =>
+  error instanceof TransportError ? error.sent : error instanceof Error && endedByUs(error.cause);
 
-/** Who was at the request when the client left; undefined: nobody was, or the attempt had failed by itself. */
-function leftAt({ permitted }: Call, { signal }: CallContext, { cause, attempts }: RouteFailure): Billed | undefined {
-  const last = attempts.at(-1);
-  if (last === undefined || !signal.aborted || !isDeparture(cause)) return undefined;
-  const { provider, model, region, providerKeyId } = last;
-  const mapping = permitted.candidates.find(
-    (each) => each.providerId === provider && each.modelId === model && (each.region ?? 'global') === region,
-  );
-  return mapping && { mapping, credential: providerKeyId === undefined ? {} : { providerKeyId } };
-}
-
-async function billPrompt(call: Call, target: Billed): Promise<Pick<Outcome, 'target' | 'usage' | 'cost'>> {
+async function billPrompt(call: Call, target: Target): Promise<Pick<Outcome, 'target' | 'usage' | 'cost'>> {
   const usage = await call.promptUsage(target.mapping);
   return { target, usage, cost: costOf(usage, target.mapping) };
 }
 
 /**
- * Settles a call that failed, or releases it if nothing was sent; returns the error for the caller. It costs nothing, unless the
- * client left while a provider was at it: the prompt was read, and is billed by an estimate, whosever key it is (decisions.md,
- * section 5, "cancel"). Of the answer nothing is known.
+ * Settles a call that failed, or releases it if nothing was sent; returns the error for the caller. It costs nothing, unless we
+ * ended it while a provider was at it: then the prompt was read, and is billed by an estimate (decisions.md, section 5, "cancel").
+ * Of the answer nothing is known.
  */
 export async function settleFailure(store: Store, call: Call, context: CallContext, error: unknown): Promise<unknown> {
   const reason = error instanceof RouteFailure ? error.cause : error;
   const [statusCode, errorCode] = failureCode(reason, context);
   if (!(error instanceof RouteFailure)) {
     await settleCall(store, call, failed(statusCode, errorCode, []));
-  } else if (error.dispatched) {
-    const target = leftAt(call, context, error);
-    const bill = target === undefined ? {} : await billPrompt(call, target);
+  } else if (error.target !== undefined) {
+    const bill = endedByUs(error.cause) ? await billPrompt(call, error.target) : {};
     await settleCall(store, call, { ...failed(statusCode, errorCode, error.attempts), ...bill });
   } else {
     await releaseCall(store, call, statusCode, errorCode);

@@ -3,10 +3,10 @@ import { modelNotFound } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';
 import { type Clock, isPast } from '../domain/time.ts';
 import type { ChatRequest } from '../generated/types.ts';
-import { chatDemand } from './demand.ts';
+import { unsupportedIn } from './chat-exchange.ts';
 import { actionOf } from './permitted-ids.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
-import { boundOf } from './worst-case.ts';
+import { takers } from './resolve.ts';
 
 /** The request's `model` that leaves the choice to the gateway. */
 export const AUTO = 'auto';
@@ -32,7 +32,7 @@ export type ChooseAuto = (request: ChatRequest, caller: ListCaller) => Promise<r
 
 export function createChooseAuto({ findReachable, clock }: ChooseAutoDeps): ChooseAuto {
   return async (request, caller) => {
-    const { mappings, usable } = await findReachable(caller);
+    const { reach, mappings, usable } = await findReachable(caller);
     const now = clock.now();
     const others = mappings.filter(({ providerId }) => providerId !== 'sandbox');
     const needs = needsOf(request);
@@ -41,17 +41,11 @@ export function createChooseAuto({ findReachable, clock }: ChooseAutoDeps): Choo
       .filter((mapping) => actionOf(mapping) === 'chat' && fits(mapping, needs))
       .sort(comparePrice);
     if (fitting.length === 0) throw modelNotFound('No model that this project has a credential for fits the request.');
-    const permitted = fitting.filter(usable);
-    if (permitted.length === 0) return fitting.slice(0, REFUSED);
-    const bounded = caller.principal.capped ? withBound(permitted, request) : permitted;
-    return (bounded.length > 0 ? bounded : permitted).slice(0, CHOSEN);
+    const able = takers(fitting, reach, unsupportedIn(request));
+    const permitted = able.filter(usable);
+    if (permitted.length === 0) return able.slice(0, REFUSED);
+    return permitted.slice(0, CHOSEN);
   };
-}
-
-/** Of these, what may serve a key with a limit. */
-function withBound(mappings: readonly Mapping[], request: ChatRequest): Mapping[] {
-  const demand = chatDemand(request);
-  return mappings.filter((mapping) => boundOf(mapping, demand) !== undefined);
 }
 
 /** What a request asks of a model. */

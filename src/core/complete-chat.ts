@@ -4,7 +4,7 @@ import type { Authorize } from './authorize.ts';
 import type { CallFacts } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import type { ChatOutcome, DispatchedAnswer } from './chat-answer.ts';
-import type { ChatExchangeDeps } from './chat-exchange.ts';
+import { type ChatExchangeDeps, unsupportedIn } from './chat-exchange.ts';
 import { AUTO, type ChooseAuto } from './choose-auto.ts';
 import { completeOnce } from './complete-once.ts';
 import { chatDemand } from './demand.ts';
@@ -23,6 +23,8 @@ export interface CompleteChatDeps extends ChatExchangeDeps {
   readonly authorize: Authorize;
   readonly cache: ResponseCache;
   readonly clock: Clock;
+  /** Most output tokens for a key with a limit where nothing else tells. */
+  readonly defaultMaxOutputTokens: number;
 }
 
 /**
@@ -50,7 +52,7 @@ export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
       store,
       facts,
       permitted,
-      () => chatDemand(request),
+      () => chatDemand(request, deps.defaultMaxOutputTokens),
       (mapping) => new Produced().usage(estimator, request, mapping),
     );
     const answer: DispatchedAnswer = {
@@ -78,6 +80,6 @@ async function candidatesOf(
   { clientIp }: CallContext,
   request: ChatRequest,
 ): Promise<Resolved> {
-  if (request.model !== AUTO) return resolve(request.model, 'chat', principal);
+  if (request.model !== AUTO) return resolve(request.model, 'chat', principal, unsupportedIn(request));
   return { candidates: await chooseAuto(request, { principal, clientIp }), requestedProvider: undefined };
 }

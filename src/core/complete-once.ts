@@ -23,12 +23,12 @@ export async function completeOnce(
     answer.facts,
     async (each, limits) => {
       const response = await exchangeChat(deps, each, answer.call, request, 'gathered', limits);
-      return deps.answers.read(each.provider, { operation: 'chat' }, response, limits);
+      return deps.answers.read(each, { operation: 'chat' }, response, limits);
     },
-    (told, { mapping }) => {
-      const produced = producedBy(answer.call, mapping, request);
+    (told, each) => {
+      const produced = producedBy(answer.call, each, request);
       produced.addTold(told);
-      return produced.usage(deps.estimator, request, mapping);
+      return produced.usage(deps.estimator, request, each.mapping);
     },
   );
   answer.keep?.({

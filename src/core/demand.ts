@@ -1,6 +1,6 @@
-import type { ChatMessage, ChatRequest, ChatTool, ContentPart, ImageRequest, PolicyInput } from '../generated/types.ts';
+import type { ChatMessage, ChatRequest, ContentPart, ImageRequest, PolicyInput } from '../generated/types.ts';
 import { googleOptions } from '../providers/google-options.ts';
-import { isRecord, record } from '../providers/json.ts';
+import { MAX_SEARCHES } from '../providers/request-fields.ts';
 
 /** What a request asks for, as far as it bears on what its answer may cost. */
 export interface Demand {
@@ -17,19 +17,18 @@ export interface Demand {
   readonly choices: number;
   /** Most output tokens of each choice, where the caller named them. */
   readonly maxOutputTokens: number | undefined;
+  /** The same where nobody names them and neither the longest answer nor the context of the model is known. */
+  readonly defaultMaxOutputTokens: number;
   /** Of a predicted answer: what is not used of it is charged as output. */
   readonly predictedTokens: number;
   readonly speaks: boolean;
   /** Most web searches; 0: none is asked for. */
   readonly searches: number;
-  /** The field that asks for other prices than those that are known, if there is one. */
-  readonly repricedBy: string | undefined;
 }
 
 /**
  * The most tokens that providers count for one part, and what the README states: an image of any size (GPT-4o mini counts most);
- * a film or a file, of whose length nothing is known; an earlier spoken answer; what a search, or a tool of the provider's own (an
- * MCP server too), brings in.
+ * a film or a file, of whose length nothing is known; an earlier spoken answer; what a search brings in.
  */
 export const ALLOWANCES = {
   image: 50_000,
@@ -37,7 +36,6 @@ export const ALLOWANCES = {
   file: 1_000_000,
   spokenAnswer: 16_384,
   search: 10_000,
-  ownTool: 100_000,
 };
 /** Sound of these formats, by its data: 32 tokens a second, and none takes less than 6 kbit/s. In others, silence may be next to nothing. */
 const MEASURED_AUDIO = /^(?:wav|mp3)$/i;
@@ -45,8 +43,6 @@ const BASE64_PER_AUDIO_TOKEN = 24;
 const LEAST_AUDIO = 1000;
 /** Instructions that providers put before a request with tools. */
 const TOOL_INSTRUCTIONS = 1000;
-/** Most web searches for an answer, unless the caller allows more. */
-export const MAX_SEARCHES = 10;
 
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');
 
@@ -145,66 +141,34 @@ function mediaOf(request: ChatRequest): Media {
 }
 
 /** Images of an earlier answer, where our answers have them. */
-function returnedImages(message: ChatMessage): string[] {
-  const { images } = record(message);
-  if (!Array.isArray(images)) return [];
-  return images.map((image: unknown) => record(record(image).image_url).url).filter((url) => typeof url === 'string');
-}
+const returnedImages = ({ images }: ChatMessage): string[] =>
+  (images ?? []).map((image) => image.image_url?.url).filter((url) => url !== undefined);
 
-const isOwnTool = ({ type }: ChatTool): boolean => type !== 'function' && type !== 'custom';
-
-/** Fields by which some providers search the web; they are forwarded as they are. */
-const SEARCH_FIELDS = ['web_search_options', 'search_parameters', 'plugins'];
-
-function searchesOf(request: ChatRequest): number {
-  const fields = Object.entries(request).filter(([, value]) => value !== null && value !== undefined);
-  const tools = (request.tools ?? []).filter((tool) => isOwnTool(tool) && /search/i.test(tool.type));
-  if (tools.length === 0 && !fields.some(([name]) => SEARCH_FIELDS.includes(name))) return 0;
-  const allowed = tools.map((tool) => ('max_uses' in tool && typeof tool.max_uses === 'number' ? tool.max_uses : 0));
-  return Math.max(MAX_SEARCHES, ...allowed.map((uses) => Math.ceil(Math.min(uses, 1000))));
-}
-
-/** Anthropic's: the definitions of their tools, and what these answer, come into the prompt. */
-function mcpServersOf(request: ChatRequest): number {
-  const { mcp_servers: servers } = record(request);
-  if (servers === undefined || servers === null) return 0;
-  return Array.isArray(servers) ? servers.length : 1;
-}
-
-/** Tiers at the listed prices, or below them. Others, such as `priority`, cost a multiple. */
-const LISTED_TIERS = ['', 'auto', 'default', 'standard_only', 'flex'];
-
-/** A reseller's `provider` preferences send the call to endpoints that have prices of their own. */
-function repricedBy(request: ChatRequest): string | undefined {
-  if (!LISTED_TIERS.includes(request.service_tier ?? '')) return 'service_tier';
-  const { provider } = record(request);
-  const isSilent = isRecord(provider)
-    ? Object.keys(provider).length === 0
-    : provider === undefined || provider === null;
-  return isSilent ? undefined : 'provider';
+function searchesOf({ tools, web_search_options: options }: ChatRequest): number {
+  const searching = (tools ?? []).filter(({ type }) => type !== 'function' && type !== 'custom');
+  if (searching.length === 0 && (options === undefined || options === null)) return 0;
+  return Math.max(MAX_SEARCHES, ...searching.map(({ max_uses: uses }) => uses ?? 0));
 }
 
 /** What a chat asks for. */
-export function chatDemand(request: ChatRequest): Demand {
+export function chatDemand(request: ChatRequest, defaultMaxOutputTokens: number): Demand {
   const media = mediaOf(request);
   const searches = searchesOf(request);
   const tools = request.tools ?? [];
   const instructions = tools.length > 0 || (request.functions ?? []).length > 0 ? TOOL_INSTRUCTIONS : 0;
-  const ownTools = tools.filter(isOwnTool).length + mcpServersOf(request);
-  const results = searches * ALLOWANCES.search + ownTools * ALLOWANCES.ownTool;
   return {
     action: 'chat',
     textTokens: bytesOf(request) - media.bytes + instructions,
-    mediaTokens: media.tokens + results,
+    mediaTokens: media.tokens + searches * ALLOWANCES.search,
     hasAudio: media.hasAudio,
     hasPictures: media.hasPictures,
     promptImages: media.images,
     choices: request.n ?? 1,
     maxOutputTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+    defaultMaxOutputTokens,
     predictedTokens: request.prediction === undefined || request.prediction === null ? 0 : bytesOf(request.prediction),
     speaks: request.modalities?.includes('audio') === true || (request.audio !== undefined && request.audio !== null),
     searches,
-    repricedBy: repricedBy(request),
   };
 }
 
@@ -214,10 +178,10 @@ const NOTHING_BUT_TEXT = {
   hasPictures: false,
   promptImages: 0,
   maxOutputTokens: undefined,
+  defaultMaxOutputTokens: 0,
   predictedTokens: 0,
   speaks: false,
   searches: 0,
-  repricedBy: undefined,
 } as const;
 
 /** What a request for images asks for. */

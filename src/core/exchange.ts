@@ -52,7 +52,7 @@ export async function exchangeWhole<Call>(
 ): Promise<ReadAnswer> {
   const request = translation.buildRequest(kind.call, endpointOf(target));
   const response = await exchange(transport, target, request, 'gathered', limits);
-  return answers.read(target.provider, kind, response, limits);
+  return answers.read(target, kind, response, limits);
 }
 
 const isKind = <Kind extends OutboundResponse['kind']>(

@@ -2,6 +2,7 @@ import type { Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
 import { guessTokens, NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { ImageRequest } from '../generated/types.ts';
+import { unknownImageField } from '../providers/request-fields.ts';
 import { notTakenByProvider } from '../providers/upstream-error.ts';
 import type { Authorize } from './authorize.ts';
 import type { CallFacts } from './call.ts';
@@ -45,12 +46,15 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
     const { mapping, provider } = target;
     const { images } = provider.adapter;
     if (images === undefined) throw notTakenByProvider(`${mapping.providerId} does not make images.`);
-    return exchangeWhole(deps, target, images, { operation: 'image', call: { request, mapping } }, limits);
+    const call = { request, mapping, namedFields: provider.namedFields };
+    return exchangeWhole(deps, target, images, { operation: 'image', call }, limits);
   }
 
   return async (principal, context, request) => {
     const model = request.model ?? defaultModel;
-    const { candidates, requestedProvider } = await resolve(model, 'image', principal);
+    const { candidates, requestedProvider } = await resolve(model, 'image', principal, (_, { namedFields }) =>
+      unknownImageField(request, namedFields),
+    );
     const facts: CallFacts = { principal, context, action: 'image', requestedModel: model, stream: false };
     const permitted = await permit(deps, facts, candidates);
     const call = await openCall(

@@ -11,17 +11,29 @@ const MADE_IMAGE_TOKENS = 1290;
 
 const NO_TEXT: TextToCount = { texts: [], omittedBytes: 0 };
 
+/** What is to be estimated: text, and sound by its length. */
+interface Said extends TextToCount {
+  readonly audioTokens: number;
+}
+
 /** What an answer has said that matters for its bill; another thread may have read it. */
 export interface Told {
   /** The upstream's own id of the model that answered. */
   readonly model: string | undefined;
   readonly usage: Usage | undefined;
   /** Nothing where the provider reported its usage. */
-  readonly said: TextToCount;
+  readonly said: Said;
   readonly images: number;
 }
 
-/** What has come of an answer so far, for its bill. */
+export interface ProducedOptions {
+  /** Tokens of output that the call was held to, over all choices; absent: it was not. */
+  readonly mostOutputTokens?: number | undefined;
+  /** Web searches that are billed and never reported. */
+  readonly unreportedSearches?: number;
+}
+
+/** What an answer has produced so far, for its bill. */
 export class Produced {
   /** The upstream's own id of the model that answers. */
   model: string | undefined;
@@ -32,10 +44,12 @@ export class Produced {
   /** Since the provider last reported. */
   readonly #said = new SaidText();
   /** In its place, of an answer that was read elsewhere. */
-  #told: TextToCount | undefined;
+  #told: Said | undefined;
+  readonly #unreportedSearches: number;
 
-  constructor(mostOutputTokens = Number.POSITIVE_INFINITY) {
-    this.#mostOutput = mostOutputTokens;
+  constructor({ mostOutputTokens, unreportedSearches = 0 }: ProducedOptions = {}) {
+    this.#mostOutput = mostOutputTokens ?? Number.POSITIVE_INFINITY;
+    this.#unreportedSearches = unreportedSearches;
   }
 
   addWhole({ model, usage, choices }: UpstreamCompletion): void {
@@ -53,11 +67,11 @@ export class Produced {
   }
 
   told(): Told {
-    return { model: this.model, usage: this.#reported, said: this.#toCount(), images: this.#images };
+    return { model: this.model, usage: this.#reported, said: this.#unreported(), images: this.#images };
   }
 
-  #toCount(): TextToCount {
-    return this.#told ?? this.#said.toCount();
+  #unreported(): Said {
+    return this.#told ?? { ...this.#said.toCount(), audioTokens: this.#said.audioTokens };
   }
 
   addChunk({ model, usage, choices }: UpstreamChunk): void {
@@ -81,56 +95,60 @@ export class Produced {
   /** What an answer that has ended is billed for: what the provider reported, else an estimate of what was asked and said. */
   async usage(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
     const usage = this.#reported ?? (await this.#estimate(estimator, request));
-    return this.#withImages(usage, request, mapping);
+    return this.#complete(usage, request, mapping);
   }
 
   /** The same of an answer whose reader left: what was said since the provider last reported is estimated too. */
   async usageSoFar(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
     const reported = this.#reported;
-    const since = this.#toCount();
-    if (reported === undefined || since.texts.length === 0) return this.usage(estimator, request, mapping);
+    const since = this.#unreported();
+    const { audioTokens } = since;
+    if (reported === undefined || (since.texts.length === 0 && audioTokens === 0)) {
+      return this.usage(estimator, request, mapping);
+    }
     const { completionTokens, rough } = await estimator.estimate(NO_TEXT, since);
+    const most = Math.max(reported.completionTokens, this.#mostOutput);
     const usage = {
       ...reported,
-      completionTokens: Math.max(
-        reported.completionTokens,
-        Math.min(reported.completionTokens + completionTokens, this.#mostOutput),
-      ),
+      completionTokens: Math.min(reported.completionTokens + completionTokens + audioTokens, most),
+      completionAudioTokens: Math.min(reported.completionAudioTokens + audioTokens, most),
       estimated: true,
       rough,
     };
-    return this.#withImages(usage, request, mapping);
+    return this.#complete(usage, request, mapping);
   }
 
   /** What the call is billed for where nothing may be estimated. */
   reportedUsage(request: ChatRequest, mapping: Mapping): Usage | undefined {
-    return this.#reported && this.#withImages(this.#reported, request, mapping);
+    return this.#reported && this.#complete(this.#reported, request, mapping);
   }
 
   async #estimate(estimator: TokenEstimator, request: ChatRequest): Promise<Usage> {
     const { texts, imageTokens, audioTokens, videoTokens, otherTokens } = promptContent(request);
-    const { promptTokens, completionTokens, rough } = await estimator.estimate(
-      { texts, omittedBytes: 0 },
-      this.#toCount(),
-    );
-    const madeTokens = Math.min(this.#images * MADE_IMAGE_TOKENS, this.#mostOutput);
+    const said = this.#unreported();
+    const { promptTokens, completionTokens, rough } = await estimator.estimate({ texts, omittedBytes: 0 }, said);
+    const most = this.#mostOutput;
+    const madeTokens = Math.min(this.#images * MADE_IMAGE_TOKENS, most);
+    const soundTokens = said.audioTokens;
     return {
       ...NO_USAGE,
       promptTokens: promptTokens + imageTokens + audioTokens + videoTokens + otherTokens,
       promptImageTokens: imageTokens,
       promptAudioTokens: audioTokens,
       promptVideoTokens: videoTokens,
-      completionTokens: Math.min(completionTokens + madeTokens, this.#mostOutput),
+      completionTokens: Math.min(completionTokens + madeTokens + soundTokens, most),
+      completionAudioTokens: Math.min(soundTokens, most - madeTokens),
       completionImageTokens: madeTokens,
       estimated: true,
       rough,
     };
   }
 
-  /** Images are told by no provider's tokens; they are counted where the mapping has a price for each. */
-  #withImages(usage: Usage, request: ChatRequest, mapping: Mapping): Usage {
+  /** Adds what no provider reports in tokens: searches, and images where the mapping has a price for each. */
+  #complete(usage: Usage, request: ChatRequest, mapping: Mapping): Usage {
     return {
       ...usage,
+      webSearches: Math.max(usage.webSearches, this.#unreportedSearches),
       promptImages: hasPrice(mapping, 'image') ? imagesIn(request) : usage.promptImages,
       images: hasPrice(mapping, 'per_image') ? Math.max(usage.images, this.#images) : usage.images,
     };

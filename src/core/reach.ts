@@ -19,6 +19,8 @@ export interface Reach {
   isCustomProvider(name: string): boolean;
   /** True when there is a credential to call the mapping with. */
   has(mapping: Mapping): boolean;
+  /** Who serves the mapping; undefined when there is no way to call it. */
+  provider(mapping: Mapping): Provider | undefined;
   /** The ways to call the mapping, in the order in which they are tried: the customer's own keys, then the service's. */
   targets(mapping: Mapping): readonly Target[];
 }
@@ -60,7 +62,7 @@ function reachOf(id: number, own: OrganizationProviders, projectId: string, deps
   const { providers } = deps;
   const isServed = (providerId: string): boolean => providers.serviceCredential(providerId) !== undefined;
   const { customProviders, isHidden, keysOf, has } = credentialsOf(own, projectId, isServed);
-  const customIds = new Set(own.mappings.map(({ id: each }) => each));
+  const revisions = new Map(own.mappings.map((mapping) => [mapping.id, mapping.revision]));
   const accesses = new Map<string, readonly Access[]>();
   const accessesOf = (mapping: Mapping): readonly Access[] =>
     getOrMake(accesses, mapping.providerId, () => findAccesses(mapping, customProviders, keysOf(mapping), deps));
@@ -70,8 +72,9 @@ function reachOf(id: number, own: OrganizationProviders, projectId: string, deps
     custom: own.mappings,
     isCustomProvider: (name) => customProviders.has(name),
     has: (mapping) => has(mapping) && (mapping.custom || providers.find(mapping.providerId) !== undefined),
+    provider: (mapping) => accessesOf(mapping)[0]?.provider,
     targets: (mapping) =>
-      isHidden(mapping) || (mapping.custom && !customIds.has(mapping.id))
+      isHidden(mapping) || (mapping.custom && revisions.get(mapping.id) !== mapping.revision)
         ? []
         : accessesOf(mapping).map(({ provider, credential }) => ({ mapping, provider, credential })),
   };

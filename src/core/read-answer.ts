@@ -21,25 +21,34 @@ export interface ReadAnswer<Json extends ProviderJson = ProviderJson> extends To
   readonly json: Json;
 }
 
-const NOTHING_SAID = { texts: [], omittedBytes: 0 };
+const NOTHING_SAID = { texts: [], omittedBytes: 0, audioTokens: 0 };
 
-/** Reads a 2xx answer. Pure, so that it can be done on any thread. @throws UpstreamError */
-export function readAnswer(adapter: Adapter, kind: AnswerKind, response: GatheredResponse): ReadAnswer<string> {
+/**
+ * Reads a 2xx answer. Pure, so that any thread can do it.
+ * @param secret what the request carried
+ * @throws UpstreamError
+ */
+export function readAnswer(
+  adapter: Adapter,
+  kind: AnswerKind,
+  response: GatheredResponse,
+  secret: string | undefined,
+): ReadAnswer<string> {
   switch (kind.operation) {
     case 'chat': {
-      const completion = adapter.parseResponse(response);
+      const completion = adapter.parseResponse(response, secret);
       const produced = new Produced();
       produced.addWhole(completion);
       const { fields, choices } = completion;
       return { ...produced.told(), json: JSON.stringify({ ...fields, choices }) };
     }
     case 'image': {
-      const made = parse(adapter.images, response, kind.call);
+      const made = parse(adapter.images, response, kind.call, secret);
       const { model, usage, images } = made;
       return { model, usage, said: NOTHING_SAID, images: images.length, json: imagesJson(made) };
     }
     case 'moderation': {
-      const { model, results } = parse(adapter.moderations, response, kind.call);
+      const { model, results } = parse(adapter.moderations, response, kind.call, secret);
       const json = JSON.stringify({ results });
       return { model, usage: undefined, said: NOTHING_SAID, images: 0, json };
     }
@@ -50,9 +59,10 @@ function parse<Call, Answer>(
   translation: WholeTranslation<Call, Answer> | undefined,
   response: GatheredResponse,
   call: Call,
+  secret: string | undefined,
 ): Answer {
   if (translation === undefined) throw new Error('an answer came to a request that the adapter cannot make');
-  return translation.parseResponse(response, call);
+  return translation.parseResponse(response, call, secret);
 }
 
 const imagesJson = ({ images, fields }: UpstreamImages): string =>

@@ -36,7 +36,7 @@ export type CacheKey = (mapping: Mapping) => string;
 export function cacheKey({ projectId }: Principal, request: ChatRequest): CacheKey {
   const digest = hash('sha256', JSON.stringify(request), 'base64url');
   const kind = request.stream === true ? 'stream' : 'whole';
-  return (mapping) => `${projectId} ${kind} ${digest} ${mapping.id}`;
+  return ({ id, revision = '' }) => `${projectId} ${kind} ${digest} ${id} ${revision}`;
 }
 
 /** What an answer takes beside its text. */

@@ -3,7 +3,7 @@ import { ApiError } from '../domain/errors.ts';
 import type { RoutingAttempt } from '../generated/types.ts';
 import { TransportError } from '../net/transport-error.ts';
 import { fromTransportError, UpstreamError } from '../providers/upstream-error.ts';
-import type { Telemetry } from '../telemetry.ts';
+import type { AttemptFailure, Telemetry } from '../telemetry.ts';
 import type { Call } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import type { Health } from './health.ts';
@@ -21,16 +21,16 @@ export interface Routed<T> {
   readonly attempts: readonly RoutingAttempt[];
 }
 
-/** A call that no attempt served: why is the cause, and what was tried. */
+/** A call that no attempt served: its cause is why, and it says what was tried. */
 export class RouteFailure extends Error {
   readonly attempts: readonly RoutingAttempt[];
-  /** False: nothing was sent to any provider. */
-  readonly dispatched: boolean;
+  /** Of the last attempt; undefined: nothing was sent to any provider. */
+  readonly target: Target | undefined;
 
-  constructor(cause: unknown, attempts: readonly RoutingAttempt[], dispatched: boolean) {
+  constructor(cause: unknown, attempts: readonly RoutingAttempt[], target: Target | undefined) {
     super('No attempt served the call.', { cause });
     this.attempts = attempts;
-    this.dispatched = dispatched;
+    this.target = target;
   }
 }
 
@@ -50,15 +50,33 @@ export type Attempt<T> = (target: Target, remainingMs: number) => Promise<T>;
 
 const NO_RETRY = { 'x-should-retry': 'false' };
 
+/** Seconds, as the header has them. */
+const retryAfter = (milliseconds: number | undefined): Record<string, string> => ({
+  'retry-after': String(Math.max(1, Math.ceil((milliseconds ?? 0) / 1000))),
+});
+
 /**
- * What a caller is told when the last attempt has failed (decisions.md, section 5, errors).
+ * What a caller is told when the last attempt has failed (decisions.md, section 5, "the last failure told").
  * @param attempt its record, if it was made
+ * @param retryAfterMs the shortest wait that a provider asked for
  */
-export function failureAnswer(error: UpstreamError, attempt?: RoutingAttempt): ApiError {
+export function failureAnswer(
+  error: UpstreamError,
+  attempt?: RoutingAttempt,
+  retryAfterMs = error.retryAfterMs,
+): ApiError {
   if (error.status === 402 && attempt?.credentialSource === 'byok') {
     return new ApiError(402, 'billing_error', error.message, { cause: error });
   }
-  if (error.errorType === 'rejected') return new ApiError(400, 'invalid_request', error.message, { cause: error });
+  if (error.errorType === 'rejected') {
+    const { code = 'invalid_request', param = null } = error;
+    return new ApiError(400, code, error.message, { cause: error, param });
+  }
+  const again = { cause: error, headers: retryAfter(retryAfterMs) };
+  if (error.errorType === 'rate_limited') return new ApiError(429, 'upstream_rate_limited', error.message, again);
+  if (error.status === 503 || error.status === 529) {
+    return new ApiError(503, 'upstream_overloaded', error.message, again);
+  }
   const [status, code] = error.errorType === 'timeout' ? [504, 'upstream_timeout'] : [502, 'upstream_error'];
   return new ApiError(status, code, error.message, { cause: error, headers: NO_RETRY });
 }
@@ -119,7 +137,8 @@ export async function route<T>(
   const deadline = performance.now() + deps.totalTimeoutMs;
   const most = context.noFallback ? 1 : MAX_ATTEMPTS;
   let last: UpstreamError | undefined;
-  let dispatched = false;
+  let retryAfterMs: number | undefined;
+  let tried: Target | undefined;
   try {
     const { candidates } = permitted;
     const cheapestFirst = candidates.length === 1 ? candidates : candidates.toSorted(comparePrice);
@@ -133,32 +152,38 @@ export async function route<T>(
       await permitted.assertHolds(target.mapping, attempts.length === 0 ? opened.ruleRevision : undefined);
       const remainingMs = Math.ceil(deadline - performance.now());
       if (remainingMs <= 0) break;
-      dispatched = true;
-      const tried = await tryTarget(deps, call, target, context, kind, () => attempt(target, remainingMs));
-      attempts.push(attemptRecord(target, call.id, tried.error));
-      if (tried.error === undefined) return { value: tried.value, target, attempts };
-      last = tried.error;
+      tried = target;
+      const result = await tryTarget(deps, call, target, context, kind, () => attempt(target, remainingMs));
+      attempts.push(attemptRecord(target, call.id, result.error));
+      if (result.error === undefined) return { value: result.value, target, attempts };
+      last = result.error;
+      retryAfterMs = shorter(retryAfterMs, last.retryAfterMs);
       if (!last.retryable || context.signal.aborted) break;
       plan = afterFailure(plan, target, last);
     }
     throw failureAnswer(
       last ?? new UpstreamError('connection', 'No provider is left to serve the call.'),
       attempts.at(-1),
+      retryAfterMs,
     );
   } catch (error) {
-    throw new RouteFailure(error, attempts, dispatched);
+    throw new RouteFailure(error, attempts, tried);
   }
 }
 
+const shorter = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
+
 type Tried<T> = { readonly value: T; readonly error?: undefined } | { readonly error: UpstreamError };
 
-/** For the log: what the caller is told, and what the system said (`ECONNREFUSED`, a certificate), which he is not. */
-function detailOf(error: UpstreamError): string {
+/** For the log: our words and the system's (`ECONNREFUSED`, a certificate), apart from what the upstream said. */
+function failureOf(error: UpstreamError): AttemptFailure {
+  const { errorType, summary, status, message } = error;
   let innermost: unknown = error;
   while (innermost instanceof Error && innermost.cause instanceof Error) innermost = innermost.cause;
-  return innermost === error || !(innermost instanceof Error)
-    ? error.message
-    : `${error.message} (${innermost.message})`;
+  const system = innermost === error || !(innermost instanceof Error) ? [] : [innermost.message];
+  const facts = [...(status === undefined ? [] : [`status ${status}`]), ...system];
+  return { errorType, detail: facts.length === 0 ? summary : `${summary} (${facts.join(', ')})`, said: message };
 }
 
 /** One attempt, with its bearing on the target's health. */
@@ -172,6 +197,7 @@ async function tryTarget<T>(
 ): Promise<Tried<T>> {
   const isProbe = health.begun(target);
   let outcome: 'succeeded' | 'failed' | undefined;
+  let restMs: number | undefined;
   try {
     const value = await attempt();
     if (kind === 'whole') {
@@ -183,10 +209,11 @@ async function tryTarget<T>(
     const error = toUpstreamError(thrown);
     if (signal.aborted) return { error };
     if (error.errorType !== 'rejected' && !cutByUs(error)) outcome = 'failed';
-    telemetry.attemptFailed(id, target.mapping, error.errorType, detailOf(error));
+    restMs = error.retryAfterMs;
+    telemetry.attemptFailed(id, target.mapping, failureOf(error));
     return { error };
   } finally {
-    health.ended(target, isProbe, outcome);
+    health.ended(target, isProbe, outcome, restMs);
   }
 }
 
@@ -208,6 +235,6 @@ export function streamBroke(
   error: UpstreamError,
 ): RoutingAttempt[] {
   if (!cutByUs(error)) health.ended(target, false, 'failed');
-  telemetry.attemptFailed(id, target.mapping, error.errorType, detailOf(error));
+  telemetry.attemptFailed(id, target.mapping, failureOf(error));
   return [...attempts.slice(0, -1), attemptRecord(target, id, error)];
 }

@@ -5,36 +5,79 @@ import type { TextToCount } from '../providers/token-estimate.ts';
 /** What is kept of one answer for an estimate: 500 streams at once hold 32 MB at most. Of the rest only the size is known. */
 const MAX_KEPT_BYTES = 64 * 1024;
 
-/** What an answer says, thoughts and tool calls included, as far as it is kept: bytes, since a million small strings are not small. */
+/** Of an answer's fields these alone are no output: marks of ours and of the provider, and pictures, which are counted apart. */
+const NO_OUTPUT: ReadonlySet<string> = new Set([
+  'expires_at',
+  'format',
+  'id',
+  'images',
+  'index',
+  'object',
+  'role',
+  'signature',
+  'type',
+]);
+
+/** Base64 of sound that a provider counts as one token: 50 ms, between what compressed and plain sound take. */
+const BASE64_PER_AUDIO_TOKEN = 800;
+
+/** Thoughts come under several names at once: each text is counted once. */
+const isThought = (name: string): boolean => name.startsWith('reasoning') || name.startsWith('thinking');
+
+/** What an answer says, in whatever field, as far as it is kept: bytes, since a million small strings are not small. */
 export class SaidText {
   readonly #choices = new Map<number, GrowingText>();
   #room = MAX_KEPT_BYTES;
   #omittedBytes = 0;
+  #base64 = 0;
 
   /** A message, or a piece of one; pieces of one choice belong together. */
   add(choice: number, message: CompletionMessage | ChunkDelta): void {
-    const { content, reasoning, refusal, tool_calls: calls } = message;
-    this.#keep(choice, content);
-    this.#keep(choice, reasoning);
-    this.#keep(choice, refusal);
-    for (const { function: called } of calls ?? []) {
-      this.#keep(choice, called?.name);
-      this.#keep(choice, called?.arguments);
+    const fields = record(message);
+    let thoughts: Set<string> | undefined;
+    for (const name in fields) {
+      const value = fields[name];
+      if (value === null || value === '' || NO_OUTPUT.has(name)) continue;
+      if (isThought(name)) {
+        thoughts ??= new Set();
+        this.#walk(choice, value, thoughts);
+      } else if (name === 'audio') this.#addSound(choice, value);
+      else this.#walk(choice, value, undefined);
     }
-    // The old form of a call of a function, which passes as it came.
-    const { name, arguments: given } = record(record(message).function_call);
-    this.#keep(choice, name);
-    this.#keep(choice, given);
   }
 
-  /** @param text unknown, for unlike `content` the others pass as the provider sent them */
-  #keep(choice: number, text: unknown): void {
-    if (typeof text !== 'string' || text === '') return;
+  /** @param counted texts that are not to be counted again */
+  #walk(choice: number, value: unknown, counted: Set<string> | undefined): void {
+    if (typeof value === 'string') {
+      if (counted?.has(value) !== true) this.#keep(choice, value);
+      counted?.add(value);
+    } else if (Array.isArray(value)) {
+      for (const item of value) this.#walk(choice, item, counted);
+    } else if (typeof value === 'object') {
+      const fields = record(value);
+      for (const name in fields) if (!NO_OUTPUT.has(name)) this.#walk(choice, fields[name], counted);
+    }
+  }
+
+  /** Speech: its transcript is text, its sound is not. */
+  #addSound(choice: number, value: unknown): void {
+    const { data, ...rest } = record(value);
+    if (typeof data === 'string') this.#base64 += data.length;
+    this.#walk(choice, rest, undefined);
+  }
+
+  #keep(choice: number, text: string): void {
+    if (text === '') return;
     const bytes = Buffer.byteLength(text);
     const kept = this.#room === 0 ? 0 : this.#choice(choice).append(text, Math.min(bytes, this.#room));
     this.#omittedBytes += bytes - kept;
     // What follows a gap is not kept: a choice's text is a beginning, whole.
     this.#room = kept < bytes ? 0 : this.#room - kept;
+  }
+
+  /** Tokens of the sound so far, by its length. */
+  get audioTokens(): number {
+    return Math.ceil(this.#base64 / BASE64_PER_AUDIO_TOKEN);
   }
 
   #choice(index: number): GrowingText {
@@ -50,6 +93,7 @@ export class SaidText {
     this.#choices.clear();
     this.#room = MAX_KEPT_BYTES;
     this.#omittedBytes = 0;
+    this.#base64 = 0;
   }
 
   toCount(): TextToCount {

@@ -5,11 +5,18 @@ import type { UpstreamChunk } from '../providers/adapter.ts';
 import type { UpstreamError } from '../providers/upstream-error.ts';
 import { type Call, settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
-import { type ChatExchangeDeps, exchangeChat, failureCode, producedBy, settleFailure } from './chat-exchange.ts';
+import {
+  type ChatExchangeDeps,
+  endedByUs,
+  exchangeChat,
+  failureCode,
+  producedBy,
+  settleFailure,
+} from './chat-exchange.ts';
 import { type ExchangeLimits, limitsOf } from './exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
 import type { Produced } from './produced.ts';
-import { cutByUs, failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
+import { failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
 import { StreamKeeper } from './stream-keeper.ts';
 import type { Target } from './target.ts';
 
@@ -66,7 +73,8 @@ async function openStream(
   limits: ExchangeLimits,
 ): Promise<OpenedStream> {
   const response = await exchangeChat(deps, target, call, request, 'streamed', limits);
-  const rest = target.provider.adapter.parseStream(response)[Symbol.asyncIterator]();
+  const { provider, credential } = target;
+  const rest = provider.adapter.parseStream(response, credential.secret)[Symbol.asyncIterator]();
   const begun: UpstreamChunk[] = [];
   let characters = 0;
   for (;;) {
@@ -114,7 +122,7 @@ export async function* streamChat(
   const { modelId } = routed.target.mapping;
   const wantsUsageChunk = request.stream_options?.include_usage === true;
   const beforeEnd = wantsUsageChunk ? { usage: null } : {};
-  const produced = producedBy(answer.call, routed.target.mapping, request);
+  const produced = producedBy(answer.call, routed.target, request);
   const keeper = answer.keep === undefined ? undefined : new StreamKeeper();
   const { longTexts } = routed.value;
   const written = (chunk: ChatChunk): ChatChunk | JsonPieces =>
@@ -206,10 +214,9 @@ async function settleBroken(
   const attempts = cause === undefined ? routed.attempts : streamBroke(deps, call, routed, cause);
   const [statusCode, errorCode] = failureCode(failure, facts.context);
   // What our own bounds cut off was produced all the same: nobody gets an answer for nothing by reading it slowly.
-  const usage =
-    cause !== undefined && cutByUs(cause)
-      ? await produced.usageSoFar(deps.estimator, request, target.mapping)
-      : produced.reportedUsage(request, target.mapping);
+  const usage = endedByUs(error)
+    ? await produced.usageSoFar(deps.estimator, request, target.mapping)
+    : produced.reportedUsage(request, target.mapping);
   const cost = usage === undefined ? undefined : costOf(usage, target.mapping);
   await settleCall(deps.store, call, { statusCode, errorCode, target, attempts, usage: usage ?? NO_USAGE, cost });
   return failure;

@@ -1,5 +1,5 @@
 import type { ValidationError, Validator } from '../generated/validators.js';
-import { invalidRequest } from './errors.ts';
+import { invalidRequest, unsupportedParameter } from './errors.ts';
 
 /** What must stand at a place of the body, in words; `at` is matched against the JSON pointer of a fault. */
 export interface Explanation {
@@ -25,6 +25,15 @@ export function checkShape<T>(
   const place =
     pointer === '' ? 'The request body' : `${pointer}${quotable.test(pointer) ? textAt(body, pointer) : ''}`;
   throw invalidRequest(`${place} ${must}.`, pointer);
+}
+
+/** As `checkShape`, for OpenAI's endpoints: there a field that is not known is 400 `unsupported_parameter`. */
+export function checkOpenAiShape<T>(validator: Validator<T>, body: unknown): T {
+  if (validator(body)) return body;
+  const fault = validator.errors?.[0];
+  if (fault?.keyword !== 'additionalProperties') return checkShape(validator, body);
+  const pointer = pointerOf(fault);
+  throw unsupportedParameter(`${pointer} is not a known field.`, pointer);
 }
 
 /** A missing or unknown property is itself the place of the fault, not the object around it. */

@@ -40,6 +40,10 @@ export class ApiError extends Error {
 export const invalidRequest = (message: string, param: string | null = null): ApiError =>
   new ApiError(400, 'invalid_request', message, { param });
 
+/** A field that is not known, or that nobody who could answer takes. @param param its JSON pointer */
+export const unsupportedParameter = (message: string, param: string): ApiError =>
+  new ApiError(400, 'unsupported_parameter', message, { param });
+
 export const unauthorized = (
   code: 'invalid_api_key' | 'api_key_disabled' | 'api_key_expired' | 'usage_limit_reached',
   message: string,

@@ -87,6 +87,11 @@ export interface Mapping extends MappingAttributes {
   readonly region?: string;
   /** True for a model of a custom provider. */
   readonly custom: boolean;
+  /**
+   * Of a custom model: another one when the model was added again under its name, or its provider was added again or changed. What
+   * is remembered of one must not serve the other.
+   */
+  readonly revision?: string;
   /** Every name by which model rules may mean it (decisions.md, section 4). */
   readonly names: readonly string[];
   /** Every name by which provider rules may mean it: the id, or `custom` and `custom:<name>`. */

@@ -23,6 +23,8 @@ export interface CustomProvider {
   readonly baseUrl: string;
   /** It asks for no credential: it can be called without a provider key. */
   readonly keyless: boolean;
+  /** Request fields that it takes beyond those of its wire format. */
+  readonly fields: readonly string[];
 }
 
 /** A customer's own credential for a provider, as it is stored. */

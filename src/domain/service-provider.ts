@@ -1,4 +1,5 @@
 import { readUrl } from './config-value.ts';
+import { readRequestFields } from './request-field-names.ts';
 import type { UpstreamConfig } from './upstream-config.ts';
 
 /** What the environment says of a provider of the catalogue (decisions.md, section 1, "real providers"). */
@@ -9,6 +10,8 @@ export interface ServiceProvider {
   readonly apiKey: string | undefined;
   /** In place of the provider's public address; without a final slash. */
   readonly baseUrl: string | undefined;
+  /** Request fields that go to it beyond those of its table. */
+  readonly fields: readonly string[];
 }
 
 /** The providers of the catalogue; the variables in schemas/config.json name the same. */
@@ -33,8 +36,9 @@ export function readServiceProviders(variables: Readonly<Record<string, string |
     const prefix = id.toUpperCase();
     const apiKey = variables[`${prefix}_API_KEY`];
     const baseUrl = variables[`${prefix}_BASE_URL`];
-    if (apiKey === undefined && baseUrl === undefined) return [];
-    return { id, apiKey, baseUrl: baseUrl === undefined ? undefined : readUrl(`${prefix}_BASE_URL`, baseUrl) };
+    const fields = readRequestFields(`${prefix}_FIELDS`, variables);
+    if (apiKey === undefined && baseUrl === undefined && fields.length === 0) return [];
+    return { id, apiKey, baseUrl: baseUrl === undefined ? undefined : readUrl(`${prefix}_BASE_URL`, baseUrl), fields };
   });
 }
 

@@ -36,13 +36,13 @@ export interface AuditRecord {
   action: string;
   target: AuditTarget;
   /**
-   * The target as this API showed it before the change; null: there was none.
+   * The target as this API showed it before the change; null: there was none. Of a long list of a rule that was changed, its `count` and, as `removed`, what it lost: runs of `entries`, each with its place `at` in the list as it was.
    */
   before: {
     [k: string]: unknown;
   } | null;
   /**
-   * The target as this API showed it after the change; null: there is none any more.
+   * The target as this API showed it after the change; null: there is none any more. Of a long list of a rule that was changed, its `count` and, as `added`, what it gained: runs of `entries`, each with its place `at` in the list as it is. The entries that neither names are in both, in one order.
    */
   after: {
     [k: string]: unknown;
@@ -462,6 +462,7 @@ export interface CustomProviderCreate {
    * It asks for no credential: it can be called without a provider key. Default: false.
    */
   keyless?: boolean;
+  fields?: CustomProviderFields;
 }
 
 /**
@@ -488,6 +489,7 @@ export interface CustomProviderPatch {
    * It asks for no credential: it can be called without a provider key.
    */
   keyless?: boolean;
+  fields?: CustomProviderFields;
 }
 
 /**
@@ -516,7 +518,13 @@ export interface CustomProviderRecord {
    * It asks for no credential: it can be called without a provider key.
    */
   keyless: boolean;
+  fields: CustomProviderFields;
 }
+
+/**
+ * Request fields that it takes beyond OpenAI's and those of its wire format. Name only fields that neither choose a model nor raise the price.
+ */
+export type CustomProviderFields = string[];
 
 /**
  * The API that it speaks.
@@ -1827,7 +1835,7 @@ export interface RoutingAttempt {
 }
 
 /**
- * Body of `POST /v1/chat/completions`: OpenAI's chat request. Fields that are not listed here are kept and forwarded. An optional field that is null counts as absent.
+ * Body of `POST /v1/chat/completions`: OpenAI's chat request. Next to the fields listed here, a provider's own are taken as far as its table knows them (providers/openai-dialects.ts and its like) or the operator has named them; any other field is 400 `unsupported_parameter`. An optional field that is null counts as absent.
  */
 export interface ChatRequest {
   /**
@@ -1849,7 +1857,7 @@ export interface ChatRequest {
     voice?:
       | string
       | {
-          [k: string]: unknown;
+          id?: string;
         };
   } | null;
   frequency_penalty?: number | null;
@@ -1904,11 +1912,26 @@ export interface ChatRequest {
     content: string | ContentPart[];
   } | null;
   presence_penalty?: number | null;
+  /**
+   * OpenAI's own moderation of the prompt and the answer, which is free.
+   */
   moderation?: {
-    [k: string]: unknown;
+    /**
+     * One of OpenAI's moderation models.
+     */
+    model: string;
+    policy?: {
+      input?: {
+        mode?: string;
+      } | null;
+      output?: {
+        mode?: string;
+      } | null;
+    } | null;
   } | null;
   prompt_cache_options?: {
-    [k: string]: unknown;
+    mode?: string | null;
+    ttl?: string | null;
   } | null;
   prompt_cache_key?: string | null;
   prompt_cache_retention?: string | null;
@@ -1919,6 +1942,9 @@ export interface ChatRequest {
   response_format?: ResponseFormat;
   safety_identifier?: string | null;
   seed?: number | null;
+  /**
+   * A tier at the listed prices or below them: `auto`, `default`, `flex`, and the words that providers have for these. Others cost more than the gateway knows and are 400 `unsupported_parameter`.
+   */
   service_tier?: string | null;
   /**
    * Text or texts at which generation ends.
@@ -1935,6 +1961,10 @@ export interface ChatRequest {
      */
     include_usage?: boolean | null;
     include_obfuscation?: boolean | null;
+    /**
+     * vLLM: usage in every chunk.
+     */
+    continuous_usage_stats?: boolean | null;
   } | null;
   temperature?: number | null;
   tool_choice?: ToolChoice;
@@ -1946,13 +1976,22 @@ export interface ChatRequest {
    * `low`, `medium` or `high`.
    */
   verbosity?: string | null;
+  /**
+   * Lets the model search the web. Only providers whose price of a search is known take it.
+   */
   web_search_options?: {
     /**
      * `low`, `medium` or `high`.
      */
     search_context_size?: string | null;
     user_location?: {
-      [k: string]: unknown;
+      type?: string;
+      approximate?: {
+        city?: string | null;
+        country?: string | null;
+        region?: string | null;
+        timezone?: string | null;
+      } | null;
     } | null;
   } | null;
 }
@@ -1989,21 +2028,81 @@ export interface ChatMessage {
    */
   reasoning_details?: ReasoningDetail[] | null;
   /**
-   * An earlier spoken answer.
+   * An earlier spoken answer; only its `id` is sent.
    */
   audio?: {
     id?: string;
+    data?: string | null;
+    expires_at?: number | null;
+    transcript?: string | null;
   } | null;
+  /**
+   * The thoughts of an earlier answer, by the name that some providers have for them.
+   */
+  reasoning_content?: string | null;
+  /**
+   * Pictures of an earlier answer.
+   */
+  images?:
+    | {
+        type?: string;
+        image_url?: {
+          url?: string;
+        };
+        index?: number | null;
+        extra_content?: {
+          [k: string]: unknown;
+        } | null;
+      }[]
+    | null;
+  /**
+   * Sources of an earlier answer.
+   */
+  annotations?:
+    | {
+        [k: string]: unknown;
+      }[]
+    | null;
+  /**
+   * What a provider needs back, such as Gemini's thought signature.
+   */
+  extra_content?: {
+    [k: string]: unknown;
+  } | null;
+  cache_control?: CacheControl;
+  /**
+   * Mistral and DeepSeek: the answer goes on from this text.
+   */
+  prefix?: boolean | null;
+  /**
+   * Moonshot: the answer goes on from this text.
+   */
+  partial?: boolean | null;
+  /**
+   * What the SDKs make of an earlier answer; not sent.
+   */
+  parsed?: {
+    [k: string]: unknown;
+  };
+  /**
+   * What other gateways add to an earlier answer; not sent.
+   */
+  provider_specific_fields?: {
+    [k: string]: unknown;
+  };
+  /**
+   * What other gateways add to an earlier answer; not sent.
+   */
+  thinking_blocks?: {
+    [k: string]: unknown;
+  };
 }
 
 /**
- * A piece of a message. `type` names the field that holds it; types that are not listed here are forwarded.
+ * A piece of a message. `type` names the field that holds it.
  */
 export interface ContentPart {
-  /**
-   * `text`, `image_url`, `input_audio`, `video_url`, `file`, `refusal`.
-   */
-  type: string;
+  type: 'text' | 'image_url' | 'input_audio' | 'video_url' | 'file' | 'refusal';
   text?: string;
   image_url?: {
     /**
@@ -2011,6 +2110,10 @@ export interface ContentPart {
      */
     url: string;
     detail?: string | null;
+    /**
+     * Media type, where the provider wants it.
+     */
+    format?: string | null;
   };
   input_audio?: {
     /**
@@ -2029,13 +2132,18 @@ export interface ContentPart {
     file_data?: string | null;
     file_id?: string | null;
     filename?: string | null;
+    /**
+     * Media type, where the provider wants it.
+     */
+    format?: string | null;
   };
   refusal?: string;
+  cache_control?: CacheControl;
   /**
-   * Anthropic: the prompt up to here is to be cached.
+   * OpenAI: the prompt up to here is to be cached.
    */
-  cache_control?: {
-    type?: string;
+  prompt_cache_breakpoint?: {
+    mode?: string;
     ttl?: string | null;
   } | null;
 }
@@ -2052,6 +2160,12 @@ export interface MessageToolCall {
      * JSON text, as the model wrote it.
      */
     arguments: string;
+    /**
+     * What the SDKs make of the arguments; not sent.
+     */
+    parsed_arguments?: {
+      [k: string]: unknown;
+    };
   };
   custom?: {
     name: string;
@@ -2063,6 +2177,10 @@ export interface MessageToolCall {
   extra_content?: {
     [k: string]: unknown;
   } | null;
+  /**
+   * Of a streamed call; not sent.
+   */
+  index?: number | null;
 }
 
 export interface FunctionDefinition {
@@ -2075,11 +2193,12 @@ export interface FunctionDefinition {
     [k: string]: unknown;
   } | null;
   strict?: boolean | null;
+  cache_control?: CacheControl;
 }
 
 export interface ChatTool {
   /**
-   * `function`, `custom`, or a provider's own.
+   * `function`, `custom`, or a tool that runs at the provider, as far as its table knows what it costs.
    */
   type: string;
   function?: FunctionDefinition;
@@ -2087,9 +2206,31 @@ export interface ChatTool {
     name: string;
     description?: string | null;
     format?: {
-      [k: string]: unknown;
+      type?: string;
+      grammar?: {
+        definition?: string;
+        syntax?: string;
+      };
     } | null;
   };
+  cache_control?: CacheControl;
+  /**
+   * Anthropic's web search: `web_search`.
+   */
+  name?: string;
+  /**
+   * Most searches.
+   */
+  max_uses?: number | null;
+  allowed_domains?: string[] | null;
+  blocked_domains?: string[] | null;
+  user_location?: {
+    type?: string;
+    city?: string | null;
+    country?: string | null;
+    region?: string | null;
+    timezone?: string | null;
+  } | null;
 }
 
 /**
@@ -2109,7 +2250,8 @@ export type ToolChoice =
         name: string;
       };
       allowed_tools?: {
-        [k: string]: unknown;
+        mode?: string;
+        tools?: ToolChoice[];
       };
     }
   | null;
@@ -2130,6 +2272,24 @@ export type ResponseFormat = {
     } | null;
     strict?: boolean | null;
   };
+  /**
+   * Fireworks and Together: JSON Schema of a `json_object`; never compiled here.
+   */
+  schema?: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * Fireworks: the grammar of a `grammar`.
+   */
+  grammar?: string | null;
+} | null;
+
+/**
+ * Anthropic: the prompt up to here is to be cached.
+ */
+export type CacheControl = {
+  type?: string;
+  ttl?: string | null;
 } | null;
 
 /**
@@ -2206,7 +2366,7 @@ export interface ImageUsage {
 }
 
 /**
- * Body of `POST /v1/images/generations`: OpenAI's. Fields that are not listed here are kept and forwarded. An optional field that is null counts as absent.
+ * Body of `POST /v1/images/generations`: OpenAI's. Next to the fields listed here, those are taken that the operator has named for the provider; any other field is 400 `unsupported_parameter`. An optional field that is null counts as absent.
  */
 export interface ImageRequest {
   /**
@@ -2466,7 +2626,7 @@ export interface ModerationResult {
 }
 
 /**
- * Body of `POST /v1/moderations`: OpenAI's. Fields that are not listed here are kept and forwarded.
+ * Body of `POST /v1/moderations`: OpenAI's. Any field that is not listed here is 400 `unsupported_parameter`.
  */
 export interface ModerationRequest {
   /**
@@ -2579,6 +2739,10 @@ export interface Environment {
    */
   CACHE_MAX_BYTES: string;
   /**
+   * Most output tokens of a call of a key with a spend limit, where the caller names no maximum and neither the longest answer nor the context of the model is known.
+   */
+  DEFAULT_MAX_OUTPUT_TOKENS: string;
+  /**
    * Requests a minute that an organization may make of `POST /v1/chat/completions`, `off` for any number; more are 429 `rate_limit_exceeded`.
    */
   RATE_LIMIT_CHAT_PER_MINUTE: string;
@@ -2649,6 +2813,11 @@ export interface Environment {
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$".
    *
+   * Request fields that go to that provider beyond OpenAI's and those of its table, as a comma list. Name only fields that neither choose a model nor raise the price.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$".
+   *
    * Adds the provider `<name>` (`<NAME>` in lower case, `_` as `-`): the URL of an OpenAI-compatible server, up to and with `/v1`.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
@@ -2668,6 +2837,16 @@ export interface Environment {
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$".
+   *
+   * How long their context and their answers can get: a comma list of `model=context/output`, each in tokens or `-` where it is not known, such as `llama-3.3-70b=131072/8192,tiny=32768/-`. A key with a spend limit is held to it; without it, to `DEFAULT_MAX_OUTPUT_TOKENS`.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$".
+   *
+   * Request fields that go to it beyond OpenAI's and those that such servers have in common, as a comma list. Name only fields that neither choose a model nor raise the price.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$".
    */
   [k: string]: string | 'normal' | 'full' | 'on' | 'off' | 'debug' | 'info' | 'warn' | 'error' | 'silent' | undefined;
 }

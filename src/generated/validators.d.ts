@@ -15,6 +15,7 @@ import type {
   AuditList,
   AuditRecord,
   AuditTarget,
+  CacheControl,
   CallMetadata,
   ChatChoice,
   ChatChunk,
@@ -40,6 +41,7 @@ import type {
   CustomModelStatus,
   CustomProviderAnswer,
   CustomProviderCreate,
+  CustomProviderFields,
   CustomProviderList,
   CustomProviderPatch,
   CustomProviderRecord,
@@ -208,6 +210,7 @@ export declare const validateAuditActor: Validator<AuditActor>;
 export declare const validateAuditList: Validator<AuditList>;
 export declare const validateAuditRecord: Validator<AuditRecord>;
 export declare const validateAuditTarget: Validator<AuditTarget>;
+export declare const validateCacheControl: Validator<CacheControl>;
 export declare const validateCallMetadata: Validator<CallMetadata>;
 export declare const validateChatChoice: Validator<ChatChoice>;
 export declare const validateChatChunk: Validator<ChatChunk>;
@@ -233,6 +236,7 @@ export declare const validateCustomModelRecord: Validator<CustomModelRecord>;
 export declare const validateCustomModelStatus: Validator<CustomModelStatus>;
 export declare const validateCustomProviderAnswer: Validator<CustomProviderAnswer>;
 export declare const validateCustomProviderCreate: Validator<CustomProviderCreate>;
+export declare const validateCustomProviderFields: Validator<CustomProviderFields>;
 export declare const validateCustomProviderList: Validator<CustomProviderList>;
 export declare const validateCustomProviderPatch: Validator<CustomProviderPatch>;
 export declare const validateCustomProviderRecord: Validator<CustomProviderRecord>;

@@ -1,14 +1,21 @@
+import { type ApiError, overloaded } from '../domain/errors.ts';
+import { TransportError } from './transport-error.ts';
+
 /**
- * Takes room for an answer that needs so many bytes of memory in all, until its call is done with.
- * @throws ApiError 503 when the process, or the caller's share of it, has no memory left
+ * Takes room for an answer that needs so many bytes of memory in all, until its call has ended.
+ * @throws ApiError 503 (`noRoom`) when the process, or the caller's share of it, has no memory left
  */
 export type Room = (bytes: number) => void;
 
+/** The answer of a call that we end because there is no room for what the provider sends: it has served the request. */
+export const noRoom = (cause?: unknown): ApiError =>
+  overloaded(new TransportError('too_large', 'there was no room for the answer', { sent: true, cause }));
+
 /**
- * About as many bytes as one read of a socket gives. JSON up to here is parsed where it arrives, which takes 5 ms at worst; more
- * of it is parsed on another thread.
+ * About as many bytes as one read of a socket gives. Any JSON up to here is parsed in 5 ms; of an event that is larger, and of
+ * an answer that is larger and holds many values, or is much larger, the parsing is left to another thread.
  */
-export const LARGE_BYTES = 64 * 1024;
+export const SMALL_BYTES = 64 * 1024;
 
 /** Bytes of a stream in all, for each byte that a whole answer or one event of the stream may have. */
 export const STREAM_FACTOR = 4;

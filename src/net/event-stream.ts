@@ -1,4 +1,4 @@
-import { LARGE_BYTES, type Room } from './answer-bounds.ts';
+import { type Room, SMALL_BYTES } from './answer-bounds.ts';
 import type { LongTexts } from './long-texts.ts';
 import { type LargeSseEvent, type SseEvent, SseParser } from './sse.ts';
 
@@ -65,7 +65,7 @@ export class EventStream implements AsyncIterableIterator<readonly StreamEvent[]
         if (done === true) return END;
         const events = this.#parser.push(value);
         const { heldBytes } = this.#parser;
-        if (heldBytes > LARGE_BYTES) this.#means.room(heldBytes);
+        if (heldBytes > SMALL_BYTES) this.#means.room(heldBytes);
         if (events.length === 0) continue;
         return { done: false, value: events.every(isSmall) ? events : await this.#parsed(events) };
       }

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { GrowingBytes } from '../domain/growing-bytes.ts';
-import { LARGE_BYTES, MAX_PIECES, type Room, STREAM_FACTOR } from './answer-bounds.ts';
+import { MAX_PIECES, type Room, SMALL_BYTES, STREAM_FACTOR } from './answer-bounds.ts';
 import { ChunkQueue } from './chunk-queue.ts';
 import type { Connection } from './connection.ts';
 import type { EventSource, ParsedJson } from './event-stream.ts';
@@ -69,7 +69,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
   #timer: NodeJS.Timeout;
   readonly #onAbort = (): void =>
-    this.#fail(new TransportError('aborted', 'the caller went away', { sent: this.#controller !== undefined }));
+    this.#fail(new TransportError('aborted', 'the caller went away', { sent: this.#isServed() }));
   #resolve: (response: OutboundResponse) => void = () => {};
   #reject: (error: Error) => void = () => {};
   #controller: Dispatcher.DispatchController | undefined;
@@ -77,6 +77,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #queue: ChunkQueue | undefined;
   #status = 0;
   #headers: ResponseHeaders = {};
+  /** The body, if it is small and came in one piece, as most do; else it is gathered. */
+  #only: Buffer | undefined;
   readonly #gathered = new GrowingBytes();
   #maxBytes = 0;
   /** What is behind them is dropped. */
@@ -91,7 +93,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#timer = setTimeout(() => this.#fail(timeoutError('total')), options.totalTimeoutMs);
+    this.#timer = setTimeout(() => this.#fail(timeoutError('total', this.#isServed())), options.totalTimeoutMs);
     options.signal.addEventListener('abort', this.#onAbort);
   }
 
@@ -118,7 +120,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     this.#maxBytes = maxResponseBytes;
-    if (stream || !isSuccess) this.#keptBytes = LARGE_BYTES;
+    if (stream || !isSuccess) this.#keptBytes = SMALL_BYTES;
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -127,25 +129,40 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#bytes += chunk.length;
     this.#pieces += 1;
     if (this.#bytes > this.#maxBytes || this.#pieces > MAX_PIECES) {
-      this.#fail(new TransportError('too_large', 'the answer is too large'));
+      this.#fail(new TransportError('too_large', 'the answer is too large', { sent: this.#isServed() }));
     } else if (this.#queue !== undefined) {
       this.#queue.push(chunk);
     } else {
-      const missing = this.#keptBytes - this.#gathered.length;
-      this.#gathered.append(chunk.length > missing ? chunk.subarray(0, missing) : chunk);
-      if (this.#gathered.capacity > LARGE_BYTES) this.#takeRoom(this.#gathered.capacity);
+      this.#gather(chunk);
     }
+  }
+
+  #gather(chunk: Buffer): void {
+    if (this.#pieces === 1 && chunk.length <= SMALL_BYTES) {
+      this.#only = chunk;
+      return;
+    }
+    if (this.#only !== undefined) this.#gathered.append(this.#only);
+    this.#only = undefined;
+    const missing = this.#keptBytes - this.#gathered.length;
+    this.#gathered.append(chunk.length > missing ? chunk.subarray(0, missing) : chunk);
+    if (this.#gathered.length > SMALL_BYTES) this.#takeRoom(this.#gathered.capacity);
   }
 
   onResponseEnd(): void {
     if (this.#failure !== undefined) return;
     this.#release();
     if (this.#queue !== undefined) this.#queue.end();
-    else this.#resolve(gatheredResponse(this.#status, this.#headers, this.#gathered.take()));
+    else this.#resolve(gatheredResponse(this.#status, this.#headers, this.#only ?? this.#gathered.take()));
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#fail(toTransportError(error));
+    this.#fail(toTransportError(error, this.#status >= 400));
+  }
+
+  /** The peer has the request, and has not said that it failed. */
+  #isServed(): boolean {
+    return this.#controller !== undefined && this.#status < 400;
   }
 
   #stream(controller: Dispatcher.DispatchController): void {
@@ -179,7 +196,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #drain(queue: ChunkQueue): void {
     if (this.#released) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#fail(timeoutError('total')), DRAIN_MS);
+    this.#timer = setTimeout(() => this.#fail(timeoutError('total', this.#isServed())), DRAIN_MS);
     queue.drain();
   }
 

@@ -1,5 +1,5 @@
 import { GrowingBytes } from '../domain/growing-bytes.ts';
-import { LARGE_BYTES, MAX_DATA_LINES, MAX_LINES } from './answer-bounds.ts';
+import { MAX_DATA_LINES, MAX_LINES, SMALL_BYTES } from './answer-bounds.ts';
 import { TransportError } from './transport-error.ts';
 
 /** A server-sent event. `event` is absent when the stream named none. */
@@ -19,7 +19,8 @@ const CARRIAGE_RETURN = 0x0d;
 const BYTE_ORDER_MARK = '\uFEFF';
 const NEW_LINE = Buffer.from('\n');
 
-const tooLarge = (): TransportError => new TransportError('too_large', 'an event of the stream is too large');
+const tooLarge = (): TransportError =>
+  new TransportError('too_large', 'an event of the stream is too large', { sent: true });
 
 /** Where the last line of a chunk ends, its line end included; 0 when none does. */
 function endOfLines(chunk: Buffer): number {
@@ -85,7 +86,7 @@ export class SseParser {
   #readLargeLine(lines: Buffer): Buffer {
     if (this.#rest.length === 0) return lines;
     const end = endOfFirstLine(lines);
-    if (this.#rest.length + end <= LARGE_BYTES) {
+    if (this.#rest.length + end <= SMALL_BYTES) {
       this.#rest.append(lines);
       return this.#rest.take();
     }
@@ -135,7 +136,7 @@ export class SseParser {
 
   #count(lines: number): void {
     this.#lines += lines;
-    if (this.#lines > MAX_LINES) throw new TransportError('too_large', 'the stream has too many lines');
+    if (this.#lines > MAX_LINES) throw new TransportError('too_large', 'the stream has too many lines', { sent: true });
   }
 
   #dispatch(events: (SseEvent | LargeSseEvent)[]): void {
@@ -146,7 +147,7 @@ export class SseParser {
     if (data.length === 0) return;
     this.#data = [];
     this.#dataLength = 0;
-    if (length <= LARGE_BYTES) events.push({ ...name, data: data.length === 1 ? String(data[0]) : data.join('\n') });
+    if (length <= SMALL_BYTES) events.push({ ...name, data: data.length === 1 ? String(data[0]) : data.join('\n') });
     else events.push({ ...name, bytes: joined(data) });
   }
 }

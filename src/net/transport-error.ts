@@ -25,7 +25,7 @@ export class TransportError extends Error {
   readonly kind: TransportErrorKind;
   /** Present exactly when the kind is `timeout`. */
   readonly phase: TimeoutPhase | undefined;
-  /** Of an aborted exchange: the request was on its way, not still waiting for a connection. */
+  /** We gave the exchange up when the peer had the request: our caller left, a time ran out, the answer was too large. */
   readonly sent: boolean;
 
   constructor(
@@ -40,21 +40,25 @@ export class TransportError extends Error {
   }
 }
 
-export const timeoutError = (phase: TimeoutPhase, cause?: unknown): TransportError =>
-  new TransportError('timeout', TIMEOUT_MESSAGES[phase], { cause, phase });
+/** @param sent whether the peer had the request */
+export const timeoutError = (phase: TimeoutPhase, sent: boolean, cause?: unknown): TransportError =>
+  new TransportError('timeout', TIMEOUT_MESSAGES[phase], { cause, phase, sent });
 
-/** Undici's and the system's error codes as one of our kinds; whatever is not known is a lost connection. */
-export function toTransportError(error: Error): TransportError {
+/**
+ * Undici's and the system's error codes as one of our kinds; whatever is not known is a lost connection.
+ * @param failed whether the peer had already said that it failed: then it has not served the request that we give up
+ */
+export function toTransportError(error: Error, failed = false): TransportError {
   if (error instanceof TransportError) return error;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   switch (code) {
     case 'UND_ERR_CONNECT_TIMEOUT':
     case 'ETIMEDOUT':
-      return timeoutError('connect', error);
+      return timeoutError('connect', false, error);
     case 'UND_ERR_HEADERS_TIMEOUT':
-      return timeoutError('first_byte', error);
+      return timeoutError('first_byte', !failed, error);
     case 'UND_ERR_BODY_TIMEOUT':
-      return timeoutError('idle', error);
+      return timeoutError('idle', !failed, error);
     case 'UND_ERR_HEADERS_OVERFLOW':
     case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
       return new TransportError('bad_response', 'the answer is not well-formed HTTP', { cause: error });

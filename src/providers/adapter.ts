@@ -15,12 +15,21 @@ import type { UpstreamError } from './upstream-error.ts';
 
 /** One attempt to complete a chat. */
 export interface ChatCall {
-  /** The caller's request, validated. Fields nobody here knows are in it too and are forwarded. */
+  /** The caller's request, validated. */
   readonly request: ChatRequest;
   /** Its `externalId` replaces the request's `model`; its limits and capabilities say what the provider takes. */
   readonly mapping: Mapping;
+  /** Fields beyond those of the wire format that the operator lets through to the provider. Absent: none. */
+  readonly namedFields?: ReadonlySet<string>;
   /** The maximum that the gateway sets for a key with a spend limit, in place of the caller's (decisions.md, section 3, "does not fit"). */
   readonly maxOutputTokens?: number;
+}
+
+/** A part of a request that a provider cannot take, or that would cost more, or call another model, than the gateway can tell. */
+export interface Unsupported {
+  /** JSON pointer of the field. */
+  readonly param: string;
+  readonly message: string;
 }
 
 /** A base URL, taken apart once. */
@@ -56,6 +65,8 @@ export type UpstreamChunk = UpstreamAnswer<ChunkChoice>;
 export interface ImageCall {
   readonly request: ImageRequest;
   readonly mapping: Mapping;
+  /** As of a chat. */
+  readonly namedFields?: ReadonlySet<string>;
 }
 
 /** A generated image. */
@@ -92,21 +103,29 @@ export interface UpstreamModeration {
 export interface WholeTranslation<Call, Answer> {
   /** @throws UpstreamError `rejected` for what the provider cannot take */
   buildRequest(call: Call, endpoint: Endpoint): OutboundRequest;
-  /** A 2xx answer. @throws UpstreamError `bad_response` */
-  parseResponse(response: GatheredResponse, call: Call): Answer;
+  /** A 2xx answer. @param secret what the request carried @throws UpstreamError `bad_response` */
+  parseResponse(response: GatheredResponse, call: Call, secret?: string): Answer;
 }
 
 /** A pure translation between OpenAI's form and a provider's. It opens no connection, retries nothing, knows no HTTP server. */
 export interface Adapter {
+  /**
+   * What of a chat request the provider cannot take; undefined: it takes all of it. Asked before the policy decides: a provider
+   * that cannot take a request is no candidate for it.
+   */
+  unsupported(call: Omit<ChatCall, 'maxOutputTokens'>): Unsupported | undefined;
+  /** Web searches that the provider bills for a request and reports nowhere; absent: it reports them. */
+  unreportedSearches?(request: ChatRequest): number;
   /** @throws UpstreamError `rejected` for what the provider cannot take (an image by URL, say) */
   buildRequest(call: ChatCall, endpoint: Endpoint): OutboundRequest;
-  /** A 2xx answer to a request without `stream`. @throws UpstreamError `bad_response` */
-  parseResponse(response: GatheredResponse): UpstreamCompletion;
+  /** A 2xx answer to a request without `stream`. @param secret what the request carried @throws UpstreamError `bad_response` */
+  parseResponse(response: GatheredResponse, secret?: string): UpstreamCompletion;
   /**
    * A streamed 2xx answer. Ends normally only when every choice has finished; then the connection is kept.
+   * @param secret what the request carried
    * @throws UpstreamError `bad_response`, and what the transport throws
    */
-  parseStream(response: StreamedResponse): AsyncIterable<UpstreamChunk>;
+  parseStream(response: StreamedResponse, secret?: string): AsyncIterable<UpstreamChunk>;
   /** Any answer that is no success, of any operation, and a gathered answer to a request with `stream`. */
   parseError(response: GatheredResponse, secret: string | undefined): UpstreamError;
   /** Absent: the provider's wire format has no such operation. */

@@ -4,8 +4,8 @@ import { fileBlock, imageBlock } from './anthropic-media.ts';
 import { notTakenByProvider } from './upstream-error.ts';
 
 /**
- * A message's content as blocks, in order; empty texts are left out. Parts of a type that is not OpenAI's go as they came: they
- * are taken for the API's own. @throws UpstreamError `rejected` for what the API does not take
+ * A message's content as blocks, in order; empty texts are left out.
+ * @throws UpstreamError `rejected` for what the API does not take
  */
 export function contentBlocks(content: ChatMessage['content']): Block[] {
   if (typeof content === 'string') return textBlocks(content);
@@ -25,8 +25,6 @@ function partBlocks(part: ContentPart): Block[] {
     case 'input_audio':
     case 'video_url':
       throw notTakenByProvider('The provider takes no audio and no video.');
-    default:
-      return [{ ...part }];
   }
 }
 

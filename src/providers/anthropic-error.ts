@@ -28,21 +28,23 @@ export function parseError(response: GatheredResponse, secret: string | undefine
   const body = parseJson(response.text);
   const { status } = response;
   if (status >= 200 && status < 300) {
-    return reportedError(body) ?? badResponse('The provider did not answer with a stream.', status);
+    return reportedError(body, secret) ?? badResponse('The provider did not answer with a stream.', status);
   }
   const { type, message } = envelope(body);
   const unpaid = STATUS.get(type) === PAYMENT_REQUIRED || (status === 400 && UNPAID.test(message));
-  return fromStatus(unpaid ? PAYMENT_REQUIRED : status, scrub(message, secret), retryAfterMs(response.headers));
+  return fromStatus(unpaid ? PAYMENT_REQUIRED : status, scrub(message, secret), {
+    retryAfterMs: retryAfterMs(response.headers),
+  });
 }
 
 /** An error inside a success: an event of a stream, or a whole answer that is one. Undefined for anything else. */
-export function reportedError(body: unknown): UpstreamError | undefined {
+export function reportedError(body: unknown, secret: string | undefined): UpstreamError | undefined {
   if (!isRecord(body) || (body.type !== 'error' && !isRecord(body.error))) return undefined;
   const { type, message } = envelope(body);
   if (UNPAID.test(message)) return fromStatus(PAYMENT_REQUIRED, '');
   const status = STATUS.get(type);
   // Of a type that is not the API's nothing tells whether its text is about credentials: it is kept back.
-  return status === undefined ? fromStatus(500, '') : fromStatus(status, scrub(message));
+  return status === undefined ? fromStatus(500, '') : fromStatus(status, scrub(message, secret));
 }
 
 function envelope(body: unknown): { readonly type: unknown; readonly message: string } {

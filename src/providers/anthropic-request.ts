@@ -1,21 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { ChatRequest } from '../generated/types.ts';
 import type { ChatCall } from './adapter.ts';
+import { anthropicOptions } from './anthropic-fields.ts';
 import { answerFormat } from './anthropic-format.ts';
 import { conversation } from './anthropic-messages.ts';
 import { type ModelRules, modelRules } from './anthropic-model.ts';
 import { allowsManualThinking, planThinking } from './anthropic-thinking.ts';
 import { toolFields } from './anthropic-tools.ts';
-import { record } from './json.ts';
+import { namedFields } from './request-fields.ts';
 import { notTakenByProvider } from './upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** For a mapping whose largest output is unknown: every model of the API takes it. */
 const DEFAULT_MAX_TOKENS = 4096;
-
-/** Fields of the API that OpenAI does not have: a caller's go along. `thinking`, `top_k`, `output_config`, `betas` do too. */
-const OWN_FIELDS = ['cache_control', 'container', 'context_management', 'mcp_servers'];
 
 /**
  * The body of a Messages request. What the API has no field for (penalties, logprobs, seed, …) is left out: it refuses fields
@@ -24,7 +22,7 @@ const OWN_FIELDS = ['cache_control', 'container', 'context_management', 'mcp_ser
 export function messagesBody(call: ChatCall): Fields {
   const { request, mapping } = call;
   refuse(request);
-  const given: Fields = { ...request };
+  const own = anthropicOptions(request);
   const rules = modelRules(mapping.externalId);
   const { system, turns } = conversation(request.messages);
   if (!rules.prefill && turns.at(-1)?.role === 'assistant') {
@@ -34,7 +32,7 @@ export function messagesBody(call: ChatCall): Fields {
   const maxTokens = maxTokensOf(call);
   const plan = planThinking(
     {
-      own: given.thinking,
+      own: own.thinking,
       effort: request.reasoning_effort,
       reasons: mapping.reasoning,
       maxTokens,
@@ -52,12 +50,13 @@ export function messagesBody(call: ChatCall): Fields {
     messages: turns,
     ...toolFields(request, rules, { answerTool, forceable: rules.forcedTools && !plan.manual }),
     ...(thinking === undefined ? {} : { thinking }),
-    ...object('output_config', { ...outputConfig, ...record(given.output_config) }),
-    ...sampling(given, rules, plan.on),
+    ...object('output_config', { ...outputConfig, ...own.outputConfig }),
+    ...sampling(request, own.topK, rules, plan.on),
     ...list('stop_sequences', stopSequences(request.stop)),
     ...metadata(request.safety_identifier ?? request.user),
     ...serviceTier(request.service_tier),
-    ...Object.fromEntries(OWN_FIELDS.filter((name) => given[name] != null).map((name) => [name, given[name]])),
+    ...own.body,
+    ...namedFields(request, call.namedFields),
     ...(request.stream === true ? { stream: true } : {}),
   };
 }
@@ -90,7 +89,12 @@ function maxTokensOf({ request, mapping, maxOutputTokens }: ChatCall): number {
  * What the API would refuse is left out: all of it by newer models; top_p beside a temperature by others; temperature, top_k
  * and a top_p below 0.95 while thinking. A temperature above 1, the API's most, is 1.
  */
-function sampling({ temperature, top_p: topP, top_k: topK }: Fields, rules: ModelRules, thinks: boolean): Fields {
+function sampling(
+  { temperature, top_p: topP }: ChatRequest,
+  topK: unknown,
+  rules: ModelRules,
+  thinks: boolean,
+): Fields {
   if (rules.sampling === 'none') return {};
   if (thinks) return typeof topP === 'number' && topP >= 0.95 ? { top_p: topP } : {};
   const hot = typeof temperature === 'number' ? { temperature: Math.min(temperature, 1) } : {};
@@ -115,5 +119,5 @@ function metadata(user: string | null | undefined): Fields {
 /** `default` is OpenAI's word for no priority; tiers that the API does not have are left to it. */
 function serviceTier(tier: string | null | undefined): Fields {
   if (tier === 'default' || tier === 'standard_only') return { service_tier: 'standard_only' };
-  return tier === 'auto' || tier === 'priority' ? { service_tier: 'auto' } : {};
+  return tier === 'auto' ? { service_tier: 'auto' } : {};
 }

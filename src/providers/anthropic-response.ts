@@ -21,9 +21,9 @@ interface Draft {
 }
 
 /** A whole answer. @throws UpstreamError `bad_response`, or the error that the answer is */
-export function parseResponse(response: GatheredResponse): UpstreamCompletion {
+export function parseResponse(response: GatheredResponse, secret?: string): UpstreamCompletion {
   const answer = parseJson(response.text);
-  const error = reportedError(answer);
+  const error = reportedError(answer, secret);
   if (error !== undefined) throw error;
   if (!isRecord(answer) || !Array.isArray(answer.content)) throw malformed();
   if (answer.content.length > MAX_BLOCKS) throw badResponse('The provider sent too many blocks.');

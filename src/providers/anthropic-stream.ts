@@ -15,8 +15,11 @@ type Fields = Readonly<Record<string, unknown>>;
 const MAX_OPEN_BLOCKS = 16;
 
 /** A streamed answer. Anything but a stop reason and then `message_stop` is a stream that was cut. */
-export async function* parseStream(response: StreamedResponse): AsyncGenerator<UpstreamChunk, void, undefined> {
-  const reader = new EventReader();
+export async function* parseStream(
+  response: StreamedResponse,
+  secret?: string,
+): AsyncGenerator<UpstreamChunk, void, undefined> {
+  const reader = new EventReader(secret);
   for await (const events of new EventStream(response)) {
     for (const event of events) {
       yield* reader.read(event);
@@ -30,6 +33,7 @@ export async function* parseStream(response: StreamedResponse): AsyncGenerator<U
 
 /** Turns the events of one stream into chunks, in order. */
 class EventReader {
+  readonly #secret: string | undefined;
   begun = false;
   /** The last event was `message_stop`, at its place. */
   stopped = false;
@@ -42,12 +46,17 @@ class EventReader {
   readonly #open = new Map<number, OpenBlock>();
   readonly #spoken: Spoken = { contentLength: 0, calls: 0, citedLength: 0 };
 
+  /** @param secret what the request carried */
+  constructor(secret: string | undefined) {
+    this.#secret = secret;
+  }
+
   /** @throws UpstreamError `bad_response`, or the error that the event tells */
   read(streamed: StreamEvent): UpstreamChunk[] {
     const event = eventJson(streamed);
     if (!isRecord(event)) throw malformed();
     const type = event.type ?? streamed.event;
-    const error = reportedError(type === 'error' ? { ...event, type } : event);
+    const error = reportedError(type === 'error' ? { ...event, type } : event, this.#secret);
     if (error !== undefined) throw error;
     switch (type) {
       case 'message_start':

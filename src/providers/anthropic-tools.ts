@@ -3,6 +3,7 @@ import { cacheControl } from './anthropic-block.ts';
 import type { ModelRules } from './anthropic-model.ts';
 import { structuredSchema } from './anthropic-schema.ts';
 import { isRecord } from './json.ts';
+import { MAX_SEARCHES } from './request-fields.ts';
 import { notTakenByProvider } from './upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -29,7 +30,7 @@ export function toolFields(
   const allowed = allowedNames(choice);
   const own = [
     ...(request.tools ?? []).map((tool) => toolOf(tool, rules)),
-    ...(request.functions ?? []).map((definition) => functionTool(definition, {}, rules)),
+    ...(request.functions ?? []).map((definition) => functionTool(definition, undefined, rules)),
   ].filter(({ name }) => allowed === undefined || allowed.has(name));
   const tools = answerTool === undefined ? own : [...own, answerTool];
   if (tools.length === 0) return {};
@@ -42,23 +43,22 @@ export function toolFields(
   return { tools, tool_choice: { type: 'auto', ...sent, disable_parallel_tool_use: true } };
 }
 
-/** Server tools are the API's own (`web_search_…`): they go as they came. */
 function toolOf(tool: ChatTool, rules: ModelRules): Fields {
   if (tool.custom !== undefined) throw notTakenByProvider('The provider takes no custom tools.');
-  const fields: Fields = { ...tool };
-  return tool.function === undefined ? fields : functionTool(tool.function, fields, rules);
+  if (tool.function !== undefined) return functionTool(tool.function, tool.cache_control, rules);
+  const { type, name = 'web_search', max_uses: uses, ...rest } = tool;
+  return { type, name, max_uses: uses ?? MAX_SEARCHES, ...rest };
 }
 
-function functionTool(definition: FunctionDefinition, beside: Fields, rules: ModelRules): Fields {
+function functionTool(definition: FunctionDefinition, cache: ChatTool['cache_control'], rules: ModelRules): Fields {
   const { name, description, parameters, strict } = definition;
-  const own: Fields = { ...definition };
   const schema = { type: 'object', ...(parameters ?? { properties: {} }) };
   const enforced = strict === true && rules.structuredOutputs;
   return {
     name,
     ...(description == null ? {} : { description }),
     input_schema: enforced ? structuredSchema(schema) : schema,
-    ...cacheControl(beside.cache_control ?? own.cache_control),
+    ...cacheControl(cache ?? definition.cache_control),
     ...(strict != null && rules.structuredOutputs ? { strict } : {}),
   };
 }

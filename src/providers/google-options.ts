@@ -1,10 +1,42 @@
+import type { Adapter } from './adapter.ts';
 import { isRecord, record } from './json.ts';
+import { type Extensions, listOf, objectOf, single, unsupportedBy } from './request-fields.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Fields of Google's own that a caller may set, in either spelling; Google reads both. Others are not passed on. */
+/** Fields of Google's own that a caller may set, in either spelling; Google reads both. */
 const TOP_LEVEL = ['safetySettings', 'cachedContent'] as const;
 const GENERATION = ['thinkingConfig', 'imageConfig', 'mediaResolution'] as const;
+
+const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Each field under both of its spellings. */
+const bothSpellings = (fields: Extensions): Extensions =>
+  Object.fromEntries(
+    Object.entries(fields).flatMap(([name, takes]) => [
+      [name, takes],
+      [snakeCase(name), takes],
+    ]),
+  );
+
+const BODY = bothSpellings({
+  safetySettings: listOf(objectOf({ category: single, threshold: single, method: single })),
+  cachedContent: single,
+});
+
+const GOOGLE = objectOf({
+  ...BODY,
+  ...bothSpellings({
+    thinkingConfig: objectOf(bothSpellings({ thinkingBudget: single, thinkingLevel: single, includeThoughts: single })),
+    imageConfig: objectOf(bothSpellings({ aspectRatio: single, imageSize: single })),
+    mediaResolution: single,
+  }),
+});
+
+const EXTENSIONS: Extensions = { ...BODY, top_k: single, google: GOOGLE, extra_body: objectOf({ google: GOOGLE }) };
+
+/** What of a request Gemini cannot take. */
+export const unsupported: Adapter['unsupported'] = (call) => unsupportedBy(call, { extensions: EXTENSIONS });
 
 export interface GoogleOptions {
   /** For the body. */
@@ -12,8 +44,6 @@ export interface GoogleOptions {
   /** For its `generationConfig`; they win over what other fields of the request ask for. */
   readonly generation: Fields;
 }
-
-const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 function pick(names: readonly string[], sources: readonly Fields[]): Fields {
   const picked: Record<string, unknown> = {};

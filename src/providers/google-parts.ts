@@ -28,8 +28,6 @@ function toPart(part: ContentPart, externalId: string): Part[] {
       return [inlineAudio(part.input_audio?.data ?? '', part.input_audio?.format)];
     case 'file':
       return [filePart(part.file ?? {}, externalId)];
-    default:
-      throw notTakenByProvider('This provider does not take such a content part.');
   }
 }
 

@@ -4,6 +4,7 @@ import { toConversation } from './google-contents.ts';
 import { toGenerationConfig } from './google-generation-config.ts';
 import { googleOptions } from './google-options.ts';
 import { toToolFields } from './google-tools.ts';
+import { namedFields } from './request-fields.ts';
 
 const VERSIONED = /\/v1(?:alpha|beta)?$/;
 const NAMED = /^(?:models|tunedModels)\//;
@@ -50,6 +51,7 @@ export function buildRequest(call: ChatCall, endpoint: Endpoint): OutboundReques
     ...toToolFields(request),
     ...(Object.keys(generationConfig).length === 0 ? {} : { generationConfig }),
     ...options.body,
+    ...namedFields(request, call.namedFields),
   };
   return googleRequest(endpoint, externalId, body, request.stream === true);
 }

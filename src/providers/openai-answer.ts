@@ -30,14 +30,14 @@ export function otherFields(answer: Readonly<Record<string, unknown>>): Record<s
 }
 
 /** A whole answer. @throws UpstreamError */
-export function parseCompletion({ text }: GatheredResponse): UpstreamCompletion {
-  const answer = openAiAnswer(text);
+export function parseCompletion({ text }: GatheredResponse, secret?: string): UpstreamCompletion {
+  const answer = openAiAnswer(text, secret);
   const { model, choices } = answer;
   if (!Array.isArray(choices) || choices.length === 0) throw badResponse('The provider sent an empty answer.');
   boundChoices(choices);
   return {
     model: modelId(model),
-    choices: choices.map((choice: unknown, position) => normaliseChoice(choice, position)),
+    choices: choices.map((choice: unknown, position) => normaliseChoice(choice, position, secret)),
     usage: reportedUsage(answer),
     fields: otherFields(answer),
   };

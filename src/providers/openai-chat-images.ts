@@ -31,8 +31,8 @@ function buildRequest({ request, mapping }: ImageCall, endpoint: Endpoint): Outb
   return openAiPost('/chat/completions', body, endpoint);
 }
 
-function parseResponse({ text }: GatheredResponse): UpstreamImages {
-  const { model, choices, usage } = openAiAnswer(text);
+function parseResponse({ text }: GatheredResponse, _: ImageCall, secret?: string): UpstreamImages {
+  const { model, choices, usage } = openAiAnswer(text, secret);
   if (!Array.isArray(choices)) throw badResponse('The provider sent a malformed answer.');
   const images = choices.flatMap((choice: unknown) => imagesOf(record(record(choice).message).images));
   if (images.length === 0) throw badResponse('The provider sent no image.');

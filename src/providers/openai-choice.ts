@@ -78,9 +78,9 @@ const indexOf = (choice: Fields, position: number): number =>
   typeof choice.index === 'number' && Number.isSafeInteger(choice.index) && choice.index >= 0 ? choice.index : position;
 
 /** A choice of a whole answer in the normal form. @throws UpstreamError */
-export function normaliseChoice(choice: unknown, position: number): ChatChoice {
+export function normaliseChoice(choice: unknown, position: number, secret: string | undefined): ChatChoice {
   if (!isRecord(choice) || !isRecord(choice.message)) throw badResponse('The provider sent a malformed answer.');
-  if (isRecord(choice.error)) throw disguisedError(choice);
+  if (isRecord(choice.error)) throw disguisedError(choice, secret);
   const { message } = choice;
   rename(message);
   message.role = 'assistant';
@@ -104,9 +104,14 @@ export interface ChoiceState {
 }
 
 /** A choice of a chunk in the normal form; `states` is brought up to date. @throws UpstreamError */
-export function normaliseChunkChoice(choice: unknown, position: number, states: ChoiceState[]): ChunkChoice {
+export function normaliseChunkChoice(
+  choice: unknown,
+  position: number,
+  states: ChoiceState[],
+  secret: string | undefined,
+): ChunkChoice {
   if (!isRecord(choice)) throw badResponse('The provider sent a malformed chunk.');
-  if (isRecord(choice.error)) throw disguisedError(choice);
+  if (isRecord(choice.error)) throw disguisedError(choice, secret);
   const index = indexOf(choice, position);
   const delta = isRecord(choice.delta) ? choice.delta : {};
   rename(delta);

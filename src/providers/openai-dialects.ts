@@ -1,3 +1,5 @@
+import { anything, type Extensions, listOf, objectOf, type RequestTable, single } from './request-fields.ts';
+
 /** How a provider wants the messages of a conversation. */
 export interface MessageDialect {
   /** It knows no role `developer`; `system` means the same. */
@@ -10,8 +12,8 @@ export interface MessageDialect {
   readonly thoughtsRequired?: boolean;
 }
 
-/** In what a provider's chat endpoint differs from what OpenAI's clients send. Fields that nothing here names are forwarded. */
-export interface OpenAiDialect {
+/** In what a provider's chat endpoint differs from OpenAI's. */
+export interface OpenAiDialect extends RequestTable {
   /** The one field for the most tokens to generate. Absent: it knows both. */
   readonly maxTokens?: 'max_tokens' | 'max_completion_tokens';
   /** It refuses `stream_options` and reports the usage of a stream unasked. */
@@ -22,7 +24,9 @@ export interface OpenAiDialect {
   readonly leftOut?: readonly string[];
   /** Fields that it refuses and that the answer depends on: such a request goes to another provider. */
   readonly refused?: readonly string[];
-  /** Absent: messages are sent as they came. */
+  /** It bills each answer to a request with `web_search_options` for one search at least, and reports none. */
+  readonly searchesUnreported?: boolean;
+  /** Absent: messages are sent as they came, but for what no provider knows. */
   readonly messages?: MessageDialect;
 }
 
@@ -32,14 +36,57 @@ const MARKS = ['reasoning', 'reasoning_content', 'reasoning_details', 'images', 
 /** Fields of OpenAI's own answers which strict validators refuse in a message that comes back. */
 const ECHOES = ['refusal', 'annotations'];
 
-const DEFAULT: OpenAiDialect = {};
+const SAMPLING: Extensions = { top_k: single, min_p: single, repetition_penalty: single };
+const TEMPLATE: Extensions = { chat_template_kwargs: anything };
+const REASONING: Extensions = {
+  reasoning: objectOf({ effort: single, max_tokens: single, exclude: single, enabled: single, summary: single }),
+  include_reasoning: single,
+};
+const THINKING: Extensions = { thinking: objectOf({ type: single, budget_tokens: single, keep: single }) };
+
+/** What vLLM, SGLang, llama.cpp, Ollama, LM Studio and the like document: sampling, templates, guided answers, thoughts. */
+const DEFAULT: OpenAiDialect = {
+  extensions: {
+    ...SAMPLING,
+    ...TEMPLATE,
+    ...REASONING,
+    ...THINKING,
+    top_a: single,
+    typical_p: single,
+    repeat_penalty: single,
+    repeat_last_n: single,
+    stop_token_ids: listOf(single),
+    include_stop_str_in_output: single,
+    skip_special_tokens: single,
+    spaces_between_special_tokens: single,
+    add_generation_prompt: single,
+    continue_final_message: single,
+    cache_prompt: single,
+    keep_alive: single,
+    enable_thinking: single,
+    thinking_budget: single,
+    reasoning_format: single,
+    grammar: single,
+    guided_json: anything,
+    guided_regex: single,
+    guided_choice: listOf(single),
+    guided_grammar: single,
+    structured_outputs: anything,
+  },
+};
 
 /** From the providers' documentation, as of late 2026; where that is silent, from the text of their 400s. */
 const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDialect>([
   [
     'openai',
     // Reasoning models refuse `max_tokens`; every other model takes the newer field too.
-    { maxTokens: 'max_completion_tokens', messages: { systemForDeveloper: false, leftOut: MARKS } },
+    {
+      maxTokens: 'max_completion_tokens',
+      extensions: {},
+      moderates: true,
+      searchesUnreported: true,
+      messages: { systemForDeveloper: false, leftOut: MARKS },
+    },
   ],
   [
     'mistral',
@@ -50,6 +97,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
       renamed: { seed: 'random_seed' },
       leftOut: ['user', 'safety_identifier', 'store', 'service_tier', 'verbosity'],
       refused: ['logit_bias', 'logprobs', 'top_logprobs'],
+      extensions: { safe_prompt: single, random_seed: single, prompt_mode: single },
       messages: { systemForDeveloper: true, leftOut: [...MARKS, ...ECHOES, 'name'] },
     },
   ],
@@ -59,6 +107,12 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     {
       maxTokens: 'max_completion_tokens',
       refused: ['logit_bias', 'logprobs', 'top_logprobs', 'n'],
+      extensions: {
+        reasoning_format: single,
+        include_reasoning: single,
+        disable_tool_validation: single,
+        citation_options: single,
+      },
       messages: { systemForDeveloper: false, leftOut: [...MARKS, ...ECHOES, 'name'] },
     },
   ],
@@ -67,6 +121,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     // "Thinking mode": a turn that called tools without `reasoning_content` is a 400; elsewhere it is ignored.
     {
       maxTokens: 'max_tokens',
+      extensions: THINKING,
       messages: {
         systemForDeveloper: true,
         leftOut: MARKS,
@@ -81,14 +136,32 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     {
       maxTokens: 'max_completion_tokens',
       leftOut: ['presence_penalty', 'frequency_penalty'],
+      extensions: {},
       messages: { systemForDeveloper: true, leftOut: MARKS },
     },
   ],
-  ['together', { maxTokens: 'max_tokens' }],
+  [
+    'together',
+    {
+      maxTokens: 'max_tokens',
+      extensions: { ...SAMPLING, ...TEMPLATE, ...REASONING, context_length_exceeded_behavior: single },
+    },
+  ],
   [
     'fireworks',
     {
       maxTokens: 'max_tokens',
+      extensions: {
+        ...SAMPLING,
+        ...THINKING,
+        typical_p: single,
+        mirostat_lr: single,
+        mirostat_target: single,
+        context_length_exceeded_behavior: single,
+        prompt_truncate_len: single,
+        reasoning_history: single,
+        prompt_cache_isolation_key: single,
+      },
       messages: { systemForDeveloper: true, leftOut: MARKS, thoughts: 'reasoning_content' },
     },
   ],
@@ -99,6 +172,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
       maxTokens: 'max_completion_tokens',
       leftOut: ['presence_penalty', 'frequency_penalty'],
       refused: ['logit_bias'],
+      extensions: { reasoning_format: single, disable_reasoning: single, clear_thinking: single },
       messages: { systemForDeveloper: true, leftOut: [...MARKS, ...ECHOES], thoughts: 'reasoning' },
     },
   ],
@@ -109,6 +183,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
       maxTokens: 'max_completion_tokens',
       leftOut: ['temperature', 'top_p', 'presence_penalty', 'frequency_penalty'],
       refused: ['n'],
+      extensions: THINKING,
       messages: {
         systemForDeveloper: true,
         leftOut: MARKS,
@@ -117,7 +192,23 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
       },
     },
   ],
-  ['openrouter', { maxTokens: 'max_tokens' }],
+  [
+    'openrouter',
+    // `models`, `route`, `plugins`, `provider` and `preset` choose other models or other prices: they are not in the table.
+    {
+      maxTokens: 'max_tokens',
+      extensions: {
+        ...SAMPLING,
+        ...REASONING,
+        top_a: single,
+        transforms: listOf(single),
+        usage: objectOf({ include: single }),
+        image_config: objectOf({ aspect_ratio: single, image_size: single }),
+        structured_outputs: single,
+        session_id: single,
+      },
+    },
+  ],
 ]);
 
 /** The dialect of a provider of the catalogue; for any other, of a server that takes what OpenAI's takes. */

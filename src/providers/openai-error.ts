@@ -34,12 +34,12 @@ const WRONG_KEY = /\b(?:incorrect|invalid) api[ _-]?key\b/i;
 export function readError({ status, headers, text }: GatheredResponse, secret: string | undefined): UpstreamError {
   const body = parseJson(text);
   if (status >= 200 && status < 300) {
-    if (isRecord(body) && isError(body)) return disguisedError(body);
+    if (isRecord(body) && isError(body)) return disguisedError(body, secret);
     return badResponse('The provider did not answer with a stream.', status);
   }
   const said = errorText(body);
   const meant = wordStatus(body, CREDENTIAL_WORDS) ?? (status === 400 && WRONG_KEY.test(said) ? 401 : status);
-  return fromStatus(meant, scrub(said, secret), retryAfterMs(headers));
+  return fromStatus(meant, scrub(said, secret), { retryAfterMs: retryAfterMs(headers), ...wordsOf(body) });
 }
 
 /** True for a body, or a chunk of a stream, that reports a failure though its status was a success. */
@@ -53,24 +53,34 @@ const DISGUISED = 'The provider reported an error inside a successful answer.';
 
 /**
  * An error that came under a success, typed by what it carries. Only the caller's own mistake is quoted: of any other text nothing
- * says whether it is about credentials, and there is no secret at hand to look for.
+ * says whether it is about credentials. @param secret what the request carried
  */
-export function disguisedError(body: Fields): UpstreamError {
+export function disguisedError(body: Fields, secret?: string): UpstreamError {
   const status = carriedStatus(body) ?? wordStatus(body, WORDS);
   if (status === undefined) return badResponse(DISGUISED);
   const { errorType, retryable, message } = fromStatus(status, '');
-  if (errorType === 'rejected') return fromStatus(status, scrub(errorText(body)));
+  if (errorType === 'rejected') return fromStatus(status, scrub(errorText(body), secret), wordsOf(body));
   return new UpstreamError(errorType, errorType === 'credential' ? message : DISGUISED, { status, retryable });
 }
 
 /** The parts of a body that can say what kind of error it is, the innermost first. */
 const levels = (body: unknown): Fields[] => (isRecord(body) ? [body.error, body] : []).filter(isRecord);
 
+/** `code` and `param` of an envelope, where they are text. */
+function wordsOf(body: unknown): { readonly code?: string; readonly param?: string } {
+  const [error] = levels(body);
+  const { code, param } = error ?? {};
+  return { ...(typeof code === 'string' ? { code } : {}), ...(typeof param === 'string' ? { param } : {}) };
+}
+
+/** Of anything else an upstream could choose what making a text of it does. */
+const isWord = (value: unknown): boolean => typeof value === 'string' || typeof value === 'number';
+
 /** A status that the error names itself, as OpenRouter's numeric `code`. */
 function carriedStatus(body: Fields): number | undefined {
   for (const { status, status_code: statusCode, code } of levels(body)) {
     for (const value of [status, statusCode, code]) {
-      if (/^[45]\d\d$/.test(String(value))) return Number(value);
+      if (isWord(value) && /^[45]\d\d$/.test(String(value))) return Number(value);
     }
   }
   return undefined;
@@ -105,7 +115,7 @@ function said(value: unknown, depth = 4): string {
   }
   if (!isRecord(value)) return '';
   if (typeof value.msg === 'string')
-    return Array.isArray(value.loc) ? `${value.loc.join('.')}: ${value.msg}` : value.msg;
+    return Array.isArray(value.loc) ? `${value.loc.slice(0, 8).filter(isWord).join('.')}: ${value.msg}` : value.msg;
   for (const part of [value.error, value.message, value.detail]) {
     const text = said(part, depth - 1);
     if (text !== '') return text;

@@ -55,9 +55,9 @@ const isGiven = <T>(value: T | null | undefined): value is T => value !== undefi
 const takesAspectRatio = ({ providerId, supportedParameters }: Mapping): boolean =>
   providerId !== 'openai' && (supportedParameters === undefined || supportedParameters.includes('aspect_ratio'));
 
-function parseResponse(response: GatheredResponse, call: ImageCall): UpstreamImages {
-  if (drawsInChats(call.mapping)) return openAiChatImages.parseResponse(response, call);
-  const { created, data, usage, metadata, model, error, ...fields } = openAiAnswer(response.text);
+function parseResponse(response: GatheredResponse, call: ImageCall, secret?: string): UpstreamImages {
+  if (drawsInChats(call.mapping)) return openAiChatImages.parseResponse(response, call, secret);
+  const { created, data, usage, metadata, model, error, ...fields } = openAiAnswer(response.text, secret);
   if (!Array.isArray(data)) throw badResponse('The provider sent a malformed answer.');
   if (data.length === 0) throw badResponse('The provider sent no image.');
   if (data.length > MAX_IMAGES) throw badResponse('The provider sent too many images.');

@@ -14,8 +14,8 @@ function buildRequest({ request, mapping }: ModerationCall, endpoint: Endpoint):
   return openAiPost('/moderations', { ...request, model: mapping.externalId }, endpoint);
 }
 
-function parseResponse({ text }: GatheredResponse, { request }: ModerationCall): UpstreamModeration {
-  const { model, results } = openAiAnswer(text);
+function parseResponse({ text }: GatheredResponse, { request }: ModerationCall, secret?: string): UpstreamModeration {
+  const { model, results } = openAiAnswer(text, secret);
   if (!Array.isArray(results)) throw badResponse('The provider sent a malformed answer.');
   // A verdict too few or too many would be read as one on another input.
   if (results.length !== countInputs(request)) throw badResponse('The provider did not judge every input once.');

@@ -4,23 +4,26 @@ import { isRecord } from './json.ts';
 import type { OpenAiDialect } from './openai-dialects.ts';
 import { translateMessages } from './openai-messages.ts';
 import { openAiPost } from './openai-whole.ts';
+import { NONE, takenFields } from './request-fields.ts';
 import { notTakenByProvider } from './upstream-error.ts';
 
 type Body = Record<string, unknown>;
 
 /**
- * The caller's request with the provider's `model`, in its dialect; unknown fields go along. Usage is always asked for.
+ * The caller's request with the provider's `model`, in its dialect. Usage is always asked for.
  * @throws UpstreamError `rejected` for a field that the provider refuses and the answer depends on
  */
 export function buildChatRequest(call: ChatCall, endpoint: Endpoint, dialect: OpenAiDialect): OutboundRequest {
   return openAiPost('/chat/completions', chatBody(call, dialect), endpoint, call.request.stream === true);
 }
 
-function chatBody({ request, mapping, maxOutputTokens }: ChatCall, dialect: OpenAiDialect): Body {
-  const body: Body = { ...request, model: mapping.externalId };
-  if (dialect.messages !== undefined) {
-    body.messages = translateMessages(request.messages, dialect.messages, mapping.reasoning);
-  }
+function chatBody(
+  { request, mapping, namedFields: named = NONE, maxOutputTokens }: ChatCall,
+  dialect: OpenAiDialect,
+): Body {
+  const body: Body = takenFields(request, { extensions: dialect.extensions, named });
+  body.model = mapping.externalId;
+  body.messages = translateMessages(request.messages, dialect.messages, mapping.reasoning);
   for (const field of dialect.refused ?? []) {
     if (asksForSomething(field, body[field])) throw notTakenByProvider(`The provider does not take \`${field}\`.`);
     delete body[field];

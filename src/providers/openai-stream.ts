@@ -16,6 +16,7 @@ const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undef
  */
 export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefined> {
   readonly #response: StreamedResponse;
+  readonly #secret: string | undefined;
   readonly #batches: EventStream;
   readonly #states: ChoiceState[] = [];
   /** Arrived and not yet read, from `#next` on. */
@@ -23,8 +24,10 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
   #next = 0;
   #left = false;
 
-  constructor(response: StreamedResponse) {
+  /** @param secret what the request carried */
+  constructor(response: StreamedResponse, secret?: string) {
     this.#response = response;
+    this.#secret = secret;
     this.#batches = new EventStream(response);
   }
 
@@ -44,7 +47,7 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
           break;
         } else {
           this.#next += 1;
-          return { done: false, value: parseChunk(event, this.#states) };
+          return { done: false, value: parseChunk(event, this.#states, this.#secret) };
         }
       }
       requireFinished(this.#states);
@@ -73,16 +76,16 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
   }
 }
 
-function parseChunk(event: StreamEvent, states: ChoiceState[]): UpstreamChunk {
+function parseChunk(event: StreamEvent, states: ChoiceState[], secret: string | undefined): UpstreamChunk {
   const chunk = eventJson(event);
   if (!isRecord(chunk)) throw badResponse('The provider sent a malformed chunk.');
-  if (event.event === 'error' || isError(chunk)) throw disguisedError(chunk);
+  if (event.event === 'error' || isError(chunk)) throw disguisedError(chunk, secret);
   const usage = reportedUsage(chunk); // before the choices, which lose theirs
   const { model, choices } = chunk;
   const list: unknown = choices ?? [];
   if (!Array.isArray(list)) throw badResponse('The provider sent a malformed chunk.');
   boundChoices(list);
-  const normal = list.map((choice: unknown, position) => normaliseChunkChoice(choice, position, states));
+  const normal = list.map((choice: unknown, position) => normaliseChunkChoice(choice, position, states, secret));
   if (states.length > MAX_CHOICES) throw badResponse('The provider sent too many choices.');
   return {
     model: modelId(model),

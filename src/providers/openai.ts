@@ -1,4 +1,6 @@
+import type { ChatRequest } from '../generated/types.ts';
 import type { Adapter } from './adapter.ts';
+import { isRecord } from './json.ts';
 import { parseCompletion } from './openai-answer.ts';
 import { type OpenAiDialect, openAiDialect } from './openai-dialects.ts';
 import { readError } from './openai-error.ts';
@@ -6,8 +8,11 @@ import { openAiImages } from './openai-images.ts';
 import { openAiModerations } from './openai-moderations.ts';
 import { buildChatRequest } from './openai-request.ts';
 import { OpenAiStream } from './openai-stream.ts';
+import { unsupportedBy } from './request-fields.ts';
 
 const adapters = new Map<OpenAiDialect, Adapter>();
+
+const unreportedSearches = ({ web_search_options: options }: ChatRequest): number => (isRecord(options) ? 1 : 0);
 
 /** The adapter for a provider that speaks OpenAI's wire format, each in its dialect. One for all that have none of their own. */
 export function openAiAdapterFor(providerId: string): Adapter {
@@ -15,9 +20,11 @@ export function openAiAdapterFor(providerId: string): Adapter {
   const known = adapters.get(dialect);
   if (known !== undefined) return known;
   const adapter: Adapter = {
+    unsupported: (call) => unsupportedBy(call, dialect),
+    ...(dialect.searchesUnreported === true ? { unreportedSearches } : {}),
     buildRequest: (call, endpoint) => buildChatRequest(call, endpoint, dialect),
     parseResponse: parseCompletion,
-    parseStream: (response) => new OpenAiStream(response),
+    parseStream: (response, secret) => new OpenAiStream(response, secret),
     parseError: readError,
     images: openAiImages,
     moderations: openAiModerations,

@@ -17,6 +17,8 @@ export interface Provider {
   readonly base: BaseUrl;
   /** Whoever is named by the operator is trusted; addresses from the database must be public. */
   readonly addresses: AddressPolicy;
+  /** Request fields beyond its wire format's that the operator, or whoever added the provider, lets through. */
+  readonly namedFields: ReadonlySet<string>;
 }
 
 /** What a call to a provider authenticates with. */
@@ -83,10 +85,17 @@ export function createProviders(options: ProvidersOptions): Providers {
   const { pepper, sandboxOrigin, upstreams, definitions, serviceProviders } = options;
   const fingerprint = (secret: string) => ({ secret, apiKeyHash: apiKeyHash(secret, pepper) });
   const known = new Map<string, Known>();
-  const add = (id: string, wire: WireFormat, baseUrl: string, credential: Credential | undefined): void => {
+  const add = (
+    id: string,
+    wire: WireFormat,
+    baseUrl: string,
+    credential: Credential | undefined,
+    fields: readonly string[] = [],
+  ): void => {
     const adapter = adapterFor(wire, id);
-    const provider: Provider = { id, wire, adapter, base: parseBaseUrl(baseUrl), addresses: 'trusted' };
-    known.set(id, { provider, credential });
+    const base = parseBaseUrl(baseUrl);
+    const namedFields = new Set(fields);
+    known.set(id, { provider: { id, wire, adapter, base, addresses: 'trusted', namedFields }, credential });
   };
   const service = (secret: string | undefined): Credential =>
     secret === undefined ? { source: 'service' } : { source: 'service', ...fingerprint(secret) };
@@ -95,21 +104,22 @@ export function createProviders(options: ProvidersOptions): Providers {
   for (const { id, wire, baseUrl } of definitions) {
     const configured = byId.get(id);
     const credential = configured?.apiKey === undefined ? undefined : service(configured.apiKey);
-    add(id, wire, configured?.baseUrl ?? baseUrl, credential);
+    add(id, wire, configured?.baseUrl ?? baseUrl, credential, configured?.fields);
   }
-  for (const { name, baseUrl, apiKey } of upstreams) add(name, 'openai', baseUrl, service(apiKey));
+  for (const { name, baseUrl, apiKey, fields } of upstreams) add(name, 'openai', baseUrl, service(apiKey), fields);
   if (sandboxOrigin !== undefined) add('sandbox', 'openai', `${sandboxOrigin}/v1`, { source: 'service' });
 
   return {
     find: (providerId) => known.get(providerId)?.provider,
     serviceCredential: (providerId) => known.get(providerId)?.credential,
-    custom: ({ name, wire, baseUrl }) => ({
+    custom: ({ name, wire, baseUrl, fields }) => ({
       id: name,
       wire,
       // A custom provider that bears the name of a known one is none: no dialect of another's is spoken to it.
       adapter: adapterFor(wire, 'custom'),
       base: parseBaseUrl(baseUrl),
       addresses: 'public',
+      namedFields: new Set(fields),
     }),
     byok: (providerKeyId, providerKeyLabel, secret) => ({
       source: 'byok',

@@ -11,17 +11,22 @@ export type AttemptErrorType =
   | 'rejected';
 
 export interface UpstreamErrorOptions {
+  /** What the upstream said, scrubbed: for the caller, not for the log, since it may echo the prompt. */
+  readonly quoted?: string | undefined;
   /** What the upstream's answer amounts to as an HTTP status, if it answered: mostly its own. */
   readonly status?: number | undefined;
-  /** Milliseconds after which the upstream wants to be asked again, at most 60,000. */
+  /** Milliseconds after which the upstream wants to be asked again, at most 300,000. */
   readonly retryAfterMs?: number | undefined;
+  /** Of a rejected request: the upstream's `code` and `param`, as far as they are OpenAI's words. */
+  readonly code?: string | undefined;
+  readonly param?: string | undefined;
   /** Overrides the rule of the type. */
   readonly retryable?: boolean;
   readonly cause?: unknown;
 }
 
 /**
- * A failed attempt. The message may be shown to any caller: it is ours, or the upstream's after scrubbing.
+ * A failed attempt. The message may be shown to its caller: our words, then the upstream's after scrubbing.
  * `retryable` is the failover rule of decisions.md, section 5.
  */
 export class UpstreamError extends Error {
@@ -30,13 +35,24 @@ export class UpstreamError extends Error {
   readonly retryable: boolean;
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly code: string | undefined;
+  readonly param: string | undefined;
+  /** Our words alone, for the log. */
+  readonly summary: string;
+  readonly quoted: string | undefined;
 
-  constructor(errorType: AttemptErrorType, message: string, options: UpstreamErrorOptions = {}) {
-    super(message, { cause: options.cause });
+  constructor(errorType: AttemptErrorType, summary: string, options: UpstreamErrorOptions = {}) {
+    super(options.quoted === undefined ? summary : `${summary.replace(/\.$/, '')}: ${options.quoted}`, {
+      cause: options.cause,
+    });
+    this.summary = summary;
+    this.quoted = options.quoted;
     this.errorType = errorType;
     this.retryable = options.retryable ?? errorType !== 'rejected';
     this.status = options.status;
     this.retryAfterMs = options.retryAfterMs;
+    this.code = options.code;
+    this.param = options.param;
   }
 }
 
@@ -44,7 +60,7 @@ export class UpstreamError extends Error {
 export const badResponse = (message: string, status = 200): UpstreamError =>
   new UpstreamError('bad_response', message, { status });
 
-/** A success that nobody could read, for what reading it has thrown: it was made to be read by nobody. */
+/** A success that no adapter could read. @param cause what the adapter threw */
 export const unreadable = (cause: unknown): UpstreamError =>
   new UpstreamError('bad_response', 'The provider sent an answer that cannot be read.', { status: 200, cause });
 
@@ -70,11 +86,15 @@ export function fromTransportError(error: TransportError): UpstreamError {
 /**
  * A status that is no success as a failed attempt. The text of 401, 402 and 403 is never used: it can hold credentials.
  * @param text what the upstream said, scrubbed; empty when it said nothing
- * @param retryAfterMs what its headers ask for
+ * @param more what its headers ask for, and its own words for a fault of the request
  */
-export function fromStatus(status: number, text: string, retryAfterMs?: number): UpstreamError {
-  const said = text === '' ? `status ${status}` : text;
+export function fromStatus(
+  status: number,
+  text: string,
+  { retryAfterMs, ...words }: Pick<UpstreamErrorOptions, 'retryAfterMs' | 'code' | 'param'> = {},
+): UpstreamError {
   const facts = { status, retryAfterMs };
+  const quoting = { ...facts, quoted: text === '' ? `status ${status}` : text };
   switch (status) {
     case 401:
     case 403:
@@ -85,15 +105,73 @@ export function fromStatus(status: number, text: string, retryAfterMs?: number):
       // The caller's name was resolved, so this is a fault of our mapping, not of the request: another provider may know it.
       return new UpstreamError('upstream_error', 'The provider does not know the model.', facts);
     case 408:
-      return new UpstreamError('timeout', `The provider gave up waiting: ${said}`, facts);
+      return new UpstreamError('timeout', 'The provider gave up waiting.', quoting);
     case 409:
-      return new UpstreamError('upstream_error', `The provider reported a conflict: ${said}`, facts);
+      return new UpstreamError('upstream_error', 'The provider reported a conflict.', quoting);
     case 429:
     case 498: // Groq's own: no capacity left in the service tier
-      return new UpstreamError('rate_limited', `The provider limits the rate of calls: ${said}`, facts);
+      return new UpstreamError('rate_limited', 'The provider limits the rate of calls.', quoting);
     default:
-      if (status >= 500) return new UpstreamError('upstream_error', `The provider failed: ${said}`, facts);
+      if (status >= 500) return new UpstreamError('upstream_error', 'The provider failed.', quoting);
       if (status < 400) return badResponse(`The provider answered with the unexpected status ${status}.`, status);
-      return new UpstreamError('rejected', `The provider rejected the request: ${said}`, facts);
+      return new UpstreamError('rejected', 'The provider rejected the request.', {
+        ...quoting,
+        ...wordsOf(text, words),
+      });
   }
+}
+
+/** OpenAI's codes for faults of a request: clients act on them. */
+const REQUEST_CODES: ReadonlySet<string> = new Set([
+  'array_above_max_length',
+  'array_below_min_length',
+  'content_policy_violation',
+  'context_length_exceeded',
+  'decimal_above_max_value',
+  'decimal_below_min_value',
+  'empty_array',
+  'empty_string',
+  'image_content_policy_violation',
+  'image_file_too_large',
+  'image_parse_error',
+  'image_too_large',
+  'integer_above_max_value',
+  'integer_below_min_value',
+  'invalid_base64_image',
+  'invalid_function_parameters',
+  'invalid_image',
+  'invalid_image_format',
+  'invalid_image_url',
+  'invalid_prompt',
+  'invalid_type',
+  'invalid_value',
+  'missing_required_parameter',
+  'moderation_blocked',
+  'string_above_max_length',
+  'string_below_min_length',
+  'unknown_parameter',
+  'unsupported_image_media_type',
+  'unsupported_parameter',
+  'unsupported_value',
+]);
+
+/** How providers without OpenAI's codes say that a prompt is too long, in lower case. */
+const TOO_LONG = [
+  'context length',
+  'context window',
+  'context size',
+  'prompt is too long',
+  'exceeds the maximum number of tokens',
+  'too many tokens',
+];
+
+/** The code and param of a rejected request that clients of OpenAI know; a prompt that is too long is told from the text too. */
+function wordsOf(text: string, { code, param }: Pick<UpstreamErrorOptions, 'code' | 'param'>): UpstreamErrorOptions {
+  const lower = text.toLowerCase();
+  if (code === undefined || !REQUEST_CODES.has(code)) {
+    return TOO_LONG.some((words) => lower.includes(words))
+      ? { code: 'context_length_exceeded', param: 'messages' }
+      : {};
+  }
+  return { code, ...(param !== undefined && /^[\w.[\]-]{1,200}$/.test(param) ? { param } : {}) };
 }

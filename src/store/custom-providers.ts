@@ -24,6 +24,7 @@ export const toCustomProvider = (row: Selectable<CustomProvidersTable>): CustomP
   wire: row.wire,
   baseUrl: row.base_url,
   keyless: row.keyless === 1,
+  fields: JSON.parse(row.fields_json),
   createdAt: row.created_at,
   updatedAt: row.updated_at,
 });
@@ -37,7 +38,7 @@ export function insertCustomProvider(
   provider: NewCustomProvider,
   now: number,
 ): CustomProviderRecord {
-  const { id, name, wire, baseUrl, keyless } = provider;
+  const { id, name, wire, baseUrl, keyless, fields } = provider;
   db.run(
     build.insertInto('custom_providers').values({
       id,
@@ -46,6 +47,7 @@ export function insertCustomProvider(
       wire,
       base_url: baseUrl,
       keyless: keyless ? 1 : 0,
+      fields_json: JSON.stringify(fields),
       created_at: now,
       updated_at: now,
     }),
@@ -95,7 +97,7 @@ export function updateCustomProvider(
   changes: CustomProviderChanges,
   now: number,
 ): CustomProviderRecord {
-  const { wire, baseUrl, keyless } = changes;
+  const { wire, baseUrl, keyless, fields } = changes;
   db.run(
     build
       .updateTable('custom_providers')
@@ -103,6 +105,7 @@ export function updateCustomProvider(
         ...(wire === undefined ? {} : { wire }),
         ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
         ...(keyless === undefined ? {} : { keyless: keyless ? 1 : 0 }),
+        ...(fields === undefined ? {} : { fields_json: JSON.stringify(fields) }),
         updated_at: now,
       })
       .where('organization_id', '=', organizationId)

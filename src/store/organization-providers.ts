@@ -75,26 +75,27 @@ export function prepareOrganizationProviders(db: Database): (organizationId: str
 }
 
 function toMappings(providers: readonly CustomProviderRecord[], models: readonly CustomModelRecord[]): Mapping[] {
-  const names = new Map(providers.map(({ id, name }) => [id, name]));
+  const byId = new Map(providers.map((provider) => [provider.id, provider]));
   const mappings: Mapping[] = [];
   for (const model of models) {
-    const name = names.get(model.customProviderId);
-    if (name !== undefined) mappings.push(toMapping(name, model));
+    const provider = byId.get(model.customProviderId);
+    if (provider !== undefined) mappings.push(toMapping(provider, model));
   }
   return mappings.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** A custom model is known by one name, `<custom>/<model>` (decisions.md, section 4). */
-function toMapping(provider: string, model: CustomModelRecord): Mapping {
-  const id = `${provider}/${model.model}`;
+function toMapping({ name, updatedAt }: CustomProviderRecord, model: CustomModelRecord): Mapping {
+  const id = `${name}/${model.model}`;
   return {
     id,
-    providerId: provider,
+    providerId: name,
     modelId: model.model,
     externalId: model.model,
     custom: true,
+    revision: `${model.id} ${updatedAt}`,
     names: [id],
-    providerNames: ['custom', `custom:${provider}`],
+    providerNames: ['custom', `custom:${name}`],
     prices: model.prices,
     freeFlag: false,
     ...(model.contextLength === null ? {} : { contextLength: model.contextLength }),

@@ -8,6 +8,7 @@ import type { UpstreamConfig } from '../../src/domain/upstream-config.ts';
 const clock = new ManualClock('2026-11-21T00:00:00Z');
 
 const upstream = (name: string, ...ids: string[]): UpstreamConfig => ({
+  fields: [],
   name,
   baseUrl: 'http://127.0.0.1:1/v1',
   apiKey: undefined,
@@ -57,7 +58,7 @@ describe('createCatalog', () => {
         stability: 'stable',
       },
     ]);
-    expect(catalog.date).toBe('2026-11-21');
+    expect(catalog.date).toBe('2026-11-22');
   });
 
   it('knows nothing of the sandbox where it is off', () => {

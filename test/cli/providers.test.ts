@@ -106,8 +106,8 @@ describe('the command line', () => {
     );
     await run('custom-models', 'list', '--provider', 'acme');
     expect(tables).toEqual([
-      `ID${' '.repeat(37)}NAME  API        BASE URL                   CREDENTIAL\nprov  acme  anthropic  https://models.example/v1  none needed\n`,
-      `ID${' '.repeat(37)}NAME  API        BASE URL                   CREDENTIAL\nprov  acme  anthropic  https://models.example/v1  none needed\n`,
+      `ID${' '.repeat(37)}NAME  API        BASE URL                   CREDENTIAL   OWN FIELDS\nprov  acme  anthropic  https://models.example/v1  none needed  -\n`,
+      `ID${' '.repeat(37)}NAME  API        BASE URL                   CREDENTIAL   OWN FIELDS\nprov  acme  anthropic  https://models.example/v1  none needed  -\n`,
       `ID${' '.repeat(38)}NAME        INPUT $/M  OUTPUT $/M  CONTEXT  SUPPORTS  STATUS\nmodel  acme/org/m  -          0.79        131072   -         inactive\n`,
       `ID${' '.repeat(38)}NAME        INPUT $/M  OUTPUT $/M  CONTEXT  SUPPORTS  STATUS\nmodel  acme/org/m  -          0.79        131072   -         inactive\n`,
     ]);

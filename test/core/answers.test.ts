@@ -2,10 +2,11 @@
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Answers, createAnswers } from '../../src/core/answers.ts';
 import { type AnswerKind, readAnswer } from '../../src/core/read-answer.ts';
+import type { Target } from '../../src/core/target.ts';
 import { overloaded } from '../../src/domain/errors.ts';
 import type { WireFormat } from '../../src/domain/provider.ts';
 import { gatheredResponse } from '../../src/net/exchange.ts';
-import { adapterFor, type Provider } from '../../src/providers/providers.ts';
+import { adapterFor } from '../../src/providers/providers.ts';
 import { UpstreamError } from '../../src/providers/upstream-error.ts';
 import { mappingOf } from '../providers/answers.ts';
 
@@ -15,19 +16,27 @@ afterAll(() => answers.close());
 
 const LIMITS = { signal: new AbortController().signal, share: 'org_1', room: () => {} };
 
-const providerOf = (wire: WireFormat): Provider => ({
-  id: 'p',
-  wire,
-  adapter: adapterFor(wire, ''),
-  base: { origin: 'http://127.0.0.1:9', path: '' },
-  addresses: 'trusted',
+const SECRET = 'the-secret-of-the-request';
+
+const targetOf = (wire: WireFormat): Target => ({
+  mapping: mappingOf('p'),
+  provider: {
+    id: 'p',
+    wire,
+    adapter: adapterFor(wire, ''),
+    base: { origin: 'http://127.0.0.1:9', path: '' },
+    addresses: 'trusted',
+    namedFields: new Set(),
+  },
+  credential: { source: 'service', secret: SECRET },
 });
 
 const response = (body: string) => gatheredResponse(200, { 'x-header': 'y' }, Buffer.from(body));
 
-const long = (text: string): string => text.repeat(Math.ceil(100_000 / text.length));
-const TEXT = long('grüße "quoted" \u2028 \ud83d\ude00 ');
-const PICTURE = long('QUJD');
+const long = (text: string, length = 100_000): string => text.repeat(Math.ceil(length / text.length));
+const SAID = 'grüße "quoted" \u2028 \ud83d\ude00 ';
+const TEXT = long(SAID, 1_100_000);
+const PICTURE = long('QUJD', 1_100_000);
 
 const OPENAI = {
   id: 'x',
@@ -86,8 +95,16 @@ const READ: readonly [string, WireFormat, AnswerKind, object][] = [
 
 /** Read where it arrives, as a short answer is. */
 function readHere(wire: WireFormat, kind: AnswerKind, body: string): unknown {
-  const { json, ...told } = readAnswer(adapterFor(wire, ''), kind, response(body));
+  const { json, ...told } = readAnswer(adapterFor(wire, ''), kind, response(body), SECRET);
   return { ...told, json: JSON.parse(json) };
+}
+
+function failureOf(act: () => unknown): unknown {
+  try {
+    return act();
+  } catch (error) {
+    return error;
+  }
 }
 
 async function readThere(
@@ -97,12 +114,12 @@ async function readThere(
   by: Answers = answers,
   limits = LIMITS,
 ): Promise<unknown> {
-  const { json, ...told } = await by.read(providerOf(wire), kind, response(body), limits);
+  const { json, ...told } = await by.read(targetOf(wire), kind, response(body), limits);
   if (typeof json === 'string') throw new Error('it was read on this thread');
   return { ...told, json: JSON.parse(Buffer.from(json).toString()) };
 }
 
-describe('a whole answer of more than 64 KiB', () => {
+describe('a whole answer of more than a megabyte', () => {
   it.each(READ)('is read elsewhere as it would be here: %s', async (_name, wire, kind, answer) => {
     const body = JSON.stringify(answer);
 
@@ -110,7 +127,7 @@ describe('a whole answer of more than 64 KiB', () => {
   });
 
   it.each<[string, string, object]>([
-    ['no JSON', `{"choices":[${long(' ')}`, { errorType: 'bad_response', retryable: true }],
+    ['no JSON', `{"choices":[${long(' ', 1_100_000)}`, { errorType: 'bad_response', retryable: true }],
     [
       'of too many values',
       `{"choices":[${'{},'.repeat(1_000_000)}{}]}`,
@@ -138,15 +155,18 @@ describe('a whole answer of more than 64 KiB', () => {
       { errorType: 'credential', status: 402, retryable: true },
     ],
     [
-      'one that nothing can be made of',
-      `{"error":{"status":{"toString":1}},"x":"${PICTURE}"}`,
-      { errorType: 'bad_response', message: 'The provider sent an answer that cannot be read.' },
+      'a rejection that repeats the secret of the request',
+      `{"error":{"status":400,"code":"invalid_value","param":"n","message":"not ${SECRET}"},"x":"${PICTURE}"}`,
+      { errorType: 'rejected', status: 400, code: 'invalid_value', param: 'n', retryable: false },
     ],
   ])('fails as it would here: %s', async (_name, body, wanted) => {
-    const failure = await readThere('openai', CHAT, body).catch((error: unknown) => error);
+    const here = failureOf(() => readHere('openai', CHAT, body));
+    const there = await readThere('openai', CHAT, body).catch((error: unknown) => error);
 
-    expect(failure).toBeInstanceOf(UpstreamError);
-    expect(failure).toMatchObject(wanted);
+    expect(here).toMatchObject(wanted);
+    expect(there).toBeInstanceOf(UpstreamError);
+    expect({ ...Object(there) }).toEqual({ ...Object(here) });
+    expect(String(there)).not.toContain(SECRET);
   });
 
   it('that nobody has the time to read is a bad answer, and the next one is read', async () => {
@@ -165,33 +185,49 @@ describe('a whole answer of more than 64 KiB', () => {
       throw overloaded();
     };
 
-    await expect(readThere('openai', CHAT, JSON.stringify(OPENAI), answers, { ...LIMITS, room })).rejects.toMatchObject(
-      {
-        code: 'overloaded',
-      },
-    );
+    const read = readThere('openai', CHAT, JSON.stringify(OPENAI), answers, { ...LIMITS, room });
+
+    await expect(read).rejects.toMatchObject({ code: 'overloaded' });
   });
 
   it('is forgotten when its caller has left', async () => {
     const signal = AbortSignal.abort();
 
-    await expect(
-      readThere('openai', CHAT, JSON.stringify(OPENAI), answers, { ...LIMITS, signal }),
-    ).rejects.toMatchObject({
-      kind: 'aborted',
-    });
+    const read = readThere('openai', CHAT, JSON.stringify(OPENAI), answers, { ...LIMITS, signal });
+
+    await expect(read).rejects.toMatchObject({ kind: 'aborted', sent: true });
+  });
+});
+
+describe('a whole answer of less than a megabyte', () => {
+  const smaller = (more: object) =>
+    JSON.stringify({ choices: [{ index: 0, message: { content: long(SAID, 300_000) } }], ...more });
+
+  it('is read where it arrives', async () => {
+    const { json } = await answers.read(targetOf('openai'), CHAT, response(smaller({})), LIMITS);
+
+    expect(json).toBeTypeOf('string');
+  });
+
+  it('is read elsewhere when it holds many values', async () => {
+    const body = smaller({ list: Array.from({ length: 20_000 }, () => ({})) });
+
+    expect(await readThere('openai', CHAT, body)).toEqual(readHere('openai', CHAT, body));
   });
 });
 
 describe('an event of more than 64 KiB', () => {
   const parse = (json: string) => answers.parse(Buffer.from(json), LIMITS);
+  const picture = long('QUJD');
+  const said = long(SAID);
 
   it('is parsed, its long opaque texts apart and all other texts in their places', async () => {
-    const url = `data:image/png;base64,${PICTURE}`;
+    const url = `data:image/png;base64,${picture}`;
     const event = {
-      content: PICTURE,
-      text: TEXT,
-      images: [{ url }, { data: PICTURE }],
+      content: picture,
+      text: said,
+      images: [{ image_url: { url } }, { inlineData: { data: picture } }],
+      audio: { data: picture },
       signature: 'short',
       n: [1, null],
     };
@@ -200,18 +236,19 @@ describe('an event of more than 64 KiB', () => {
 
     const standIns = [...longTexts.keys()];
     expect(standIns.map((standIn) => standIn.length)).toEqual([1024, 1024]);
-    expect([...longTexts.values()].map((bytes) => Buffer.from(bytes).toString())).toEqual([url, PICTURE]);
-    expect(json).toEqual({ ...event, images: [{ url: standIns[0] }, { data: standIns[1] }] });
+    expect([...longTexts.values()].map((bytes) => Buffer.from(bytes).toString())).toEqual([url, picture]);
+    const images = [{ image_url: { url: standIns[0] } }, { inlineData: { data: standIns[1] } }];
+    expect(json).toEqual({ ...event, images });
   });
 
   it('keeps a long text that JSON would escape', async () => {
-    const event = { data: long('a"b') };
+    const event = { b64_json: long('a"b') };
 
     expect(await parse(JSON.stringify(event))).toEqual({ json: event, longTexts: new Map() });
   });
 
   it('is nothing when it is no JSON', async () => {
-    expect((await parse(`{"a":"${PICTURE}`)).json).toBeUndefined();
+    expect((await parse(`{"a":"${picture}`)).json).toBeUndefined();
   });
 
   it.each([
@@ -222,7 +259,7 @@ describe('an event of more than 64 KiB', () => {
   });
 
   it('of a picture of ten megabytes is not refused', async () => {
-    const { longTexts } = await parse(JSON.stringify({ data: 'QUJD'.repeat(2_500_000) }));
+    const { longTexts } = await parse(JSON.stringify({ b64_json: 'QUJD'.repeat(2_500_000) }));
 
     expect([...longTexts.values()].map(({ length }) => length)).toEqual([10_000_000]);
   });

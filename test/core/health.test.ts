@@ -25,6 +25,7 @@ const target = (providerId: string, providerKeyId?: string, origin = `https://${
     adapter: openAiAdapter,
     base: { origin, path: '' },
     addresses: 'trusted',
+    namedFields: new Set(),
   },
   credential: providerKeyId === undefined ? { source: 'service' } : { source: 'byok', providerKeyId },
 });

@@ -42,7 +42,7 @@ function answered(
   message: Partial<CompletionMessage> = {},
   mostOutputTokens?: number,
 ): Produced {
-  const produced = new Produced(mostOutputTokens);
+  const produced = new Produced({ mostOutputTokens });
   const whole = { role: 'assistant' as const, content: null, ...message };
   produced.addWhole({ model: 'm', choices: [{ index: 0, finish_reason: 'stop', message: whole }], usage, fields: {} });
   return produced;
@@ -71,7 +71,7 @@ describe('what a call is billed for', () => {
   it('is never estimated beyond the output that the call was held to, which is what the provider could charge for', async () => {
     const long = { content: 'Hello, world!', images: [IMAGE] };
     const ofWhole = await answered(undefined, long, 3).usage(estimator, ASKED, PLAIN);
-    const cut = new Produced(7);
+    const cut = new Produced({ mostOutputTokens: 7 });
     cut.addChunk({ model: 'm', choices: [], usage: REPORTED, fields: {} });
     cut.addChunk({
       model: 'm',

@@ -1,7 +1,7 @@
 // The most that a call may cost: what a key with a limit holds back for it.
 import { describe, expect, it } from 'vitest';
-import { ALLOWANCES, chatDemand, imageDemand, MODERATION_DEMAND } from '../../src/core/demand.ts';
-import { boundOf, isPriced, outputLimit, unboundedCall, worstCaseOf } from '../../src/core/worst-case.ts';
+import { ALLOWANCES, chatDemand as demandOf, imageDemand, MODERATION_DEMAND } from '../../src/core/demand.ts';
+import { boundOf, isPriced, outputLimit, unpricedCall, worstCaseOf } from '../../src/core/worst-case.ts';
 import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
 import type { ChatRequest, ContentPart } from '../../src/generated/types.ts';
 
@@ -22,21 +22,20 @@ const mapping = (more: Partial<Mapping> = {}): Mapping => ({
 
 const { maxOutput: _, ...endless } = mapping();
 
+const chatDemand = (request: ChatRequest) => demandOf(request, 16_384);
+
 const asking = (more: Partial<ChatRequest> = {}): ChatRequest => ({
   model: 'model',
   messages: [{ role: 'user', content: 'Hi' }],
   ...more,
 });
 
-const withPart = (part: object): ChatRequest =>
+const withPart = (part: ContentPart): ChatRequest =>
   asking({
     messages: [
       {
         role: 'user',
-        content: [
-          { type: 'text', text: 'Look' },
-          { type: 'other', ...part },
-        ],
+        content: [{ type: 'text', text: 'Look' }, part],
       },
     ],
   });
@@ -122,12 +121,6 @@ describe('the bound of a chat', () => {
       ALLOWANCES.file,
       { hasPictures: true, hasAudio: true, promptImages: 1 },
     ]),
-    [
-      'something that nobody here knows',
-      [{ type: 'hologram' }],
-      ALLOWANCES.file,
-      { hasPictures: true, hasAudio: true, promptImages: 0 },
-    ],
   ])('has an allowance for %s, whose data is no text', (_, content, mediaTokens, kinds) => {
     const demand = chatDemand(saying(content));
 
@@ -145,16 +138,14 @@ describe('the bound of a chat', () => {
     expect(returned('https://films.test/a.mp4')).toMatchObject({ mediaTokens: ALLOWANCES.file, hasAudio: true });
   });
 
-  it('has an allowance for what the request names by reference: a cache of Google’s, and MCP servers of Anthropic’s', () => {
+  it('has an allowance for what the request names by reference: a cache of Google’s', () => {
     const allowed = (more: object) => chatDemand({ ...asking(), ...more }).mediaTokens;
 
     expect([
       allowed({ cachedContent: 'cachedContents/x' }),
       allowed({ extra_body: { google: { cached_content: 'cachedContents/x' } } }),
       allowed({ cachedContent: null }),
-      allowed({ mcp_servers: [{ url: 'https://a.test' }, { url: 'https://b.test' }] }),
-      allowed({ mcp_servers: [] }),
-    ]).toEqual([ALLOWANCES.file, ALLOWANCES.file, 0, 2 * ALLOWANCES.ownTool, 0]);
+    ]).toEqual([ALLOWANCES.file, ALLOWANCES.file, 0]);
   });
 
   it('counts an image by its address as text too', () => {
@@ -203,7 +194,7 @@ describe('the bound of a chat', () => {
     const prediction = { type: 'content', content: 'Yes' };
 
     expect(fixed(asking({ web_search_options: {} }))).toBe(10n * 60_000n);
-    expect(fixed(asking({ tools: [search] }))).toBe(12n * 60_000n + 1000n + BigInt(ALLOWANCES.ownTool));
+    expect(fixed(asking({ tools: [search] }))).toBe(12n * 60_000n + 1000n);
     expect(fixed(asking({ prediction }))).toBe(10n * BigInt(JSON.stringify(prediction).length));
   });
 
@@ -217,7 +208,7 @@ describe('the bound of a chat', () => {
       most(asking({ max_tokens: 5000 })),
       most(asking({ max_tokens: 5000 }), endless),
       most(asking(), endless),
-    ]).toEqual([1000, 10, 20, 1000, 5000, undefined]);
+    ]).toEqual([1000, 10, 20, 1000, 5000, 16_384]);
   });
 
   it('leaves room in the context window for the prompt, unless the caller named the maximum', () => {
@@ -228,6 +219,20 @@ describe('the bound of a chat', () => {
     expect(most('x'.repeat(4000 - framing))).toBe(500);
     expect(most('x'.repeat(40_000))).toBe(1);
     expect(most('x'.repeat(40_000), { max_tokens: 700 })).toBe(700);
+  });
+
+  it('is the context window where the longest answer is not known, less a prompt that may be dense', () => {
+    const most = (content: string) =>
+      boundOf({ ...endless, contextLength: 8192 }, chatDemand(saying(content)))?.maxOutputTokens;
+    const framing = JSON.stringify(saying('')).length;
+
+    expect([most('x'.repeat(4000 - framing)), most('x'.repeat(40_000))]).toEqual([8192 - 2000, 1]);
+  });
+
+  it('needs no end where nothing is charged for it', () => {
+    const free = { ...endless, prices: { prompt: 0n, completion: 0n } };
+
+    expect(boundOf(free, chatDemand(asking()))).toEqual({ fixed: 0n, perOutputToken: 0n, maxOutputTokens: 0 });
   });
 });
 
@@ -257,64 +262,38 @@ describe('the bound of other actions', () => {
 });
 
 describe('a mapping that cannot be bounded', () => {
-  it.each<[string, Mapping, ChatRequest, string]>([
+  it.each<[string, Mapping, string]>([
     [
       'a price that is not known',
       mapping({ prices: { prompt: 1n } }),
-      asking(),
-      'no price is known for any permitted provider of the model: the limit could not be kept.',
+      'Name another model, or ask the operator to state its price (for an upstream: UPSTREAM_<NAME>_PRICES).',
     ],
     [
       'a price that one tier lacks',
       mapping({ tiers: [{ abovePromptTokens: 10, prices: { prompt: 1n } }] }),
-      asking(),
-      'no price is known for any permitted provider of the model: the limit could not be kept.',
+      'Name another model, or ask the operator to state its price (for an upstream: UPSTREAM_<NAME>_PRICES).',
     ],
     [
-      'output without an end',
-      endless,
-      asking(),
-      'it is not known how long an answer of the model can get: the limit could not be kept. Name `max_completion_tokens`.',
+      'a price of a custom model that is not known',
+      mapping({ prices: {}, custom: true }),
+      'Name another model, or have an administrator state its price (custom-models update acme/model --price).',
     ],
-    [
-      'a search of the web without a price',
-      mapping(),
-      asking({ web_search_options: {} }),
-      'no price of a web search is known for any permitted provider of the model: the limit could not be kept.',
-    ],
-    [
-      'no listed price for the tier that is asked for',
-      mapping(),
-      asking({ service_tier: 'priority' }),
-      'the prices that this `service_tier` leads to are not known: the limit could not be kept. Leave `service_tier` out.',
-    ],
-    [
-      'no listed price for the endpoints that a reseller is told to prefer',
-      mapping(),
-      { ...asking(), ...{ provider: { sort: 'throughput' } } },
-      'the prices that this `provider` leads to are not known: the limit could not be kept. Leave `provider` out.',
-    ],
-  ])('has %s, and the caller is told so', (_, candidate, request, reason) => {
-    const demand = chatDemand(request);
-    const refused = unboundedCall([candidate], demand);
+  ])('has %s: 400, which says what to configure', (_, candidate, advice) => {
+    const demand = chatDemand(asking());
+    const { status, code, param, message } = unpricedCall([candidate], demand);
 
-    expect([boundOf(candidate, demand), refused.status, refused.code, refused.message]).toEqual([
+    expect([boundOf(candidate, demand), { status, code, param, message }]).toEqual([
       undefined,
-      401,
-      'usage_limit_reached',
-      `This API key has a usage limit, and ${reason}`,
+      {
+        status: 400,
+        code: 'invalid_request',
+        param: '/model',
+        message: `A usage limit applies to this API key, and no price of the model is known at any permitted provider: the limit could not be kept. ${advice}`,
+      },
     ]);
   });
 
-  it.each<object>([
-    ...['auto', 'default', 'standard_only', 'flex', null].map((service_tier) => ({ service_tier })),
-    { provider: null },
-    { provider: {} },
-  ])('is none that is asked for at the listed prices: %j', (more) => {
-    expect(boundOf(mapping(), chatDemand({ ...asking(), ...more }))).toBeDefined();
-  });
-
-  it('is in lists as long as a caller who names a maximum could be served by it', () => {
+  it('is in lists as long as its price is known', () => {
     expect([isPriced(endless, 'chat'), isPriced(mapping({ prices: { prompt: 1n } }), 'chat')]).toEqual([true, false]);
   });
 });

@@ -5,8 +5,10 @@ import { checkFault, type FaultWorld, startFaultWorld } from '../support/fault-c
 import {
   badAnswer,
   type FaultCase,
+  free,
   lost,
   type Outcome,
+  paid,
   refused,
   reported,
   timedOut,
@@ -49,7 +51,7 @@ const malformed = badAnswer('The provider sent a malformed answer.');
 const noStream = badAnswer('The provider did not answer with a stream.');
 const disguised = badAnswer('The provider reported an error inside a successful answer.');
 const unpaid = reported(402, 'credential', 'The provider asks for payment on the credential in use.');
-const tooLarge = refused('the answer is too large');
+const tooLarge = paid(refused('the answer is too large'));
 const encoded = refused('the answer has a content encoding that was not asked for');
 
 /** A hundred megabytes of nothing, in a hundred kilobytes. */
@@ -177,7 +179,7 @@ const LENGTHS: readonly FaultCase[] = [
   {
     name: 'stops after the headers of a failure',
     fault: stall(`${head('500 Internal Server Error', { ...JSON_HEAD, 'content-length': 1000 })}${FAULT_TEXT}`),
-    ...both(timedOut('the answer stalled')),
+    ...both(free(timedOut('the answer stalled'))),
   },
   {
     name: 'sends pieces of no size',
@@ -205,7 +207,7 @@ const LENGTHS: readonly FaultCase[] = [
       head('500 Internal Server Error', { 'transfer-encoding': 'chunked' }),
       piece(FAULT_TEXT.repeat(100)),
     ),
-    ...both(tooLarge),
+    ...both(free(tooLarge)),
   },
   {
     name: 'sends a compressed bomb, though identity was asked for',

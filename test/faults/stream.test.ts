@@ -6,6 +6,7 @@ import {
   type FaultCase,
   inBand,
   lost,
+  paid,
   refused,
   reported,
   SERVED,
@@ -37,8 +38,8 @@ afterAll(() => world.close());
 
 const [hal, lo, finish] = GOOD_EVENTS;
 const stalled = timedOut('the answer stalled');
-const tooLarge = refused('the answer is too large');
-const eventTooLarge = refused('an event of the stream is too large');
+const tooLarge = paid(refused('the answer is too large'));
+const eventTooLarge = paid(refused('an event of the stream is too large'));
 const malformed = badAnswer('The provider sent a malformed chunk.');
 const disguised = badAnswer('The provider reported an error inside a successful answer.');
 const unpaid = reported(402, 'credential', 'The provider asks for payment on the credential in use.');

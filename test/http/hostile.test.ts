@@ -107,7 +107,7 @@ describe('a body of the wrong form', () => {
 
   it('is 400 from 65 levels on, and served with 64', async () => {
     const body = (levels: number) =>
-      JSON.stringify(hello({ model: 'large' })).replace(/}$/, `,"deep":${nested(levels - 1)}}`);
+      JSON.stringify(hello({ model: 'large' })).replace(/}$/, `,"chat_template_kwargs":${nested(levels - 1)}}`);
 
     expectServed(await chat(gateway, body(64)));
     expectRefused(await chat(gateway, body(65)), 400, 'invalid_request');
@@ -249,10 +249,11 @@ describe('strange but well-formed requests', () => {
     expect(upstream.received[0]?.text).toBe('{"model":"large","messages":[{"role":"user","content":"y"}],"user":"b"}');
   });
 
-  it('with __proto__ and constructor keys forward them as own properties and merge them into nothing', async () => {
+  it('with __proto__ and constructor keys in free values forward them as own properties and merge them into nothing', async () => {
     const evil =
       '"__proto__":{"polluted":true,"stream":true},"constructor":{"prototype":{"polluted":true}},"prototype":1,"hasOwnProperty":2,"toString":3,"toJSON":4,"then":5';
-    const body = `{"model":"large","messages":[{"role":"user","content":"x",${evil}}],"metadata":{"__proto__":"label"},${evil}}`;
+    const schema = `{"type":"json_schema","json_schema":{"name":"x","schema":{${evil}}}}`;
+    const body = `{"model":"large","messages":[{"role":"user","content":"x"}],"metadata":{"__proto__":"label"},"response_format":${schema}}`;
 
     expectServed(await chat(gateway, body));
     expect(upstream.received[0]?.text).toBe(body);

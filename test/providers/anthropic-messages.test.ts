@@ -173,9 +173,8 @@ describe('content parts', () => {
   const file = (more: object) => ({ type: 'file', file: more });
   const source = (mediaType: string, data: string) => ({ type: 'base64', media_type: mediaType, data });
 
-  it('are sent in order and never dropped: texts, images, files, and those that are the API’s own', () => {
+  it('are sent in order and never dropped: texts, images and files', () => {
     const cache = { type: 'ephemeral', ttl: '1h' };
-    const own = { type: 'search_result', source: 's', title: 't', content: [text('c')] };
     expect(
       saying(
         user([
@@ -185,7 +184,6 @@ describe('content parts', () => {
           image('data:application/pdf;base64,JVBERi0='),
           file({ file_data: 'data:application/pdf;base64,JVBERi0=', filename: 'a.pdf' }),
           file({ file_data: 'JVBERi0=' }),
-          own,
           text('b'),
         ]),
       ),
@@ -199,7 +197,6 @@ describe('content parts', () => {
           { type: 'document', source: source('application/pdf', 'JVBERi0=') },
           { type: 'document', source: source('application/pdf', 'JVBERi0='), title: 'a.pdf' },
           { type: 'document', source: source('application/pdf', 'JVBERi0=') },
-          own,
           text('b'),
         ]),
       ],

@@ -76,23 +76,12 @@ describe('fields', () => {
     const own = {
       top_k: 40,
       cache_control: { type: 'ephemeral' },
-      container: 'c_1',
-      context_management: { edits: [] },
-      mcp_servers: [{ type: 'url', url: 'https://mcp.example', name: 'm' }],
+      context_management: { edits: [{ type: 'clear_tool_uses_20250919', keep: { type: 'tool_uses', value: 3 } }] },
       output_config: { effort: 'low' },
     };
-    const request = built({ ...own, betas: ['mcp-client-2025-04-04', 'context-1m-2025-08-07'] });
+    const request = built({ ...own, betas: ['effort-2025-11-24', 'interleaved-thinking-2025-05-14'] });
     expect(JSON.parse(request.body ?? '')).toEqual({ ...BARE, ...own });
-    expect(request.headers['anthropic-beta']).toBe('mcp-client-2025-04-04,context-1m-2025-08-07');
-  });
-
-  it.each([
-    ['a text', 'x'],
-    ['a line break', ['a\r\nx-api-key: b']],
-    ['no texts', [1]],
-    ['too many', new Array(21).fill('a')],
-  ])('refuse as features %s', (_name, betas) => {
-    expect(() => built({ betas })).toThrow(expect.objectContaining(refusal));
+    expect(request.headers['anthropic-beta']).toBe('effort-2025-11-24,interleaved-thinking-2025-05-14');
   });
 
   it.each([
@@ -144,7 +133,6 @@ describe('stop, user and service_tier', () => {
     [{ user: 'u-1', safety_identifier: 's-1' }, { metadata: { user_id: 's-1' } }],
     [{ user: '' }, {}],
     [{ service_tier: 'auto' }, { service_tier: 'auto' }],
-    [{ service_tier: 'priority' }, { service_tier: 'auto' }],
     [{ service_tier: 'default' }, { service_tier: 'standard_only' }],
     [{ service_tier: 'flex' }, {}],
   ])('%j is sent as %j', (fields, wanted) => {

@@ -103,7 +103,6 @@ describe('a conversation', () => {
     ],
     ['a file of another provider', { type: 'file', file: { file_id: 'file-abc' } }, GEMINI_3],
     ['an empty file', { type: 'file', file: {} }, GEMINI_3],
-    ['an unknown part', { type: 'hologram' }, GEMINI_3],
   ])('leaves %s to another provider', (_name, part, externalId) => {
     expect(() => conversation([{ role: 'user', content: [part] }], externalId)).toThrow(
       expect.objectContaining(refusal),

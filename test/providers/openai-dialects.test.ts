@@ -19,7 +19,7 @@ const PROVIDERS = [
 
 const USER = { role: 'user' as const, content: 'hi' };
 
-interface Options extends Partial<Pick<ChatCall, 'maxOutputTokens'>> {
+interface Options extends Partial<Pick<ChatCall, 'maxOutputTokens' | 'namedFields'>> {
   readonly reasoning?: boolean;
 }
 
@@ -81,8 +81,11 @@ describe('the most tokens to generate', () => {
 });
 
 describe('request fields', () => {
-  it.each([...PROVIDERS, 'acme'])('go to %s though nobody here knows them', (id) => {
-    expect(sent(id, { x_new: { a: 1 }, stop: 'x' })).toEqual(body({ x_new: { a: 1 }, stop: 'x' }));
+  it.each([...PROVIDERS, 'acme'])('go to %s as far as its table or its operator knows them', (id) => {
+    const namedFields = new Set(['x_named']);
+    expect(sent(id, { x_new: { a: 1 }, x_named: { a: 1 }, stop: 'x' }, { namedFields })).toEqual(
+      body({ x_named: { a: 1 }, stop: 'x' }),
+    );
   });
 
   it.each(PROVIDERS)('ask %s for the usage of a stream, unless it refuses to be asked', (id) => {

@@ -47,13 +47,13 @@ describe('buildRequest', () => {
     expect(Object.keys(request.headers)).not.toContain('authorization');
   });
 
-  it('forwards every field, known or not, at any depth, in its place', () => {
-    const rest = `"x_new":{"a":[1,null,{"b":"c"}]},"temperature":0.5,"seed":7,"tools":[{"type":"new","x":1}]`;
+  it('forwards what it takes, at any depth, in its place', () => {
+    const rest = `"chat_template_kwargs":{"a":[1,null,{"b":"c"}]},"temperature":0.5,"seed":7`;
     expect(sent(`{${rest},"model":"m",${MESSAGES}}`)).toBe(`{${rest},"model":"gpt-x-2026",${MESSAGES}}`);
   });
 
-  it('forwards __proto__ and constructor as own properties and lone surrogates as escapes', () => {
-    const odd = `"__proto__":{"admin":true},"constructor":{"prototype":{"x":1}},"user":"\\ud800"`;
+  it('forwards __proto__ and constructor inside free values as own properties, and lone surrogates as escapes', () => {
+    const odd = `"metadata":{"__proto__":"admin","constructor":"x"},"user":"\\ud800"`;
     expect(sent(`{"model":"m",${odd},${MESSAGES}}`)).toBe(`{"model":"gpt-x-2026",${odd},${MESSAGES}}`);
   });
 
@@ -81,17 +81,22 @@ describe('buildRequest', () => {
     );
   });
 
-  it.each(['"models":["dear"]', '"fallbacks":[{"model":"dear"}]', '"preset":"dear"'])(
-    'is refused where the upstream could take a model that was not decided on: %s',
-    (field) => {
-      expect(() => sent(`{"model":"m",${field},${MESSAGES}}`)).toThrow(
-        expect.objectContaining({ errorType: 'rejected', retryable: true }),
-      );
-    },
-  );
+  it.each([
+    ['models', '["other"]'],
+    ['fallbacks', '[{"model":"other"}]'],
+    ['__proto__', '{"model":"other"}'],
+  ])('does not take %s, by which the upstream could choose a model that nobody decided on', (field, value) => {
+    const request = parsed(`{"model":"m","${field}":${value},${MESSAGES}}`);
+    expect(openAiAdapter.unsupported({ request, mapping: MAPPING })).toEqual({
+      param: `/${field}`,
+      message: `\`${field}\` is not a field that the provider takes.`,
+    });
+    expect(sent(`{"model":"m","${field}":${value},${MESSAGES}}`)).toBe(`{"model":"gpt-x-2026",${MESSAGES}}`);
+  });
 
-  it('forwards such a field where it says nothing', () => {
-    expect(sent(`{"model":"m","models":null,${MESSAGES}}`)).toBe(`{"model":"gpt-x-2026","models":null,${MESSAGES}}`);
+  it('takes a field that is null as absent', () => {
+    const request = parsed(`{"model":"m","models":null,${MESSAGES}}`);
+    expect(openAiAdapter.unsupported({ request, mapping: MAPPING })).toBe(undefined);
   });
 
   it('leaves the request as it was', () => {

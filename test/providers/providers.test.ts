@@ -7,16 +7,16 @@ const pepper = { id: 'p1', key: Buffer.from('pepper') };
 const providers = createProviders({
   sandboxOrigin: 'http://127.0.0.1:4000',
   upstreams: [
-    { name: 'ollama', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: undefined, models: [] },
-    { name: 'acme', baseUrl: 'https://acme.example', apiKey: 'sk-acme', models: [] },
+    { name: 'ollama', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: undefined, models: [], fields: [] },
+    { name: 'acme', baseUrl: 'https://acme.example', apiKey: 'sk-acme', models: [], fields: [] },
   ],
   definitions: [
     { id: 'openai', wire: 'openai', baseUrl: 'https://api.openai.example/v1' },
     { id: 'groq', wire: 'openai', baseUrl: 'https://api.groq.example/openai/v1' },
   ],
   serviceProviders: [
-    { id: 'openai', apiKey: 'sk-openai', baseUrl: 'http://127.0.0.1:9999/v1' },
-    { id: 'groq', apiKey: undefined, baseUrl: 'http://127.0.0.1:9998' },
+    { id: 'openai', apiKey: 'sk-openai', baseUrl: 'http://127.0.0.1:9999/v1', fields: [] },
+    { id: 'groq', apiKey: undefined, baseUrl: 'http://127.0.0.1:9998', fields: [] },
   ],
   pepper,
 });
@@ -24,7 +24,7 @@ const NONE = { upstreams: [], definitions: [], serviceProviders: [], pepper };
 
 describe('createProviders', () => {
   it('knows the sandbox and the upstreams of the environment, alike', () => {
-    const common = { wire: 'openai', adapter: openAiAdapter, addresses: 'trusted' };
+    const common = { wire: 'openai', adapter: openAiAdapter, addresses: 'trusted', namedFields: new Set() };
     expect(providers.find('sandbox')).toEqual({
       ...common,
       id: 'sandbox',
@@ -68,6 +68,7 @@ describe('createProviders', () => {
       wire: 'openai',
       baseUrl: 'https://own.example/v1',
       keyless: false,
+      fields: [],
     } as const;
     expect(providers.custom(custom)).toMatchObject({
       id: 'openai',

@@ -113,10 +113,10 @@ describe('scrub', () => {
 describe('fromTransportError', () => {
   it.each([
     [new TransportError('connection', 'reset'), 'connection', true],
-    [timeoutError('connect'), 'timeout', true],
-    [timeoutError('first_byte'), 'timeout', true],
-    [timeoutError('idle'), 'timeout', true],
-    [timeoutError('total'), 'timeout', false],
+    [timeoutError('connect', false), 'timeout', true],
+    [timeoutError('first_byte', true), 'timeout', true],
+    [timeoutError('idle', true), 'timeout', true],
+    [timeoutError('total', true), 'timeout', false],
     [new TransportError('too_large', 'x'), 'bad_response', true],
     [new TransportError('bad_response', 'x'), 'bad_response', true],
     [new TransportError('aborted', 'x'), 'connection', false],

@@ -25,7 +25,6 @@ const everything = {
         { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } },
         { type: 'video_url', video_url: { url: 'data:video/mp4;base64,AAAA' } },
         { type: 'file', file: { file_data: 'AAAA', filename: 'a.pdf' } },
-        { type: 'something_new', something_new: {} },
       ],
     },
     {
@@ -86,7 +85,7 @@ const everything = {
 };
 
 describe('a chat request is accepted', () => {
-  it('with every field of the OpenAI request and unknown ones, which stay', () => {
+  it('with every field of the OpenAI request, and any other: which provider takes it is not for the schema to say', () => {
     const value = structuredClone(everything);
     expect(fault(value)).toBe(null);
     expect(value).toEqual(everything);
@@ -113,6 +112,33 @@ describe('a chat request is accepted', () => {
 });
 
 describe('a chat request is refused', () => {
+  it.each<[string, Record<string, unknown>, string]>([
+    ['a message', saying({ ...user, x: 1 }), '/messages/0 additionalProperties'],
+    [
+      'a part',
+      saying({ role: 'user', content: [{ type: 'text', text: '', x: 1 }] }),
+      '/messages/0/content/0 additionalProperties',
+    ],
+    [
+      'a tool',
+      request({ tools: [{ type: 'function', function: { name: 'f' }, x: 1 }] }),
+      '/tools/0 additionalProperties',
+    ],
+    [
+      'a function',
+      request({ tools: [{ type: 'function', function: { name: 'f', x: 1 } }] }),
+      '/tools/0/function additionalProperties',
+    ],
+    ['the options of a stream', request({ stream_options: { x: 1 } }), '/stream_options additionalProperties'],
+    [
+      'the form of the answer',
+      request({ response_format: { type: 'text', x: 1 } }),
+      '/response_format additionalProperties',
+    ],
+  ])('when %s holds a field that is not known', (_, value, wanted) => {
+    expect(fault(value)).toBe(wanted);
+  });
+
   it.each<[string, unknown, string]>([
     ['is a list', [], ' type'],
     ['is null', null, ' type'],

@@ -16,6 +16,7 @@ import { systemClock } from '../../src/domain/time.ts';
 import { type BackupOptions, backUp, digestOf } from '../../src/store/backup.ts';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { openDatabase } from '../../src/store/database.ts';
+import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
 import { type RestoreOptions, restore } from '../../src/store/restore.ts';
 import { loadSecrets } from '../../src/store/secrets.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
@@ -82,7 +83,7 @@ test('a backup is a plain database, the secrets and a manifest, all for their ow
     format: 1,
     createdAt: '2026-03-01T12:00:00.000Z',
     version: '1.2.3',
-    schemaVersion: 1,
+    schemaVersion: MIGRATIONS.length,
     pageCount: statSync(join(folder, 'portcullis.sqlite')).size / 4096,
     bytes: statSync(join(folder, 'portcullis.sqlite')).size,
     sha256: await digestOf(join(folder, 'portcullis.sqlite')),
@@ -202,11 +203,11 @@ test('a backup whose database is damaged inside, or of a later version, is refus
   await spoil(() => {
     const db = openDatabase(file);
     db.connection.pragma('journal_mode = DELETE');
-    db.connection.exec("INSERT INTO schema_version VALUES (2, 0, '')");
+    db.connection.prepare("INSERT INTO schema_version VALUES (?, 0, '')").run(MIGRATIONS.length + 1);
     db.close();
   });
   await expect(restored(folder, temporaryDirectory())).rejects.toThrow(
-    'schema version 2, this version of Portcullis knows 1',
+    `schema version ${MIGRATIONS.length + 1}, this version of Portcullis knows ${MIGRATIONS.length}`,
   );
   await spoil(() => {
     const bytes = readFileSync(file);

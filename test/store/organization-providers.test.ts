@@ -20,6 +20,7 @@ const newProvider = (name: string) => ({
   wire: 'openai' as const,
   baseUrl: 'https://models.example/v1',
   keyless: false,
+  fields: [],
 });
 
 const newModel = (customProviderId: string, changes: Partial<NewCustomModel> = {}): NewCustomModel => ({
@@ -95,6 +96,7 @@ describe('what an organization has brought along', () => {
           modelId: 'org/model-7b',
           externalId: 'org/model-7b',
           custom: true,
+          revision: `${model.id} ${provider.updatedAt}`,
           names: ['acme/org/model-7b'],
           providerNames: ['custom', 'custom:acme'],
           prices: { prompt: 1n, completion: 9_000_000_000_000_000_000n },

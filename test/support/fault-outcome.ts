@@ -4,18 +4,20 @@ import type { Fault } from './fault-server.ts';
 /** Nothing was sent yet: the next provider is asked, and where there is none, the caller gets this status. */
 interface FailedAttempt {
   readonly is: 'failed attempt';
-  readonly status: 502 | 504;
+  readonly status: 429 | 502 | 503 | 504;
   readonly message: string;
   /** Of the entry in `metadata.routing`. */
   readonly entry: { readonly error_type: string; readonly status_code?: number };
   /** Whether another provider is asked. */
   readonly isRetried: boolean;
+  /** We gave it up when it had read the prompt: an estimate of that is billed. */
+  readonly isPaid: boolean;
 }
 
 /** Part of the answer had been sent: the failure follows in band, without `[DONE]`. */
 interface ToldInBand {
   readonly is: 'told in band';
-  readonly status: 502 | 504;
+  readonly status: FailedAttempt['status'];
   readonly message: string;
   /** The text of the chunks that came before it. */
   readonly said: string;
@@ -32,13 +34,19 @@ export type Outcome = FailedAttempt | ToldInBand | Served;
 
 type Entry = FailedAttempt['entry'];
 
-const failed = (status: 502 | 504, message: string, entry: Entry): FailedAttempt => ({
+const failed = (status: FailedAttempt['status'], message: string, entry: Entry): FailedAttempt => ({
   is: 'failed attempt',
   status,
   message,
   entry,
   isRetried: true,
+  isPaid: false,
 });
+
+/** The same, but the provider is paid for the prompt that it has read. */
+export const paid = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isPaid: true });
+
+export const free = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isPaid: false });
 
 export const SERVED: Served = { is: 'served' };
 
@@ -46,7 +54,7 @@ const LOST = 'The connection to the provider failed: it could not be made or was
 export const lost = failed(502, LOST, { error_type: 'connection' });
 
 export const timedOut = (what: string): FailedAttempt =>
-  failed(504, `The provider took too long: ${what}.`, { error_type: 'timeout' });
+  paid(failed(504, `The provider took too long: ${what}.`, { error_type: 'timeout' }));
 
 export const refused = (why: string): FailedAttempt =>
   failed(502, `The answer of the provider was refused: ${why}.`, { error_type: 'bad_response' });
@@ -56,16 +64,16 @@ export const badAnswer = (message: string, status = 200): FailedAttempt =>
   failed(502, message, { error_type: 'bad_response', status_code: status });
 
 export const reported = (status: number, type: string, message: string): FailedAttempt =>
-  failed(502, message, { error_type: type, status_code: status });
+  failed(status === 429 || status === 503 ? status : 502, message, { error_type: type, status_code: status });
 
 /** The same, but no other provider is asked. */
 export const final = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isRetried: false });
 
 /** The same failure after these words were sent. */
 export const inBand = (
-  { status, message }: FailedAttempt,
+  { status, message, isPaid }: FailedAttempt,
   said: string,
-  cost: ToldInBand['cost'] = 0n,
+  cost: ToldInBand['cost'] = isPaid ? 'estimated' : 0n,
 ): ToldInBand => ({
   is: 'told in band',
   status,

@@ -17,19 +17,21 @@ export const FLAT: ModelContent = {
 
 const catalog = createCatalog({ sandbox: true, upstreams: [], clock: systemClock });
 
-/** Makes an upstream the organization's own provider, `own`, that asks for no key, with these models; they are called `own/<name>`. */
+/** Makes an upstream the organization's own provider, `own`, that asks for no key, with these models; they are called `own/<name>`. Returns its id. */
 export function addOwnModels(
   db: Database,
   { organizationId }: { readonly organizationId: string },
   origin: string,
   allowPrivateUpstreams: readonly Endpoint[],
   models: Readonly<Record<string, ModelContent>>,
-): void {
+  provider: object = {},
+): string {
   const actor: Actor = { kind: 'cli', organizationId };
-  const body = { name: 'own', baseUrl: `${origin}/v1`, keyless: true };
+  const body = { name: 'own', baseUrl: `${origin}/v1`, keyless: true, ...provider };
   const write = { now: Date.now(), catalog, allowPrivateUpstreams };
   const { customProvider } = createCustomProvider(db, actor, body, write);
   for (const [model, content] of Object.entries(models)) {
     createCustomModel(db, actor, { customProviderId: customProvider.id, model, ...content }, Date.now());
   }
+  return customProvider.id;
 }

@@ -49,7 +49,7 @@ describe('the parts of a world', () => {
     insertCustomProvider(
       db,
       organizationId,
-      { id: `prov_${name}`, name, wire: 'openai', baseUrl: 'https://models.example/v1', keyless: true },
+      { id: `prov_${name}`, name, wire: 'openai', baseUrl: 'https://models.example/v1', keyless: true, fields: [] },
       startMs,
     );
   };

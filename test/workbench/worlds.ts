@@ -123,7 +123,7 @@ const providers: fc.Arbitrary<OrganizationProviders> = fc
     ]),
   })
   .map(({ names, keyless, keys }) => ({
-    providers: names.map((name) => ({ id: `prov_${name}`, name, wire: 'openai', baseUrl: '', keyless })),
+    providers: names.map((name) => ({ id: `prov_${name}`, name, wire: 'openai', baseUrl: '', keyless, fields: [] })),
     mappings: names.flatMap((name) => [customMapping(name, 'gpt-5'), customMapping(name, 'own')]),
     keys,
   }));

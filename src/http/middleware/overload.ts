@@ -1,5 +1,5 @@
 import { overloaded } from '../../domain/errors.ts';
-import type { Room } from '../../net/answer-bounds.ts';
+import { noRoom, type Room } from '../../net/answer-bounds.ts';
 import type { AppContext, AppMiddleware } from '../state.ts';
 
 export interface LoadLimits {
@@ -28,7 +28,7 @@ function roomIn(load: Load, { state, res }: AppContext): Room {
     const more = bytes - taken;
     if (more <= 0) return;
     // Of a request that is over nothing is given back any more.
-    if (res.closed || load.bufferedBytes + more > load.limits.maxBufferedBytes) throw overloaded();
+    if (res.closed || load.bufferedBytes + more > load.limits.maxBufferedBytes) throw noRoom();
     load.bufferedBytes += more;
     state.bufferedBytes += more;
     taken = bytes;

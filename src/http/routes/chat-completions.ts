@@ -1,5 +1,5 @@
 import type { CompleteChat } from '../../core/complete-chat.ts';
-import { checkShape } from '../../domain/check-shape.ts';
+import { checkOpenAiShape } from '../../domain/check-shape.ts';
 import { validateChatRequest } from '../../generated/validators.js';
 import type { Telemetry } from '../../telemetry.ts';
 import { callContext, principalOf } from '../call-context.ts';
@@ -17,7 +17,7 @@ export interface ChatCompletionsDeps {
 /** `POST /v1/chat/completions`: OpenAI's request and answer, JSON or server-sent events. */
 export function chatCompletionsRoute({ completeChat, telemetry, keepAliveMs }: ChatCompletionsDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkShape(validateChatRequest, ctx.state.body);
+    const request = checkOpenAiShape(validateChatRequest, ctx.state.body);
     const outcome = await completeChat(principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'completion') {
       sendJsonText(ctx, outcome.completion);

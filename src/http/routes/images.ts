@@ -1,5 +1,5 @@
 import type { GenerateImage } from '../../core/generate-image.ts';
-import { checkShape } from '../../domain/check-shape.ts';
+import { checkOpenAiShape } from '../../domain/check-shape.ts';
 import { validateImageRequest } from '../../generated/validators.js';
 import { callContext, principalOf } from '../call-context.ts';
 import { sendJsonText } from '../send-json.ts';
@@ -12,7 +12,7 @@ export interface ImagesDeps {
 /** `POST /v1/images/generations`: OpenAI's request and answer. */
 export function imagesRoute({ generateImage }: ImagesDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkShape(validateImageRequest, ctx.state.body);
+    const request = checkOpenAiShape(validateImageRequest, ctx.state.body);
     sendJsonText(ctx, await generateImage(principalOf(ctx), callContext(ctx), request));
   };
 }

@@ -1,5 +1,5 @@
 import type { Moderate } from '../../core/moderate.ts';
-import { checkShape } from '../../domain/check-shape.ts';
+import { checkOpenAiShape } from '../../domain/check-shape.ts';
 import { validateModerationRequest } from '../../generated/validators.js';
 import { callContext, principalOf } from '../call-context.ts';
 import { sendJsonText } from '../send-json.ts';
@@ -12,7 +12,7 @@ export interface ModerationsDeps {
 /** `POST /v1/moderations`: OpenAI's request and answer. */
 export function moderationsRoute({ moderate }: ModerationsDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkShape(validateModerationRequest, ctx.state.body);
+    const request = checkOpenAiShape(validateModerationRequest, ctx.state.body);
     sendJsonText(ctx, await moderate(principalOf(ctx), callContext(ctx), request));
   };
 }

@@ -107,7 +107,7 @@ describe("the cost of OpenAI's answers", () => {
   });
 
   it('adds a fee for each image of the request where the mapping has one', () => {
-    const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
+    const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } } as const;
     const asked: ChatRequest = { model: 'm', messages: [{ role: 'user', content: [image, image] }] };
     const prices = { prompt: perMillion('1.1'), completion: perMillion('4.4'), image: parseUsd('0.0008') };
     const usage = { prompt_tokens: 1000, completion_tokens: 10, total_tokens: 1010 };

@@ -221,8 +221,8 @@ describe('a whole answer', () => {
 });
 
 describe('what is sent upstream', () => {
-  it("is the caller's request under the provider's own model id and credential, unknown fields included", async () => {
-    const body = hello({ model: 'large', temperature: 0.5, future_option: { deep: [1, null] }, user: 'u1' });
+  it("is the caller's request under the provider's own model id and credential", async () => {
+    const body = hello({ model: 'large', temperature: 0.5, chat_template_kwargs: { deep: [1, null] }, user: 'u1' });
 
     const answer = await chat(gateway, body, {
       headers: [

@@ -31,7 +31,10 @@ describe('a provider that does not answer', () => {
 
     expect([answer.status, answer.json, answer.headers['x-should-retry']]).toEqual([504, timeout(phase), 'false']);
     const row = callRow(gateway, answer);
-    expect([row.status_code, row.error_code, row.cost_pico]).toEqual([504, 'upstream_timeout', 0n]);
+    // The prompt was read by then, and costs 1 USD per million tokens.
+    expect([row.status_code, row.error_code, row.usage_estimated]).toEqual([504, 'upstream_timeout', 1]);
+    expect(row.cost_pico).toBe(BigInt(row.prompt_tokens ?? 0) * 1_000_000n);
+    expect(row.cost_pico).toBeGreaterThan(0n);
     expect(attempts(row.attempts_json)).toMatchObject([{ error_type: 'timeout', succeeded: false }]);
   });
 
@@ -69,7 +72,7 @@ describe('a provider that stalls', () => {
     const { chunks, done, error } = eventsOf(answer.text);
     expect([answer.status, chunks.length, done, error]).toEqual([200, 1, false, timeout('the answer stalled').error]);
     const row = callRow(gateway, answer);
-    expect([row.status_code, row.cost_pico]).toEqual([504, 0n]);
+    expect([row.status_code, row.usage_estimated, row.cost_pico > 0n]).toEqual([504, 1, true]);
     expect(attempts(row.attempts_json)).toMatchObject([{ error_type: 'timeout', succeeded: false }]);
   });
 

@@ -24,6 +24,7 @@ describe('custom providers', () => {
       wire: 'openai',
       baseUrl: 'https://models.example/v1',
       keyless: false,
+      fields: [],
     };
     expect(await outcome(server.request('GET', PATH))).toEqual({
       status: 200,
@@ -36,7 +37,7 @@ describe('custom providers', () => {
     await addProviderKey(server, { provider: 'custom:first' });
     await addCustomModel(server, { customProviderId: first });
     await addCustomModel(server, { customProviderId: second });
-    const kept = { wire: 'google', baseUrl: 'https://models.example/v2', keyless: true };
+    const kept = { wire: 'google', baseUrl: 'https://models.example/v2', keyless: true, fields: ['x_trace'] };
     expect(await outcome(server.request('PATCH', `${PATH}/${first}`, { body: kept }))).toEqual({
       status: 200,
       body: { customProvider: { ...record, ...kept } },

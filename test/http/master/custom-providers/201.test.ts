@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const PATH = '/v1/master/custom-providers';
-const record = { id: 'prov_new', createdAt: START, updatedAt: START, wire: 'openai', keyless: false };
+const record = { id: 'prov_new', createdAt: START, updatedAt: START, wire: 'openai', keyless: false, fields: [] };
 
 describe('POST /v1/master/custom-providers', () => {
   it("adds a provider that speaks OpenAI's API and asks for a key, unless it is said otherwise", async () => {
@@ -19,7 +19,13 @@ describe('POST /v1/master/custom-providers', () => {
       status: 201,
       body: { customProvider: { ...record, name: 'acme', baseUrl: 'https://models.example/v1' } },
     });
-    const all = { name: 'acme-two', baseUrl: 'http://127.0.0.1:4000', wire: 'anthropic', keyless: true };
+    const all = {
+      name: 'acme-two',
+      baseUrl: 'http://127.0.0.1:4000',
+      wire: 'anthropic',
+      keyless: true,
+      fields: ['x_trace'],
+    };
     expect(await outcome(server.request('POST', PATH, { token: server.tokens.admin, body: all }))).toEqual({
       status: 201,
       body: { customProvider: { ...record, ...all } },

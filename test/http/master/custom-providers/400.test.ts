@@ -16,6 +16,16 @@ describe('POST /v1/master/custom-providers is refused for', () => {
   it.each<[object, string, string]>([
     [{ name: undefined }, '/name', '/name is missing.'],
     [{ baseUrl: undefined }, '/baseUrl', '/baseUrl is missing.'],
+    [
+      { fields: ['x_trace', 'a b'] },
+      '/fields/1',
+      '/fields/1 ("a b") must be the name of a JSON field: at most 64 letters, digits and `_`.',
+    ],
+    [
+      { fields: ['x_trace', 'models'] },
+      '/fields/1',
+      '`models` can choose another model, a longer answer or a higher price. It cannot be let through.',
+    ],
     ...['Acme', 'a--b', '-a', 'a-', 'a1', 'a/b', '', 'a\nb'].map((name): [object, string, string] => [
       { name },
       '/name',
@@ -68,6 +78,11 @@ describe('PATCH /v1/master/custom-providers/{id} is refused for', () => {
 
   it.each<[object, string, string]>([
     [{}, '', 'The request body must hold at least one field.'],
+    [
+      { fields: ['fallbacks'] },
+      '/fields/0',
+      '`fallbacks` can choose another model, a longer answer or a higher price. It cannot be let through.',
+    ],
     [{ name: 'new' }, '/name', '/name ("new") cannot be changed: requests and rules mean the provider by it.'],
     [
       { baseUrl: 'https://elsewhere.example' },
