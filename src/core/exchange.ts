@@ -1,6 +1,7 @@
-import type { OutboundResponse } from '../net/exchange.ts';
+import type { GatheredResponse, OutboundResponse } from '../net/exchange.ts';
 import type { OutboundRequest, SendOptions, Transport } from '../net/transport.ts';
-import type { Endpoint, WholeTranslation } from '../providers/adapter.ts';
+import type { Adapter, Endpoint, WholeTranslation } from '../providers/adapter.ts';
+import { type UpstreamError, unreadable } from '../providers/upstream-error.ts';
 import type { Answers } from './answers.ts';
 import type { CallFacts } from './call.ts';
 import type { AnswerKind, ReadAnswer } from './read-answer.ts';
@@ -38,8 +39,16 @@ export async function exchange<Kind extends OutboundResponse['kind']>(
 ): Promise<Extract<OutboundResponse, { kind: Kind }>> {
   const response = await transport.send(request, limits);
   if (isKind(response, kind) && response.status >= 200 && response.status <= 299) return response;
-  if (response.kind === 'gathered') throw provider.adapter.parseError(response, credential.secret);
+  if (response.kind === 'gathered') throw errorIn(response, provider.adapter, credential.secret);
   throw new Error('a gathered answer was asked for and a stream came');
+}
+
+function errorIn(response: GatheredResponse, adapter: Adapter, secret: string | undefined): UpstreamError {
+  try {
+    return adapter.parseError(response, secret);
+  } catch (error) {
+    return unreadable(error, response.status);
+  }
 }
 
 /** One call of an operation whose answer comes whole. @throws TransportError, UpstreamError, ApiError 503 */

@@ -1,8 +1,10 @@
+import { ApiError } from '../domain/errors.ts';
 import { NO_USAGE } from '../domain/usage.ts';
 import type { ChatChunk, ChatRequest, ChunkChoice } from '../generated/types.ts';
 import type { JsonPieces, LongTexts } from '../net/long-texts.ts';
+import { TransportError } from '../net/transport-error.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
-import type { UpstreamError } from '../providers/upstream-error.ts';
+import { UpstreamError, unreadable } from '../providers/upstream-error.ts';
 import { type Call, settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import {
@@ -75,18 +77,31 @@ async function openStream(
   const response = await exchangeChat(deps, target, call, request, 'streamed', limits);
   const { provider, credential } = target;
   const rest = provider.adapter.parseStream(response, credential.secret)[Symbol.asyncIterator]();
+  try {
+    return new OpenedStream(response.longTexts, await readBeginning(rest), rest);
+  } catch (error) {
+    throw readFailure(error);
+  }
+}
+
+async function readBeginning(stream: AsyncIterator<UpstreamChunk, void>): Promise<UpstreamChunk[]> {
   const begun: UpstreamChunk[] = [];
   let characters = 0;
   for (;;) {
-    const next = await rest.next();
+    const next = await stream.next();
     if (next.done === true) throw new Error('an adapter ended an empty stream without an error');
     begun.push(next.value);
-    if (next.value.choices.some(saysSomething)) break;
+    if (next.value.choices.some(saysSomething)) return begun;
     characters += JSON.stringify(next.value).length;
-    if (begun.length >= MOST_HELD || characters >= MOST_HELD_CHARACTERS) break;
+    if (begun.length >= MOST_HELD || characters >= MOST_HELD_CHARACTERS) return begun;
   }
-  return new OpenedStream(response.longTexts, begun, rest);
 }
+
+/** What reading a stream threw: anything that is no failure of the network or the gateway was brought about by what it holds. */
+const readFailure = (error: unknown): unknown =>
+  error instanceof UpstreamError || error instanceof TransportError || error instanceof ApiError
+    ? error
+    : unreadable(error);
 
 const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ finish_reason }) => finish_reason !== null);
 
@@ -222,12 +237,10 @@ async function settleBroken(
   return failure;
 }
 
-/** What the caller is told, and what the provider or the network did; undefined: it was a fault of ours. */
+/** What the caller is told, and what the provider or the network did; undefined: the gateway had no room. */
 function brokenStream(error: unknown): [failure: unknown, cause: UpstreamError | undefined] {
-  try {
-    const cause = toUpstreamError(error);
-    return [failureAnswer(cause), cause];
-  } catch (bug) {
-    return [bug, undefined];
-  }
+  const failure = readFailure(error);
+  if (failure instanceof ApiError) return [failure, undefined];
+  const cause = toUpstreamError(failure);
+  return [failureAnswer(cause), cause];
 }

@@ -86,6 +86,12 @@ function carriedStatus(body: Fields): number | undefined {
   return undefined;
 }
 
+/** Where a web framework found a fault. */
+function placeIn(loc: unknown): string[] {
+  const words = Array.isArray(loc) ? loc.slice(0, 8).filter(isWord) : [];
+  return words.length === 0 ? [] : [words.join('.')];
+}
+
 function wordStatus(body: unknown, words: ReadonlyMap<string, number>): number | undefined {
   for (const { code, type } of levels(body)) {
     for (const word of [code, type]) {
@@ -114,8 +120,7 @@ function said(value: unknown, depth = 4): string {
     return texts.filter((text) => text !== '').join('; ');
   }
   if (!isRecord(value)) return '';
-  if (typeof value.msg === 'string')
-    return Array.isArray(value.loc) ? `${value.loc.slice(0, 8).filter(isWord).join('.')}: ${value.msg}` : value.msg;
+  if (typeof value.msg === 'string') return [...placeIn(value.loc), value.msg].join(': ');
   for (const part of [value.error, value.message, value.detail]) {
     const text = said(part, depth - 1);
     if (text !== '') return text;

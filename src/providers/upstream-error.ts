@@ -60,9 +60,9 @@ export class UpstreamError extends Error {
 export const badResponse = (message: string, status = 200): UpstreamError =>
   new UpstreamError('bad_response', message, { status });
 
-/** A success that no adapter could read. @param cause what the adapter threw */
-export const unreadable = (cause: unknown): UpstreamError =>
-  new UpstreamError('bad_response', 'The provider sent an answer that cannot be read.', { status: 200, cause });
+/** An answer at which reading it failed. @param cause what was thrown */
+export const unreadable = (cause: unknown, status = 200): UpstreamError =>
+  new UpstreamError('bad_response', 'The provider sent an answer that cannot be read.', { status, cause });
 
 /** A request that this provider cannot take though another one may: goes on to the next candidate, and is a 400 in the end. */
 export const notTakenByProvider = (message: string): UpstreamError =>

@@ -1,4 +1,5 @@
 // An upstream, any server that a customer may register, stops, slows or ends the gateway with its answer.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackedGateway, type Summary, startAttackedGateway } from '../support/attacked-gateway.ts';
 import { type FaultServer, startFaultServer } from '../support/fault-server.ts';
@@ -197,33 +198,45 @@ it('a hostile answer is failed over, as any other that is none', async () => {
   expect(served?.text).toContain('"error_type":"bad_response"');
 });
 
-it('answers that are more than there is room for are 503, and the room is given back', async () => {
-  answer(() => whole(completion('x'.repeat(15 * MB))));
+describe('answers that are more than there is room for', () => {
+  let small: AttackedGateway;
 
-  const { value: ended, longestMs } = await gateway.during(() => completeChats({}, 40));
-
-  expect(new Set(ended.map(({ status }) => status))).toEqual(new Set([200, 503]));
-  expect(ended.filter(({ status }) => status === 503).map(messageOf)[0]).toBe(
-    'The gateway is overloaded. Try again shortly.',
-  );
-  expect(longestMs).toBeLessThan(1000);
-  await expectServed(() => completeChats({}, 8), 15 * MB);
-});
-
-it('streams that stop in the midst of a large event hold no more than there is room for', async () => {
-  const begun = Buffer.from(
-    `${crumbs('text/event-stream', '\n', 1)}${(8 * MB).toString(16)}\r\ndata: ${'x'.repeat(8 * MB)}`,
-  );
-  hostile.begin(({ write }) => write(begun));
-
-  const { value: ended } = await gateway.during(async () => {
-    const asked = completeChats({ stream: true }, 60);
-    setTimeout(() => void hostile.down(), 5000);
-    return asked;
+  beforeAll(async () => {
+    small = await startAttackedGateway({
+      ...upstreamEnv('acme', hostile.origin, 'large', 'large=2/8'),
+      MAX_BUFFERED_BYTES: String(96 * MB),
+    });
   });
 
-  expect(new Set(ended.map(messageOf))).toContain('The gateway is overloaded. Try again shortly.');
-  await hostile.up();
+  afterAll(() => small.close());
+
+  const complete = (more: object, times: number) => small.ask('/v1/chat/completions', chat(more), times);
+
+  it('are 503, a second caller is served meanwhile, and the room is given back', async () => {
+    answer(() => whole(completion('x'.repeat(15 * MB))));
+
+    const { value: ended, longestMs } = await small.during(() => complete({}, 24));
+
+    const refused = ended.filter(({ status }) => status !== 200);
+    expect(new Set(refused.map(messageOf))).toEqual(new Set(['The gateway is overloaded. Try again shortly.']));
+    expect(longestMs).toBeLessThan(1000);
+    expect((await complete({}, 1))[0]?.status).toBe(200);
+  });
+
+  it('are 503 also when they stop in the midst of a large event of a stream', async () => {
+    const begun = Buffer.from(
+      `${crumbs('text/event-stream', '\n', 1)}${(8 * MB).toString(16)}\r\ndata: ${'x'.repeat(8 * MB)}`,
+    );
+    hostile.begin(async ({ write, reset }) => {
+      await write(begun);
+      await sleep(2000);
+      reset();
+    });
+
+    const { value: ended } = await small.during(() => complete({ stream: true }, 24));
+
+    expect(new Set(ended.map(messageOf))).toContain('The gateway is overloaded. Try again shortly.');
+  });
 });
 
 it('after all of it the gateway serves, in bounded memory', async () => {

@@ -51,6 +51,9 @@ const calls = (count: number): string => choices(`{"content":"","tool_calls":${e
 const MALFORMED = 'The provider sent a malformed answer.';
 const TOO_LARGE = 'The answer of the provider was refused: the answer is too large.';
 
+/** Fields that throw when a text is made of them. */
+const NO_WORDS = '{"error":[{"msg":"x","loc":[{"toString":1}]}],"status":{"toString":1},"code":{"valueOf":null}}';
+
 /** Whole answers that are refused, with what the caller is told. */
 export const WHOLE: readonly (readonly [string, () => string, string])[] = [
   ['five million empty objects', () => whole(withJunk(completion('x'), emptyObjects(5_000_000))), MALFORMED],
@@ -60,10 +63,11 @@ export const WHOLE: readonly (readonly [string, () => string, string])[] = [
   ['100,000 tool calls', () => whole(calls(100_000)), 'The provider sent too many tool calls.'],
   ['17 megabytes', () => whole(completion('x'.repeat(17 * MB))), TOO_LARGE],
   ['a million pieces of one byte', () => crumbs('application/json', ' ', 1_000_000), TOO_LARGE],
+  ['words that are objects', () => whole(NO_WORDS), 'The provider reported an error inside a successful answer.'],
   [
-    'words that are objects',
-    () => whole('{"error":{"status":{"toString":1},"code":{"valueOf":null}}}'),
-    'The provider sent an answer that cannot be read.',
+    'words that are objects in a failure',
+    () => whole(NO_WORDS, '422 Unprocessable Content'),
+    'The provider rejected the request: x',
   ],
   [
     'a failure of 15 megabytes',
@@ -80,6 +84,11 @@ export const STREAMS: readonly (readonly [string, () => string, string])[] = [
   ['comments', () => stream(...Array.from({ length: 70 }, () => ': x\n'.repeat(16_384))), LINES],
   ['empty lines', () => stream(...Array.from({ length: 20 }, () => '\n'.repeat(65_536))), LINES],
   ['events that say nothing', () => stream(...Array.from({ length: 80 }, () => event('{}').repeat(6500))), LINES],
+  [
+    'words that are objects',
+    () => stream(event(NO_WORDS)),
+    'The provider reported an error inside a successful answer.',
+  ],
   ['a line of 17 megabytes', () => stream(`data: ${'x'.repeat(17 * MB)}`), EVENT],
   [
     'an event of five million empty objects',
