@@ -57,6 +57,7 @@ const context: CallContext = {
   onDecision: () => {},
   onCall: () => {},
   room: () => {},
+  onDropped: () => {},
   onCacheHit: () => {},
 };
 

@@ -46,7 +46,8 @@ function read({ wire, kind, secret, status, headers, body }: AnswerQuestion): An
   try {
     // How a provider's answers are read depends on its wire format alone, and on no dialect.
     const answer = readAnswer(adapterFor(wire, ''), kind, gatheredResponse(status, headers, asBuffer(body)), secret);
-    return { answer: { ...answer, json: encoder.encode(answer.json) } };
+    const [first, ...others] = answer.json;
+    return { answer: { ...answer, json: [encoder.encode(first), ...others.map((json) => encoder.encode(json))] } };
   } catch (error) {
     return { failure: partsOf(error instanceof UpstreamError ? error : unreadable(error)) };
   }
@@ -67,7 +68,7 @@ function parse({ event }: EventQuestion): AnswerReply {
 
 /** Memory that is handed over and not copied. */
 function transferred(reply: AnswerReply): ArrayBuffer[] {
-  if ('answer' in reply) return [reply.answer.json.buffer];
+  if ('answer' in reply) return reply.answer.json.map(({ buffer }) => buffer);
   return 'parsed' in reply ? [...reply.parsed.longTexts.values()].map(({ buffer }) => buffer) : [];
 }
 

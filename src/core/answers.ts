@@ -70,7 +70,7 @@ export function createAnswers({ limitMs = 10_000 }: AnswersOptions = {}): Answer
     const question = { wire: provider.wire, kind, secret: credential.secret, status, headers, body };
     const reply = await ask(question, body, options);
     if ('answer' in reply) {
-      options.room(reply.answer.json.length);
+      options.room(reply.answer.json.reduce((sum, { length }) => sum + length, 0));
       return reply.answer;
     }
     if (!('failure' in reply)) throw new Error('a thread answered another question');

@@ -1,10 +1,10 @@
 import type { Mapping } from '../domain/model.ts';
 import type { CallMetadata, ChatChunk, ChatCompletion, ChatUsage, RoutingAttempt } from '../generated/types.ts';
-import type { JsonPieces } from '../net/long-texts.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
 import type { Call, CallFacts } from './call.ts';
-import { type JsonText, type ProviderJson, withProviderJson } from './json-text.ts';
+import { nameThoughts } from './chunk-pieces.ts';
 import type { CachedAnswer } from './response-cache.ts';
+import { type ProviderJson, WrittenAnswer } from './written-answer.ts';
 
 /** What all parts of one answer share. */
 export interface AnswerFacts {
@@ -22,10 +22,13 @@ export interface DispatchedAnswer extends AnswerFacts {
   readonly keep?: (answer: CachedAnswer) => void;
 }
 
+/** Its choices are the provider's. */
+export type WrittenCompletion = WrittenAnswer<Omit<ChatCompletion, 'choices'>>;
+
 /** A whole answer, or a stream of chunks; nothing of a stream is asked of the upstream before its first chunk is asked for. */
 export type ChatOutcome =
-  | { readonly kind: 'completion'; readonly completion: JsonText }
-  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ChatChunk | JsonPieces> };
+  | { readonly kind: 'completion'; readonly completion: WrittenCompletion }
+  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ChatChunk | WrittenAnswer<ChatChunk>> };
 
 const answerId = (callId: string): string => `chatcmpl-${callId.slice('call_'.length)}`;
 
@@ -61,25 +64,26 @@ export function chatCompletion(
   modelId: string,
   usage: ChatUsage,
   metadata: CallMetadata,
-): JsonText {
-  const ours: Omit<ChatCompletion, 'choices'> = {
+): WrittenCompletion {
+  const ours = {
     id: answerId(answer.call.id),
-    object: 'chat.completion',
+    object: 'chat.completion' as const,
     created: answer.created,
     model: modelId,
     usage,
     metadata,
   };
-  return withProviderJson(ours, upstream);
+  return new WrittenAnswer(ours, upstream);
 }
 
-/** One chunk of a streamed answer. */
+/** One chunk of a streamed answer. Thoughts get both of their names, in place. */
 export function chatChunk(
   answer: AnswerFacts,
   upstream: Pick<UpstreamChunk, 'choices' | 'fields'>,
   modelId: string,
   end: Pick<ChatChunk, 'usage' | 'metadata'> = {},
 ): ChatChunk {
+  for (const { delta } of upstream.choices) nameThoughts(delta);
   return {
     ...upstream.fields,
     id: answerId(answer.call.id),

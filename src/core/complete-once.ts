@@ -1,7 +1,6 @@
 import type { ChatRequest } from '../generated/types.ts';
-import { callMetadata, chatCompletion, type DispatchedAnswer } from './chat-answer.ts';
-import { type ChatExchangeDeps, exchangeChat, producedBy } from './chat-exchange.ts';
-import type { JsonText } from './json-text.ts';
+import { callMetadata, chatCompletion, type DispatchedAnswer, type WrittenCompletion } from './chat-answer.ts';
+import { type ChatExchangeDeps, droppedIn, exchangeChat, producedBy } from './chat-exchange.ts';
 import { chatUsage } from './meter.ts';
 import { serveWhole } from './whole-call.ts';
 
@@ -10,7 +9,7 @@ export async function completeOnce(
   deps: ChatExchangeDeps,
   answer: DispatchedAnswer,
   request: ChatRequest,
-): Promise<JsonText> {
+): Promise<WrittenCompletion> {
   const {
     value: upstream,
     target,
@@ -30,17 +29,22 @@ export async function completeOnce(
       produced.addTold(told);
       return produced.usage(deps.estimator, request, each.mapping);
     },
+    { dropped: droppedIn(request) },
   );
+  const [json] = upstream.json;
+  const dropped = droppedIn(request)(target);
+  answer.facts.context.onDropped(dropped);
   answer.keep?.({
     mapping: target.mapping,
     upstreamModel: upstream.model,
     usage,
-    kept: { kind: 'whole', json: upstream.json },
+    dropped,
+    kept: { kind: 'whole', json },
   });
   const metadata = callMetadata(answer, target.mapping, upstream.model, attempts);
   return chatCompletion(
     answer,
-    upstream.json,
+    json,
     target.mapping.modelId,
     chatUsage(usage, cost, answer.call.outputLimit(target.mapping)),
     metadata,

@@ -8,7 +8,6 @@ import type { CallContext } from './call-context.ts';
 import { callMetadata } from './chat-answer.ts';
 import { MODERATION_DEMAND } from './demand.ts';
 import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
-import { type JsonText, withProviderJson } from './json-text.ts';
 import { chatUsage } from './meter.ts';
 import { openCall } from './open-call.ts';
 import type { Principal } from './principal.ts';
@@ -16,6 +15,7 @@ import type { ReadAnswer } from './read-answer.ts';
 import type { Resolve } from './resolve.ts';
 import type { Target } from './target.ts';
 import { permit, serveWhole, type WholeCallDeps } from './whole-call.ts';
+import { WrittenAnswer } from './written-answer.ts';
 
 export interface ModerateDeps extends WholeCallDeps {
   readonly resolve: Resolve;
@@ -29,7 +29,11 @@ export interface ModerateDeps extends WholeCallDeps {
  * The one way to moderate, for every door: as for images, but by the fixed model, so that rules on models and prices are skipped
  * (decisions.md, section 4, "moderation"). Nobody reports tokens here: only a fee per request costs anything.
  */
-export type Moderate = (principal: Principal, context: CallContext, request: ModerationRequest) => Promise<JsonText>;
+export type Moderate = (
+  principal: Principal,
+  context: CallContext,
+  request: ModerationRequest,
+) => Promise<WrittenAnswer<Omit<ModerationAnswer, 'results'>>>;
 
 export function createModerate(deps: ModerateDeps): Moderate {
   const { resolve, store, clock, model } = deps;
@@ -62,12 +66,12 @@ export function createModerate(deps: ModerateDeps): Moderate {
     );
     // The provider was pinned by the configuration, if at all, and never by the caller.
     const answer = { facts, call, requestedProvider: undefined, created: Math.floor(clock.now() / 1000) };
-    const ours: Omit<ModerationAnswer, 'results'> = {
+    const ours = {
       id: `modr-${call.id.slice('call_'.length)}`,
       model: target.mapping.modelId,
       usage: chatUsage(usage, cost),
       metadata: callMetadata(answer, target.mapping, value.model, attempts),
     };
-    return withProviderJson(ours, value.json);
+    return new WrittenAnswer(ours, value.json[0]);
   };
 }

@@ -7,8 +7,9 @@ import type {
   UpstreamImages,
   WholeTranslation,
 } from '../providers/adapter.ts';
-import type { ProviderJson } from './json-text.ts';
+import { nameThoughts } from './chunk-pieces.ts';
 import { Produced, type Told } from './produced.ts';
+import type { ProviderJson } from './written-answer.ts';
 
 /** What was asked, as far as its answer is read by it. */
 export type AnswerKind =
@@ -18,7 +19,8 @@ export type AnswerKind =
 
 /** A whole answer, read: what it is billed by, and the part of it that the caller gets as the provider said it. */
 export interface ReadAnswer<Json extends ProviderJson = ProviderJson> extends Told {
-  readonly json: Json;
+  /** One, but for the images of a stream: one for each. */
+  readonly json: readonly [Json, ...Json[]];
 }
 
 const NOTHING_SAID = { texts: [], omittedBytes: 0, audioTokens: 0 };
@@ -40,17 +42,16 @@ export function readAnswer(
       const produced = new Produced();
       produced.addWhole(completion);
       const { fields, choices } = completion;
-      return { ...produced.told(), json: JSON.stringify({ ...fields, choices }) };
+      for (const { message } of choices) nameThoughts(message);
+      return { ...produced.told(), json: [JSON.stringify({ ...fields, choices })] };
     }
     case 'image': {
-      const made = parse(adapter.images, response, kind.call, secret);
-      const { model, usage, images } = made;
-      return { model, usage, said: NOTHING_SAID, images: images.length, json: imagesJson(made) };
+      return madeImages(parse(adapter.images, response, kind.call, secret), kind.call.request.stream === true);
     }
     case 'moderation': {
       const { model, results } = parse(adapter.moderations, response, kind.call, secret);
       const json = JSON.stringify({ results });
-      return { model, usage: undefined, said: NOTHING_SAID, images: 0, json };
+      return { model, usage: undefined, said: NOTHING_SAID, images: 0, json: [json] };
     }
   }
 }
@@ -65,8 +66,16 @@ function parse<Call, Answer>(
   return translation.parseResponse(response, call, secret);
 }
 
-const imagesJson = ({ images, fields }: UpstreamImages): string =>
-  JSON.stringify({ ...fields, data: images.map(imageItem) });
+/** @param apart the caller gets each image by itself */
+export function madeImages({ model, usage, images, fields }: UpstreamImages, apart: boolean): ReadAnswer<string> {
+  const [first = {}, ...others] = images.map(imageItem);
+  const { type, created_at, ...kept } = fields; // The gateway's own in events.
+  const write = (item: object): string => JSON.stringify({ ...kept, ...item });
+  const json: ReadAnswer<string>['json'] = apart
+    ? [write(first), ...others.map(write)]
+    : [JSON.stringify({ ...fields, data: [first, ...others] })];
+  return { model, usage, said: NOTHING_SAID, images: images.length, json };
+}
 
 const imageItem = ({ base64, url, revisedPrompt }: UpstreamImage): object => ({
   ...(base64 === undefined ? {} : { b64_json: base64 }),

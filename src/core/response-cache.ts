@@ -4,8 +4,8 @@ import type { Clock } from '../domain/time.ts';
 import type { Usage } from '../domain/usage.ts';
 import type { ChatRequest } from '../generated/types.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
-import type { ProviderJson } from './json-text.ts';
 import type { Principal } from './principal.ts';
+import type { ProviderJson } from './written-answer.ts';
 
 /** A stream as it is kept, and about how long its text is. */
 export interface KeptStream {
@@ -26,6 +26,8 @@ export interface CachedAnswer {
   readonly mapping: Mapping;
   readonly upstreamModel: string | undefined;
   readonly usage: Usage;
+  /** Fields of the request that it left out. */
+  readonly dropped: readonly string[];
   readonly kept: KeptWhole | KeptStream;
 }
 

@@ -1,7 +1,7 @@
 import { ApiError } from '../domain/errors.ts';
 import { NO_USAGE } from '../domain/usage.ts';
 import type { ChatChunk, ChatRequest, ChunkChoice } from '../generated/types.ts';
-import type { JsonPieces, LongTexts } from '../net/long-texts.ts';
+import type { LongTexts } from '../net/long-texts.ts';
 import { TransportError } from '../net/transport-error.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
 import { UpstreamError, unreadable } from '../providers/upstream-error.ts';
@@ -9,18 +9,21 @@ import { type Call, settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import {
   type ChatExchangeDeps,
+  droppedIn,
   endedByUs,
   exchangeChat,
   failureCode,
   producedBy,
   settleFailure,
 } from './chat-exchange.ts';
+import { chunkPieces } from './chunk-pieces.ts';
 import { type ExchangeLimits, limitsOf } from './exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
 import type { Produced } from './produced.ts';
 import { failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
 import { StreamKeeper } from './stream-keeper.ts';
 import type { Target } from './target.ts';
+import { WrittenAnswer } from './written-answer.ts';
 
 /**
  * A stream that has begun to say something: until then an attempt may fail over, from then on it is this one or none. What was
@@ -115,7 +118,7 @@ async function routeStream(
   try {
     const open = (target: Target, totalTimeoutMs: number): Promise<OpenedStream> =>
       openStream(deps, target, call, request, limitsOf(facts, totalTimeoutMs));
-    return await route(deps, call, principal, context, open, 'stream');
+    return await route(deps, call, principal, context, open, { kind: 'stream', dropped: droppedIn(request) });
   } catch (error) {
     throw await settleFailure(deps.store, call, context, error);
   }
@@ -130,29 +133,32 @@ export async function* streamChat(
   deps: ChatExchangeDeps,
   answer: DispatchedAnswer,
   request: ChatRequest,
-): AsyncGenerator<ChatChunk | JsonPieces, void, undefined> {
+): AsyncGenerator<ChatChunk | WrittenAnswer<ChatChunk>, void, undefined> {
   const startedAt = performance.now();
   const routed = await routeStream(deps, answer, request);
   deps.telemetry.firstToken(routed.target.mapping, performance.now() - startedAt);
   const { modelId } = routed.target.mapping;
+  answer.facts.context.onDropped(droppedIn(request)(routed.target));
   const wantsUsageChunk = request.stream_options?.include_usage === true;
   const beforeEnd = wantsUsageChunk ? { usage: null } : {};
   const produced = producedBy(answer.call, routed.target, request);
   const keeper = answer.keep === undefined ? undefined : new StreamKeeper();
   const { longTexts } = routed.value;
-  const written = (chunk: ChatChunk): ChatChunk | JsonPieces =>
-    longTexts.isEmpty ? chunk : longTexts.putBack(JSON.stringify(chunk));
+  const written = (chunk: ChatChunk): ChatChunk | WrittenAnswer<ChatChunk> =>
+    longTexts.isEmpty ? chunk : new WrittenAnswer(chunk, undefined, longTexts);
   let settled = false;
   try {
     let held: UpstreamChunk | undefined;
     for await (const chunk of routed.value) {
       produced.addChunk(chunk);
-      if (chunk.choices.length === 0) continue;
-      if (longTexts.isEmpty) keeper?.add(chunk);
-      else keeper?.giveUp();
-      if (held !== undefined) yield written(chatChunk(answer, held, modelId, beforeEnd));
-      held = endsChoice(chunk) ? chunk : undefined;
-      if (held === undefined) yield written(chatChunk(answer, chunk, modelId, beforeEnd));
+      if (!longTexts.isEmpty) keeper?.giveUp();
+      for (const piece of chunkPieces(chunk)) {
+        keeper?.add(piece);
+        if (held !== undefined) yield written(chatChunk(answer, held, modelId, beforeEnd));
+        held = endsChoice(piece) ? piece : undefined;
+        if (held === undefined) yield written(chatChunk(answer, piece, modelId, beforeEnd));
+      }
+      if (held === undefined && !longTexts.isEmpty) longTexts.forgetPlaced();
     }
     settled = true;
     const end = await settleEnd(deps, answer, request, routed, produced, keeper);
@@ -189,7 +195,10 @@ async function settleEnd(
   const cost = costOf(usage, target.mapping);
   await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
   const kept = keeper?.kept();
-  if (kept !== undefined) answer.keep?.({ mapping: target.mapping, upstreamModel: produced.model, usage, kept });
+  if (kept !== undefined) {
+    const dropped = droppedIn(request)(target);
+    answer.keep?.({ mapping: target.mapping, upstreamModel: produced.model, usage, dropped, kept });
+  }
   const limit = answer.call.outputLimit(target.mapping);
   return {
     usage: chatUsage(usage, cost, limit),

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { isRecord } from '../providers/json.ts';
 
 const LONG = 16 * 1024;
@@ -12,8 +12,8 @@ const OPAQUE_WITHIN: Readonly<Record<string, string>> = { image_url: 'url', inli
 /** Base64, and the URLs that hold it: nothing that JSON escapes, however deep it stands in texts that are JSON themselves. */
 const PLAIN = /^[A-Za-z0-9+/=_:;,.-]*$/;
 
-/** Longer than whatever an adapter would take for an id, a name or a word. */
-const STAND_IN_LENGTH = 1024;
+/** As a text in base16, which is base64 too: longer than whatever an adapter would take for an id, a name or a word. */
+const STAND_IN_BYTES = 512;
 
 /**
  * JSON in which something unguessable stands for each long text that nobody here reads, such as a picture in base64; its bytes
@@ -23,7 +23,7 @@ export function withoutLongTexts(json: unknown, longTexts: Map<string, Uint8Arra
   if (typeof json === 'string') {
     const isOpaque = OPAQUE.has(field) || OPAQUE_WITHIN[within] === field;
     if (!isOpaque || json.length < LONG || !PLAIN.test(json)) return json;
-    const standIn = randomUUID().padEnd(STAND_IN_LENGTH, '-');
+    const standIn = randomBytes(STAND_IN_BYTES).toString('hex');
     longTexts.set(standIn, new TextEncoder().encode(json));
     return standIn;
   }

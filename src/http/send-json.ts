@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { JsonText } from '../core/json-text.ts';
+import type { JsonText } from '../core/written-answer.ts';
 import type { AppContext } from './state.ts';
 
 /** Answers 200 with JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without. */

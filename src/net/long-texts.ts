@@ -7,6 +7,7 @@ export type JsonPieces = readonly Uint8Array[];
  */
 export class LongTexts {
   readonly #texts = new Map<string, Uint8Array>();
+  readonly #placed = new Set<string>();
   #bytes = 0;
 
   get isEmpty(): boolean {
@@ -25,16 +26,24 @@ export class LongTexts {
     }
   }
 
-  /** The JSON with each text in its place; a text that has found its place is forgotten. */
+  /** The JSON with each text in its place. */
   putBack(json: string): JsonPieces {
     let pieces: (string | Uint8Array)[] = [json];
     for (const [standIn, bytes] of this.#texts) {
       if (!json.includes(standIn)) continue;
       pieces = pieces.flatMap((piece) => (typeof piece === 'string' ? separated(piece, standIn, bytes) : [piece]));
-      this.#texts.delete(standIn);
-      this.#bytes -= bytes.length;
+      this.#placed.add(standIn);
     }
     return pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece));
+  }
+
+  /** All that is said by the events so far is written: texts that have found their places come no more. */
+  forgetPlaced(): void {
+    for (const standIn of this.#placed) {
+      this.#bytes -= this.#texts.get(standIn)?.length ?? 0;
+      this.#texts.delete(standIn);
+    }
+    this.#placed.clear();
   }
 }
 

@@ -60,6 +60,7 @@ const context = (): CallContext => ({
   onDecision: (id, revision) => decided.push([id, revision]),
   onCall: () => {},
   room: () => {},
+  onDropped: () => {},
   onCacheHit: () => {},
 });
 

@@ -3,7 +3,7 @@ import { LongTexts } from '../../src/net/long-texts.ts';
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
-it('long texts are put back where their stand-ins are, however deep, and forgotten', () => {
+it('long texts are put back where their stand-ins are, however deep, and forgotten when all of it is written', () => {
   const texts = new LongTexts();
   texts.add(
     new Map([
@@ -16,8 +16,12 @@ it('long texts are put back where their stand-ins are, however deep, and forgott
   const pieces = texts.putBack(JSON.stringify({ a: 'data:two,', b: JSON.stringify({ c: ['one', 'two'] }) }));
 
   expect(JSON.parse(pieces.map(text).join(''))).toEqual({ a: 'data:BBBB,', b: '{"c":["AAAA","BBBB"]}' });
+  expect(texts.putBack('"one"').map(text)).toEqual(['"', 'AAAA', '"']);
+  texts.forgetPlaced();
+  expect(texts.putBack('"one"').map(text)).toEqual(['"one"']);
   expect([texts.isEmpty, texts.bytes]).toEqual([false, 4]);
   texts.putBack('"three"');
+  texts.forgetPlaced();
   expect([texts.isEmpty, texts.bytes]).toEqual([true, 0]);
 });
 

@@ -7,6 +7,8 @@ import type { ImageSize } from './image-size.ts';
 export interface Painter {
   /** Pictures of one request in base64. @throws ThreadsBusy; whatever ends the drawing once the caller has left */
   draw(prompt: string, count: number, size: ImageSize, detail: Detail, signal: AbortSignal): Promise<string[]>;
+  /** A draft of the first picture. @param step 0 for the roughest */
+  draft(prompt: string, step: number, size: ImageSize, detail: Detail, signal: AbortSignal): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -24,16 +26,21 @@ export function createPainter(): Painter {
     maxOldSpaceMb: MAX_OLD_SPACE_MB,
   });
   let requests = 0;
+  const nextShare = (): string => {
+    requests += 1;
+    return String(requests);
+  };
   return {
     async draw(prompt, count, size, detail, signal) {
-      requests += 1;
-      const share = String(requests); // Picture by picture, so that a request for one does not wait for ten of another.
+      const share = nextShare(); // Picture by picture, so that a request for one does not wait for ten of another.
       const pictures: string[] = [];
       for (let number = 0; number < count; number += 1) {
-        pictures.push(await threads.ask({ prompt, number, size, detail }, { share, signal }));
+        pictures.push(await threads.ask({ prompt, number, isDraft: false, size, detail }, { share, signal }));
       }
       return pictures;
     },
+    draft: (prompt, step, size, detail, signal) =>
+      threads.ask({ prompt, number: step, isDraft: true, size, detail }, { share: nextShare(), signal }),
     close: () => threads.close(),
   };
 }
