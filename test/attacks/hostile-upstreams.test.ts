@@ -38,6 +38,8 @@ beforeAll(async () => {
     ANTHROPIC_API_KEY: 'key',
     GOOGLE_BASE_URL: hostile.origin,
     GOOGLE_API_KEY: 'key',
+    OPENAI_BASE_URL: `${hostile.origin}/v1`,
+    OPENAI_API_KEY: 'key',
   });
 });
 
@@ -59,6 +61,8 @@ const chat = (more: object = {}): object => ({
   ...more,
 });
 const completeChats = (more: object = {}, times = 4) => gateway.ask('/v1/chat/completions', chat(more), times);
+
+const streamedImage = { model: 'openai/gpt-image-2', prompt: 'a fox', stream: true, partial_images: 1 };
 
 /** The error that an answer is or ends with. */
 function messageOf({ text }: Summary): string {
@@ -132,6 +136,14 @@ describe('a stream that would keep its reader busy is ended, and a second caller
   });
 });
 
+describe('a stream of an image that would keep its reader busy is ended, and a second caller is served meanwhile', () => {
+  it.each(STREAMS.filter(([, , message]) => message.includes('refused')))('%s', async (_name, bytes, message) => {
+    answer(bytes);
+
+    await expectRefused(() => gateway.ask('/v1/images/generations', streamedImage, 2), message);
+  });
+});
+
 describe('an answer that is only large reaches its caller whole, and a second caller is served meanwhile', () => {
   it('a text of ten megabytes', async () => {
     answer(() => whole(completion('word '.repeat(2 * MB))));
@@ -150,6 +162,21 @@ describe('an answer that is only large reaches its caller whole, and a second ca
 
     const body = { model: 'acme/sandbox-image-plus', prompt: 'a fox' };
     await expectServed(() => gateway.ask('/v1/images/generations', body, 4), PICTURE.length);
+  });
+
+  it('pictures of ten megabytes for a caller who asked for a stream', async () => {
+    answer(() =>
+      whole({ created: 1, data: [{ b64_json: PICTURE.slice(0, 7 * MB) }, { b64_json: PICTURE.slice(0, 4) }] }),
+    );
+
+    const body = { ...streamedImage, model: 'acme/sandbox-image-plus', n: 2 };
+    await expectServed(() => gateway.ask('/v1/images/generations', body, 4), 7 * MB);
+  });
+
+  it('a picture of ten megabytes in one event of a stream of an image', async () => {
+    answer(() => stream(event({ type: 'image_generation.completed', b64_json: PICTURE })));
+
+    await expectServed(() => gateway.ask('/v1/images/generations', streamedImage, 4), PICTURE.length);
   });
 
   it('a picture of ten megabytes in one event of a stream', async () => {
