@@ -55,6 +55,7 @@ const ALLOWED_SIDEWAYS = [
 
 const PACKAGE_HOMES: Record<string, string[]> = {
   koa: ['src/http', 'src/oauth'],
+  '@koa/cors': ['src/http'],
   '@koa/router': ['src/http', 'src/oauth'],
   kysely: ['src/store'],
   'better-sqlite3': ['src/store'],
@@ -63,6 +64,7 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   ajv: ['src/generated'],
   pino: ['src/telemetry.ts'],
   'gpt-tokenizer': ['src/providers'],
+  'fastest-levenshtein': ['src/core/known-names.ts'],
   'fast-png': ['src/providers/sandbox'],
   'prom-client': ['src/metrics.ts'],
   'rate-limiter-flexible': ['src/core/rate-limit.ts'],
