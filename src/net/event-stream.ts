@@ -41,54 +41,31 @@ const COPIES = 3;
 
 const isSmall = (event: SseEvent | LargeSseEvent): event is SseEvent => 'data' in event && event.data.length <= SMALL;
 
-const END: IteratorResult<readonly StreamEvent[], undefined> = { done: true, value: undefined };
+type Events = readonly StreamEvent[];
 
-/** The events of a streamed answer for one reader, those of one piece of the body together. Leaving early cancels the exchange. */
-export class EventStream implements AsyncIterableIterator<readonly StreamEvent[], undefined> {
-  readonly #chunks: AsyncIterator<Buffer>;
+const END: IteratorResult<Events, undefined> = { done: true, value: undefined };
+
+/** Makes events of the pieces of a streamed answer. */
+export class EventReader {
   readonly #means: StreamMeans;
   readonly #longTexts: LongTexts;
   readonly #parser: SseParser;
 
-  constructor({ chunks, means, longTexts }: EventSource) {
-    this.#chunks = chunks[Symbol.asyncIterator]();
+  constructor({ means, longTexts }: Pick<EventSource, 'means' | 'longTexts'>) {
     this.#means = means;
     this.#longTexts = longTexts;
     this.#parser = new SseParser(means.maxEventBytes);
   }
 
-  /** @throws TransportError, ApiError 503; the exchange is cancelled then */
-  async next(): Promise<IteratorResult<readonly StreamEvent[], undefined>> {
-    try {
-      for (;;) {
-        const { done, value } = await this.#chunks.next();
-        if (done === true) return END;
-        const events = this.#parser.push(value);
-        const { heldBytes } = this.#parser;
-        if (heldBytes > SMALL_BYTES) this.#means.room(heldBytes);
-        if (events.length === 0) continue;
-        return { done: false, value: events.every(isSmall) ? events : await this.#parsed(events) };
-      }
-    } catch (error) {
-      await this.return();
-      throw error;
-    }
+  /** The events that end in a piece: at once where none of them is large, as a rule. @throws TransportError, ApiError 503 */
+  read(piece: Buffer): Events | Promise<Events> {
+    const events = this.#parser.push(piece);
+    const { heldBytes } = this.#parser;
+    if (heldBytes > SMALL_BYTES) this.#means.room(heldBytes);
+    return events.every(isSmall) ? events : this.#parsed(events);
   }
 
-  async return(): Promise<IteratorResult<readonly StreamEvent[], undefined>> {
-    await this.#chunks.return?.();
-    return END;
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return();
-  }
-
-  async #parsed(events: readonly (SseEvent | LargeSseEvent)[]): Promise<readonly StreamEvent[]> {
+  async #parsed(events: readonly (SseEvent | LargeSseEvent)[]): Promise<Events> {
     const parsed: StreamEvent[] = [];
     for (const event of events) {
       if ('data' in event) {
@@ -103,5 +80,40 @@ export class EventStream implements AsyncIterableIterator<readonly StreamEvent[]
       parsed.push({ ...name, json });
     }
     return parsed;
+  }
+}
+
+/** The events of a streamed answer for one reader, those of one piece of the body together. Leaving early cancels the exchange. */
+export class EventStream implements AsyncIterableIterator<Events, undefined> {
+  readonly #pieces: AsyncIterator<Buffer>;
+  readonly #reader: EventReader;
+
+  constructor(source: EventSource) {
+    this.#pieces = source.chunks[Symbol.asyncIterator]();
+    this.#reader = new EventReader(source);
+  }
+
+  /** @throws TransportError, ApiError 503; the exchange is cancelled then */
+  async next(): Promise<IteratorResult<Events, undefined>> {
+    try {
+      const { done, value } = await this.#pieces.next();
+      return done === true ? END : { done: false, value: await this.#reader.read(value) };
+    } catch (error) {
+      await this.return();
+      throw error;
+    }
+  }
+
+  async return(): Promise<IteratorResult<Events, undefined>> {
+    await this.#pieces.return?.();
+    return END;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
   }
 }

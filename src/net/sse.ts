@@ -24,8 +24,9 @@ const tooLarge = (): TransportError =>
 
 /** Where the last line of a chunk ends, its line end included; 0 when none does. */
 function endOfLines(chunk: Buffer): number {
+  if (chunk[chunk.length - 1] === LINE_FEED) return chunk.length;
   const end = chunk.lastIndexOf(LINE_FEED) + 1;
-  return end === chunk.length ? end : Math.max(end, chunk.lastIndexOf(CARRIAGE_RETURN) + 1);
+  return Math.max(end, chunk.lastIndexOf(CARRIAGE_RETURN) + 1);
 }
 
 /** Where the first line of a chunk ends, its line end left out. */
@@ -73,7 +74,8 @@ export class SseParser {
     const end = endOfLines(bytes);
     if (end > 0) {
       this.#afterCarriageReturn = end === bytes.length && bytes[end - 1] === CARRIAGE_RETURN;
-      this.#readLines(this.#readLargeLine(bytes.subarray(0, end)), events);
+      const lines = end === bytes.length ? bytes : bytes.subarray(0, end);
+      this.#readLines(this.#rest.length === 0 ? lines : this.#readLargeLine(lines), events);
     }
     if (end < bytes.length) {
       this.#rest.append(bytes.subarray(end));
@@ -82,9 +84,8 @@ export class SseParser {
     return events;
   }
 
-  /** Takes a first line that is too long to be decoded here; returns the lines behind it. */
+  /** Puts what waits before the lines; takes a first line that is too long to be decoded here, and returns those behind it. */
   #readLargeLine(lines: Buffer): Buffer {
-    if (this.#rest.length === 0) return lines;
     const end = endOfFirstLine(lines);
     if (this.#rest.length + end <= SMALL_BYTES) {
       this.#rest.append(lines);
@@ -140,15 +141,19 @@ export class SseParser {
   }
 
   #dispatch(events: (SseEvent | LargeSseEvent)[]): void {
-    const name = this.#event === '' ? {} : { event: this.#event };
+    const event = this.#event;
     const data = this.#data;
     const length = this.#dataLength;
     this.#event = '';
     if (data.length === 0) return;
     this.#data = [];
     this.#dataLength = 0;
-    if (length <= SMALL_BYTES) events.push({ ...name, data: data.length === 1 ? String(data[0]) : data.join('\n') });
-    else events.push({ ...name, bytes: joined(data) });
+    if (length > SMALL_BYTES) {
+      events.push({ ...(event === '' ? {} : { event }), bytes: joined(data) });
+    } else {
+      const text = data.length === 1 ? String(data[0]) : data.join('\n');
+      events.push(event === '' ? { data: text } : { event, data: text });
+    }
   }
 }
 

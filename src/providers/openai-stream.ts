@@ -1,4 +1,4 @@
-import { EventStream, type StreamEvent } from '../net/event-stream.ts';
+import { EventReader, type StreamEvent } from '../net/event-stream.ts';
 import type { StreamedResponse } from '../net/exchange.ts';
 import type { UpstreamChunk } from './adapter.ts';
 import { eventJson, isRecord, modelId } from './json.ts';
@@ -17,7 +17,8 @@ const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undef
 export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefined> {
   readonly #response: StreamedResponse;
   readonly #secret: string | undefined;
-  readonly #batches: EventStream;
+  readonly #pieces: AsyncIterator<Buffer>;
+  readonly #reader: EventReader;
   readonly #states: ChoiceState[] = [];
   /** Arrived and not yet read, from `#next` on. */
   #events: readonly StreamEvent[] = [];
@@ -28,7 +29,8 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
   constructor(response: StreamedResponse, secret?: string) {
     this.#response = response;
     this.#secret = secret;
-    this.#batches = new EventStream(response);
+    this.#pieces = response.chunks[Symbol.asyncIterator]();
+    this.#reader = new EventReader(response);
   }
 
   /** @throws UpstreamError, TransportError; the exchange is cancelled then */
@@ -38,9 +40,10 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
       for (;;) {
         const event = this.#events[this.#next];
         if (event === undefined) {
-          const { done, value } = await this.#batches.next();
+          const { done, value } = await this.#pieces.next();
           if (done === true) break;
-          this.#events = value;
+          const read = this.#reader.read(value);
+          this.#events = read instanceof Promise ? await read : read;
           this.#next = 0;
         } else if (event.data === '[DONE]') {
           this.#response.drain();
@@ -62,7 +65,7 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
     if (!this.#left) {
       this.#left = true;
       this.#events = [];
-      await this.#batches.return();
+      await this.#pieces.return?.();
     }
     return END;
   }
