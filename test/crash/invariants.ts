@@ -1,5 +1,6 @@
-import { runningPeriod } from '../../src/domain/api-key.ts';
 import { usdNumber } from '../../src/domain/money.ts';
+import { type LimitScope, runningPeriod, type SpendState } from '../../src/domain/spend-limits.ts';
+import { toBudget } from '../../src/store/budgets.ts';
 import type { Database } from '../../src/store/database.ts';
 import { toApiKey } from '../../src/store/key-columns.ts';
 import { build } from '../../src/store/sql.ts';
@@ -55,27 +56,40 @@ export function findLedgerFaults(db: Database, keyIds: readonly string[]): strin
           .selectAll()
           .where('id', 'in', [...keyIds]),
       )) {
-        checkKey(faults, row.id, toApiKey(row), byKey.get(row.id) ?? []);
+        checkLimits(faults, 'key', row.id, toApiKey(row), byKey.get(row.id) ?? []);
+      }
+      const rows = db.all(build.selectFrom('calls').selectAll());
+      for (const budget of db.all(build.selectFrom('budgets').selectAll()).map(toBudget)) {
+        const { scope, subjectId } = budget;
+        const under = rows.filter((row) => row[COLUMNS[scope].subject] === subjectId);
+        checkLimits(faults, scope, subjectId, budget, under);
       }
     })
     .deferred();
   return faults.found;
 }
 
-function checkKey(faults: Faults, id: string, key: ReturnType<typeof toApiKey>, rows: readonly Row[]): void {
-  const startedAt = key.currentPeriodStartedAt;
-  const inWindow = startedAt === null ? [] : rows.filter((row) => row.period_started_at === startedAt);
+const COLUMNS = {
+  key: { subject: 'key_id', window: 'period_started_at' },
+  member: { subject: 'member_id', window: 'member_period_started_at' },
+  project: { subject: 'project_id', window: 'project_period_started_at' },
+  organization: { subject: 'organization_id', window: 'organization_period_started_at' },
+} as const;
+
+function checkLimits(faults: Faults, scope: LimitScope, id: string, of: SpendState, rows: readonly Row[]): void {
+  const startedAt = of.currentPeriodStartedAt;
+  const inWindow = startedAt === null ? [] : rows.filter((row) => row[COLUMNS[scope].window] === startedAt);
   const agree = (name: string, kept: bigint, counted: bigint): void =>
     faults.check(kept === counted, `sums equal the rows: ${id} has ${name} ${kept}, its rows ${counted}`);
-  agree('usage', key.usage, sum(rows, costOf));
-  agree('reserved', key.reserved, sum(rows, heldBy));
-  agree('current period usage', key.currentPeriodUsage, sum(inWindow, costOf));
-  agree('current period reserved', key.currentPeriodReserved, sum(inWindow, heldBy));
+  agree('usage', of.usage, sum(rows, costOf));
+  agree('reserved', of.reserved, sum(rows, heldBy));
+  agree('current period usage', of.currentPeriodUsage, sum(inWindow, costOf));
+  agree('current period reserved', of.currentPeriodReserved, sum(inWindow, heldBy));
   const within = (name: string, limit: bigint | null, spent: bigint): void =>
-    faults.check(limit === null || spent <= limit, `no key is over its ${name} cap: ${id} by ${spent - (limit ?? 0n)}`);
-  within('all-time', key.usageLimit, key.usage + key.reserved);
-  const period = runningPeriod(key, Date.now());
-  if (period !== undefined) within('recurring', key.periodUsageLimit, period.usage + key.currentPeriodReserved);
+    faults.check(limit === null || spent <= limit, `nobody is over a ${name} cap: ${id} by ${spent - (limit ?? 0n)}`);
+  within('all-time', of.usageLimit, of.usage + of.reserved);
+  const period = runningPeriod(of, Date.now());
+  if (period !== undefined) within('recurring', of.periodUsageLimit, period.usage + of.currentPeriodReserved);
 }
 
 /** What is broken of what must hold when no call is running; nothing when all holds. */
