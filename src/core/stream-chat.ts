@@ -3,7 +3,7 @@ import { NO_USAGE } from '../domain/usage.ts';
 import type { ChatChunk, ChatRequest } from '../generated/types.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
 import type { UpstreamError } from '../providers/upstream-error.ts';
-import { type Call, settleCall } from './call.ts';
+import { settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import {
   type ChatExchangeDeps,
