@@ -83,10 +83,23 @@ const columnsFor = (custom: readonly string[], model: RawBuilder<string | null>)
       : sql`CASE
           WHEN model_id <> '' AND provider_id IN (${sql.join(custom.map((name) => sql.lit(name)))}) THEN provider_id || '/' || model_id
           ELSE ${model} END`,
-  provider: sql`provider_id`,
+  provider: sql`nullif(provider_id, '')`,
   project: sql`project_id`,
   key: sql`key_id`,
 });
+
+/** By what sums are told apart: null where they are not grouped by it. */
+function dimensions(groupBy: readonly UsageDimension[], columns: Columns) {
+  const column = (dimension: UsageDimension) =>
+    groupBy.includes(dimension) ? columns[dimension] : sql<string | null>`NULL`;
+  return [
+    column('member').as('member_id'),
+    column('model').as('model_id'),
+    column('provider').as('provider_id'),
+    column('project').as('project_id'),
+    column('key').as('key_id'),
+  ] as const;
+}
 
 /** The columns of `usageSums`: what is kept of calls that retention has deleted. */
 export const KEPT_SUMS = [
@@ -108,8 +121,6 @@ export const KEPT_SUMS = [
 
 /** The same of what is kept of deleted calls, by the hours that begin in the range. */
 function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], columns: Columns) {
-  const column = (dimension: UsageDimension) =>
-    groupBy.includes(dimension) ? sql`nullif(${columns[dimension]}, '')` : sql.raw('NULL');
   const sum = (name: (typeof KEPT_SUMS)[number]) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`;
   const amount = (name: 'high_pico' | 'low_pico') => sql<bigint>`coalesce(sum(${sql.ref(name)}), 0)`;
   let query = build
@@ -130,13 +141,7 @@ function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], colum
       amount('high_pico').as('high_pico'),
       amount('low_pico').as('low_pico'),
     ])
-    .select([
-      sql<string | null>`${column('member')}`.as('member_id'),
-      sql<string | null>`${column('model')}`.as('model_id'),
-      sql<string | null>`${column('provider')}`.as('provider_id'),
-      sql<string | null>`${column('project')}`.as('project_id'),
-      sql<string | null>`${column('key')}`.as('key_id'),
-    ])
+    .select(dimensions(groupBy, columns))
     .where('hour', '>=', bind<number>('from'))
     .where('hour', '<', bind<number>('to'))
     .where('organization_id', '=', filter.organizationId);
@@ -149,17 +154,10 @@ function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], colum
 function compileSums(db: Database, filter: UsageFilter, groupBy: readonly UsageDimension[]) {
   const custom = groupBy.includes('model') ? customNames(db, filter.organizationId) : [];
   const columns = columnsFor(custom, countedModel);
-  const column = (dimension: UsageDimension) => (groupBy.includes(dimension) ? columns[dimension] : sql.raw('NULL'));
   let query = build
     .selectFrom('calls')
     .select(usageSums)
-    .select([
-      sql<string | null>`${column('member')}`.as('member_id'),
-      sql<string | null>`${column('model')}`.as('model_id'),
-      sql<string | null>`${column('provider')}`.as('provider_id'),
-      sql<string | null>`${column('project')}`.as('project_id'),
-      sql<string | null>`${column('key')}`.as('key_id'),
-    ])
+    .select(dimensions(groupBy, columns))
     .where('id', '>=', bind<string>('first'))
     .where('id', '<', bind<string>('end'))
     .where('organization_id', '=', filter.organizationId);
@@ -168,7 +166,7 @@ function compileSums(db: Database, filter: UsageFilter, groupBy: readonly UsageD
   if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
   if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => columns[dimension]));
   // One statement, so that a call that is deleted meanwhile is counted once.
-  return query.unionAll(keptSums(filter, groupBy, columnsFor(custom, sql`model_id`))).compile();
+  return query.unionAll(keptSums(filter, groupBy, columnsFor(custom, sql`nullif(model_id, '')`))).compile();
 }
 
 /**
