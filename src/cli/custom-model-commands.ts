@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { PRICE_NAMES } from '../admin/custom-model-content.ts';
 import { changeCustomModel, createCustomModel, deleteCustomModel } from '../admin/custom-models.ts';
+import { formatUsd, parseUsdPerMillion } from '../domain/money.ts';
 import type { InputModality, OutputModality } from '../generated/types.ts';
 import { parseCapabilities } from './capabilities.ts';
 import { type CommonOptions, common, named, orNone } from './common-options.ts';
-import { warn } from './output.ts';
 import { showCustomModel, showCustomModels, showRemoved } from './provider-output.ts';
 import { customModelId, customProviderId, everyCustomModel } from './provider-references.ts';
 import { wordList } from './word-list.ts';
@@ -29,28 +29,26 @@ const MODEL_ARGUMENT = ['<customModel>', '<custom provider>/<model>, or its id']
 const INPUT_MODALITIES = ['text', 'image', 'audio', 'video', 'file'] as const satisfies readonly InputModality[];
 const OUTPUT_MODALITIES = ['text', 'image', 'audio'] as const satisfies readonly OutputModality[];
 
-/** `prompt=0.00000015`, given any number of times. */
+/** Prices that are not of a token: of one image, request or search. */
+const FEES: readonly string[] = ['request', 'image', 'per_image', 'web_search'];
+
+/** `prompt=0.15`, given any number of times: token prices in USD per million, as in rules and UPSTREAM_<NAME>_PRICES, to those of the API. */
 function parsePrice(text: string, before: Prices = {}): Prices {
   const [, name, price] = /^([a-z0-9_]+)=(.+)$/.exec(text) ?? [];
   if (name === undefined || price === undefined) {
-    throw new InvalidArgumentError('It must be a name and USD, such as prompt=0.00000015, or prompt=none.');
+    throw new InvalidArgumentError('It must be a name and USD, such as prompt=0.15, or prompt=none.');
   }
   if (!PRICE_NAMES.some((known) => known === name)) {
     throw new InvalidArgumentError(`The name must be one of ${PRICE_NAMES.join(', ')}.`);
   }
-  return { ...before, [name]: orNone(price) };
+  return { ...before, [name]: price === 'none' || FEES.includes(name) ? orNone(price) : usdPerToken(name, price) };
 }
 
-/** Prices that are not of a token. */
-const OTHER_UNITS: readonly string[] = ['request', 'image', 'per_image', 'web_search'];
-/** USD: a thousand for a million tokens, beyond what any model costs. */
-const DEAREST_TOKEN = 0.001;
-
-/** Rules and the environment take prices per million tokens: whoever does so here would find it on his bill. */
-function warnOfDearTokens(prices: Prices = {}): void {
-  for (const [name, price] of Object.entries(prices)) {
-    if (OTHER_UNITS.includes(name) || price === null || Number(price) < DEAREST_TOKEN) continue;
-    warn(`warning: ${name}=${price} is of one token: ${Number(price) * 1e6} USD for a million.`);
+function usdPerToken(name: string, usdPerMillion: string): string {
+  try {
+    return formatUsd(parseUsdPerMillion(usdPerMillion));
+  } catch {
+    throw new InvalidArgumentError(`${name} must be USD per million tokens, a decimal with at most 6 places.`);
   }
 }
 
@@ -69,7 +67,7 @@ const described = (command: Command): Command =>
     .addOption(
       new Option(
         '--price <name=usd>',
-        'a price in USD, of a token where nothing else is said: prompt, completion, input_cache_read, request, per_image, …; "none": unknown. Once for each',
+        'a price in USD per million tokens (prompt, completion, input_cache_read, …), or each (request, image, per_image, web_search); "none": unknown. Once for each price',
       ).argParser(parsePrice),
     )
     .addOption(new Option('--context-length <tokens>', 'context window; "none": unknown').argParser(parseTokens))
@@ -111,7 +109,7 @@ const fieldsOf = (options: ModelOptions) => ({
 
 const EXAMPLES = `
 Example:
-  $ portcullis custom-models add acme org/llama-3.3-70b --price prompt=0.00000059 --price completion=0.00000079 \\
+  $ portcullis custom-models add acme org/llama-3.3-70b --price prompt=0.59 --price completion=0.79 \\
       --context-length 131072 --max-output 8192 --supports streaming,tools,json-output`;
 
 /** `portcullis custom-models …`. */
@@ -132,7 +130,6 @@ export function customModelCommands(program: Command, env: Environment): void {
         return createCustomModel(workspace.db, workspace.actor, body, workspace.now);
       });
       showCustomModel(added, options);
-      warnOfDearTokens(options.price);
     });
 
   common(models.command('list'))
@@ -154,7 +151,6 @@ export function customModelCommands(program: Command, env: Environment): void {
         return changeCustomModel(workspace.db, workspace.actor, id, fieldsOf(options), workspace.now);
       });
       showCustomModel(changed, options);
-      warnOfDearTokens(options.price);
     });
 
   common(

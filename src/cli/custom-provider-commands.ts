@@ -40,7 +40,7 @@ const writeOf = ({ now, catalog, config }: Workspace): CustomProviderWrite => ({
 const EXAMPLES = `
 Example:
   $ portcullis custom-providers add acme --base-url https://models.example/v1
-  $ portcullis custom-models add acme llama-3.3-70b --price prompt=0.00000059 --price completion=0.00000079
+  $ portcullis custom-models add acme llama-3.3-70b --price prompt=0.59 --price completion=0.79
   $ portcullis provider-keys add custom:acme --label Acme --token-stdin < key.txt`;
 
 /** `portcullis custom-providers …`. */

@@ -28,7 +28,7 @@ describe('the command line', () => {
     );
     expect(customProvider).toMatchObject({ name: 'acme', wire: 'openai', baseUrl: BASE, keyless: false });
 
-    const prices = ['--price', 'prompt=0.00000059', '--price', 'completion=0.00000079'];
+    const prices = ['--price', 'prompt=0.59', '--price', 'completion=0.79'];
     const limits = ['--context-length', '131072', '--max-output', 'none', '--supports', 'streaming,tools'];
     const { customModel } = Object(
       jsonOf(await portcullis.run('custom-models', 'add', 'acme', 'org/m', ...prices, ...limits, '--json')),
@@ -188,7 +188,8 @@ describe('the command line', () => {
       'It must be "none" or a comma list of streaming',
     ],
     [['custom-models', 'add', 'acme', 'm', '--price', 'free'], 2, 'It must be a name and USD'],
-    [['custom-models', 'add', 'acme', 'm', '--price', 'prompt=1e-6'], 1, '--price prompt ("1e-6") must be null or'],
+    [['custom-models', 'add', 'acme', 'm', '--price', 'prompt=1e-6'], 2, 'prompt must be USD per million tokens'],
+    [['custom-models', 'add', 'acme', 'm', '--price', 'request=1e-6'], 1, '--price request ("1e-6") must be null or'],
     [
       ['custom-models', 'add', 'acme', 'm', '--context-length', 'big'],
       2,
@@ -202,13 +203,12 @@ describe('the command line', () => {
     expect(outcome.stderr).not.toContain(SECRET);
   });
 
-  it('warns of a price that looks like one of a million tokens', async () => {
-    const dear = ['custom-models', 'add', 'acme', 'dear', '--price', 'prompt=5', '--price', 'request=1'];
-    const { code, stderr } = await portcullis.run(...dear);
-    expect({ code, stderr }).toEqual({
-      code: 0,
-      stderr: 'portcullis: warning: prompt=5 is of one token: 5000000 USD for a million.\n',
-    });
+  it('takes the prices of tokens per million, and of the rest each', async () => {
+    const prices = ['prompt=5', 'completion=0.000001', 'request=1'].flatMap((price) => ['--price', price]);
+    const { customModel } = Object(
+      jsonOf(await portcullis.run('custom-models', 'add', 'acme', 'dear', ...prices, '--json')),
+    );
+    expect(customModel.pricing).toMatchObject({ prompt: '0.000005', completion: '0.000000000001', request: '1' });
     await portcullis.run('custom-models', 'remove', 'acme/dear');
   });
 

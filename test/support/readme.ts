@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { formatUsd, parseUsdPerMillion } from '../../src/domain/money.ts';
 
 const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 
@@ -11,10 +12,13 @@ export function readmeEnvironment(prefix: string): Record<string, string> {
   return Object.fromEntries(exported.filter(([name]) => name?.startsWith(prefix)));
 }
 
-/** The prices with which the README's example adds a custom model, by their names in the API. */
+/** The prices with which the README's example adds a custom model, as the API takes them: in USD per token. */
 export function readmePrices(): Record<string, string> {
   const [command = ''] = /^.*custom-models add acme .*$/m.exec(README) ?? [];
   return Object.fromEntries(
-    [...command.matchAll(/--price (\w+)=(\S+)/g)].map(([, name = '', value = '']) => [name, value]),
+    [...command.matchAll(/--price (\w+)=(\S+)/g)].map(([, name = '', value = '']) => [
+      name,
+      formatUsd(parseUsdPerMillion(value)),
+    ]),
   );
 }
