@@ -1,0 +1,81 @@
+// A run: the world under attack, what is known of the calls on their way, and what was found.
+
+import { Evidence } from './evidence.ts';
+import type { StepRecord } from './findings.ts';
+import { Findings } from './findings.ts';
+import { PROMPT_WORDS } from './requests.ts';
+import { Secrets } from './secrets.ts';
+import type { Marked, Watch } from './upstreams.ts';
+import type { World } from './world.ts';
+
+const MARK = /mark-\d+-\d+/;
+/** Longer than any secret, so that none is missed between two pieces of the log. */
+const LOG_TAIL = 300;
+
+export class Run {
+  readonly seed: number;
+  readonly findings: Findings;
+  readonly evidence: Evidence;
+  readonly secrets = new Secrets();
+  readonly marks = new Map<string, Marked>();
+  /** Steps that are being played, and their requests. */
+  readonly records = new Map<number, StepRecord>();
+  readonly statuses = new Map<number, number>();
+  /** From when the product is meant to be killed: connections may break. */
+  isOver = false;
+  #world: World | undefined;
+  #logTail = '';
+
+  constructor(seed: number) {
+    this.seed = seed;
+    this.findings = new Findings(seed);
+    this.evidence = new Evidence(this.findings);
+  }
+
+  get world(): World {
+    if (this.#world === undefined) throw new Error('the world is not made yet');
+    return this.#world;
+  }
+
+  set world(world: World) {
+    this.#world = world;
+  }
+
+  count(status: number): void {
+    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
+  }
+
+  /** What the fake upstreams ask and tell. */
+  watch(): Watch {
+    return {
+      callIn: (text) => {
+        const mark = MARK.exec(text)?.[0];
+        const call = mark === undefined ? undefined : this.marks.get(mark);
+        return mark === undefined || call === undefined ? undefined : { mark, call };
+      },
+      dispatched: (mark, call) => this.evidence.dispatched(mark, call),
+      broken: (fault, { provider, path, body }, mark) => {
+        const record = this.records.get(Number(mark?.split('-')[1]));
+        const detail = `${provider} got ${fault}: ${path} ${(JSON.stringify(body) ?? 'no JSON').slice(0, 400)}`;
+        this.findings.report(
+          'nothing is called that the rules do not permit',
+          detail,
+          ...(record === undefined ? [] : [record]),
+        );
+      },
+      foreignSecretIn: (text, provider) => this.secrets.foreignIn(text, (owner) => owner === provider)?.owner,
+    };
+  }
+
+  /** Looks for what no log may hold. */
+  hear(text: string): void {
+    const heard = this.#logTail + text;
+    this.#logTail = heard.slice(-LOG_TAIL);
+    const secret = this.secrets.foreignIn(heard);
+    const at = secret?.at ?? heard.indexOf(PROMPT_WORDS);
+    if (at === -1) return;
+    const lines = heard.slice(Math.max(0, at - 400), at + 200);
+    this.findings.report('no secret and no prompt is logged', `${secret?.owner ?? 'a prompt'}: ${lines}`);
+    this.#logTail = '';
+  }
+}
