@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import type { Random } from '../../crash/random.ts';
 import type { Answer } from '../../support/request.ts';
 import { answerFaults, policyFault, servedChat, WELL_FORMED } from './checks.ts';
+import { STARVED_MS, waitedMs } from './delay.ts';
 import type { StepRecord } from './findings.ts';
 import { clientAddress } from './keys.ts';
 import type { Run } from './run.ts';
@@ -74,11 +75,14 @@ export class Attack {
   async send(wanted: Wanted): Promise<Answer | undefined> {
     const { method = 'GET', path, listener = 'gateway', headers = [], body } = wanted;
     const head = `${listener}: ${method} ${path}\n${headers.map((header) => header.join(': ')).join('\n')}\n\n`;
-    this.record.sent.push(head, body ?? '');
+    this.record.sent.push(head, body ?? '', '\n');
+    const { pid } = this.run.world.serving;
+    const waitedBefore = waitedMs(pid);
     const got = await exchange(this.run.world[listener], wanted);
     if (typeof got === 'string') {
-      const isExcused =
-        got === 'left' || got === 'unsendable' || (got === 'closed' && (body?.length ?? 0) > LARGE_BYTES);
+      const isStarved = waitedMs(pid) - waitedBefore > STARVED_MS;
+      const isClosed = got === 'closed' && ((body?.length ?? 0) > LARGE_BYTES || isStarved);
+      const isExcused = got === 'left' || got === 'unsendable' || isClosed;
       if (!isExcused && !this.run.isOver) this.broken(WELL_FORMED, `${method} ${path.slice(0, 100)}: ${got}`);
       return undefined;
     }

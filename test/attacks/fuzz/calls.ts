@@ -2,7 +2,8 @@
 import type { Random } from '../../crash/random.ts';
 import { type Attack, bearer, type Header, JSON_TYPE } from './attack.ts';
 import { HONEST, LARGE, LYING } from './faults.ts';
-import { bytesOf, chatBody, imageBody, largeBody, moderationBody } from './requests.ts';
+import { bytesOf, chatBody, imageBody, largeBody, moderationBody, plainChat } from './requests.ts';
+import { DRAWING_MODELS } from './served.ts';
 import type { WorldKey } from './world.ts';
 
 export type Generator = (attack: Attack) => Promise<void>;
@@ -37,8 +38,11 @@ export function forwardedFor(random: Random): string[] {
   ]);
 }
 
-export const anyKey = ({ random, run: { world } }: Attack): WorldKey =>
-  random.chance(0.1) ? world.attacker.key : random.pick(world.keys);
+/** Often one that may call anything, for a refused call goes no further. */
+export function anyKey({ random, run: { world } }: Attack): WorldKey {
+  if (random.chance(0.1)) return world.attacker.key;
+  return random.chance(0.3) ? world.keys[0] : random.pick(world.keys);
+}
 
 const line = (name: string, values: readonly string[]): Header[] => values.map((value) => [name, value]);
 
@@ -89,6 +93,12 @@ export const chats: Generator = (attack) =>
 export const images: Generator = (attack) =>
   call(attack, '/v1/images/generations', (mark) => bytesOf(attack.random, imageBody(attack.random, mark)));
 
+export const drawings: Generator = (attack) =>
+  call(attack, '/v1/images/generations', (mark) => {
+    const { model, ...body } = imageBody(attack.random, mark, attack.random.pick(DRAWING_MODELS));
+    return bytesOf(attack.random, attack.random.chance(0.2) ? body : { model, ...body });
+  });
+
 export const moderations: Generator = (attack) =>
   call(attack, '/v1/moderations', (mark) => bytesOf(attack.random, moderationBody(attack.random, mark)));
 
@@ -116,7 +126,7 @@ const LARGE_FAULTS = namesOf(LARGE);
 const valid =
   ({ random }: Attack): ((mark: string) => Buffer) =>
   (mark) =>
-    Buffer.from(JSON.stringify(chatBody(random, mark)));
+    Buffer.from(JSON.stringify(random.chance(0.7) ? plainChat(random, mark) : chatBody(random, mark)));
 
 /** A good request whose upstreams fail. */
 export const answers: Generator = (attack) => {
@@ -191,7 +201,7 @@ async function callForbidden(attack: Attack): Promise<void> {
   const { random, run } = attack;
   const forbidden: WorldKey = { ...run.world.toggled, spec: { name: 'toggled, forbidden', permits: () => false } };
   const model = random.pick(['shared', 'solo', 'beta/pricey', 'gpt-5.2']);
-  await call(attack, '/v1/chat/completions', (mark) => Buffer.from(JSON.stringify(chatBody(random, mark, model))), {
+  await call(attack, '/v1/chat/completions', (mark) => Buffer.from(JSON.stringify(plainChat(random, mark, model))), {
     key: forbidden,
   });
 }

@@ -18,15 +18,28 @@ export type Fault = (exchange: Exchange) => void | Promise<void>;
 
 const typeOf = ({ type }: Answer): string => (type === 'events' ? 'text/event-stream' : 'application/json');
 
+/** The product has closed the connection. */
+const isGone = ({ destroyed, socket }: ServerResponse): boolean => destroyed || socket?.destroyed !== false;
+
 /** Resolves when the text has left, or nobody takes it any more. */
 const write = (response: ServerResponse, text: string | Buffer): Promise<void> =>
   new Promise((done) => {
-    if (response.destroyed) return done();
+    if (isGone(response)) return done();
     response.once('close', done);
     response.write(text, () => {
       response.off('close', done);
       done();
     });
+  });
+
+/** Resolves when the response takes more, or is gone. */
+const drained = (response: ServerResponse): Promise<void> =>
+  new Promise((done) => {
+    const goOn = (): void => {
+      response.off('drain', goOn).off('close', goOn);
+      done();
+    };
+    response.once('drain', goOn).once('close', goOn);
   });
 
 export function begin(
@@ -120,7 +133,7 @@ const piecewise: Fault = async (exchange) => {
   begin(exchange);
   const bytes = Buffer.from(textOf(answer));
   const size = random.pick([1, 1, 2, 7]);
-  for (let start = 0; start < bytes.length && !response.destroyed; start += size)
+  for (let start = 0; start < bytes.length && !isGone(response); start += size)
     response.write(bytes.subarray(start, start + size));
   response.end();
 };
@@ -131,7 +144,7 @@ const slowly: Fault = async (exchange) => {
   const text = textOf(answer);
   const pieces = random.between(2, 10);
   const size = Math.ceil(text.length / pieces);
-  for (let start = 0; start < text.length && !response.destroyed; start += size) {
+  for (let start = 0; start < text.length && !isGone(response); start += size) {
     await write(response, text.slice(start, start + size));
     await sleep(random.between(1, 150));
   }
@@ -346,20 +359,16 @@ const endless =
     const { response, random, answer } = exchange;
     begin(exchange, { 'content-type': random.chance(0.8) ? 'text/event-stream' : typeOf(answer) });
     const text = again(random);
-    while (!response.destroyed) await write(response, text);
+    while (!isGone(response)) await write(response, text);
   };
 
 const inManyPieces: Fault = async (exchange) => {
   const { response, answer } = exchange;
   begin(exchange);
   const text = Buffer.from(`${' '.repeat(MEGABYTE)}${textOf(answer)}`);
-  for (let start = 0; start < text.length && !response.destroyed; start += 1) {
+  for (let start = 0; start < text.length && !isGone(response); start += 1) {
     const taken = response.write(text.subarray(start, start + 1));
-    if (!taken)
-      await Promise.race([
-        new Promise((drained) => response.once('drain', drained)),
-        new Promise((closed) => response.once('close', closed)),
-      ]);
+    if (!taken) await drained(response);
   }
   response.end();
 };

@@ -60,7 +60,8 @@ export class Findings {
     );
     const parts: (string | Buffer)[] = [`${invariant}: ${detail}\n`];
     for (const { step, generator, sent } of records) {
-      parts.push(`\n===== step ${step}, ${generator}\n`, ...sent.flatMap((piece) => [piece, '\n-----\n']));
+      parts.push(`\n===== step ${step}, ${generator}\n`);
+      for (const piece of sent) parts.push(piece);
     }
     writeFileSync(file, Buffer.concat(parts.map((part) => Buffer.from(part))), { mode: 0o600 });
     return file;

@@ -16,7 +16,8 @@ interface Drawn {
 export const GENERATORS: Readonly<Record<string, Drawn>> = {
   chats: { generator: calls.chats, weight: 24 },
   answers: { generator: calls.answers, weight: 24 },
-  images: { generator: calls.images, weight: 3, most: 4 },
+  images: { generator: calls.images, weight: 3 },
+  drawings: { generator: calls.drawings, weight: 1, most: 4 },
   moderations: { generator: calls.moderations, weight: 3 },
   'rule-changes': { generator: calls.ruleChanges, weight: 3 },
   'large-bodies': { generator: calls.largeBodies, weight: 1, most: 4 },

@@ -8,6 +8,7 @@ import { build } from '../../../src/store/sql.ts';
 import { Random } from '../../crash/random.ts';
 import { Attack, LOST_MS } from './attack.ts';
 import { chats } from './calls.ts';
+import { STARVED_MS } from './delay.ts';
 import type { StepRecord } from './findings.ts';
 import { chosen, type Named } from './generators.ts';
 import { type Probed, startProbing } from './probing.ts';
@@ -96,7 +97,9 @@ const current = (): StepRecord[] => [...run.records.values()];
 
 function judgeProbe({ kind, outcome, tookMs, delayMs }: Probed): void {
   if (run.isOver) return;
-  if (outcome !== 'served') run.findings.report('those who behave are served', `${kind}: ${outcome}`, ...current());
+  const isStarved = tookMs - delayMs > STARVED_MS;
+  if (outcome !== 'served' && !isStarved)
+    run.findings.report('those who behave are served', `${kind}: ${outcome}`, ...current());
   worstMs = Math.max(worstMs, delayMs);
   if (delayMs <= MOST_DELAY_MS) return;
   const times = `${Math.round(delayMs)} ms of its own, ${Math.round(tookMs)} ms in all`;
@@ -196,6 +199,7 @@ function judgeDepartures(): void {
 async function attackAll(): Promise<void> {
   const probing = await startProbing();
   run.world = await createWorld(run.watch(), run.secrets, probing.origin, (text) => run.hear(text));
+  process.on('exit', () => void run.world.serving.kill());
   watchLife();
   const { gateway, management, serving, bystander } = run.world;
   const memory = watchMemory();
@@ -213,6 +217,7 @@ async function attackAll(): Promise<void> {
     const deadline = performance.now() + minutes * 60_000;
     if (onlyStep !== undefined) await play(onlyStep);
     else await Promise.all([lookAfter(deadline), ...Array.from({ length: WORKERS }, () => work(deadline))]);
+    probing.stop(); // its calls must end too
     if (ending === undefined) {
       await quiet();
       run.evidence.checkQuiet(run.world);

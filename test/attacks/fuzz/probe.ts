@@ -78,4 +78,5 @@ process.on('message', ({ pid, gateway, management, token, masterToken, model }: 
     exchange(`${management}/v1/master/keys?limit=5`, master, undefined, agent),
   );
 });
+process.on('disconnect', () => process.exit());
 tell({ origin: upstream.origin });

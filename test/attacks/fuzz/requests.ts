@@ -118,9 +118,17 @@ export function chatBody(random: Random, mark: string, model: string = random.pi
   };
 }
 
-export const imageBody = (random: Random, mark: string): Fields => ({
+/** A chat that every model takes. */
+export const plainChat = (random: Random, mark: string, model: string = random.pick(CHAT_MODELS)): Fields => ({
+  model,
+  messages: [{ role: 'user', content: promptText(random, mark) }],
+  ...(random.chance(0.5) ? { stream: true } : {}),
+  ...(random.chance(0.6) ? { max_tokens: random.between(1, 300) } : {}),
+});
+
+export const imageBody = (random: Random, mark: string, model: string = random.pick(IMAGE_MODELS)): Fields => ({
   prompt: promptText(random, mark),
-  ...(random.chance(0.9) ? { model: random.pick(IMAGE_MODELS) } : {}),
+  model,
   ...(random.chance(0.5) ? { n: random.pick([1, 2, 10]) } : {}),
   ...(random.chance(0.5)
     ? { size: random.pick(['256x256', '1024x1024', '2048x2048', 'auto', '16x16', '0x0', '99999x99999']) }

@@ -116,4 +116,7 @@ export const CHAT_MODELS = [
   'sandbox-paid',
 ] as const;
 
-export const IMAGE_MODELS = ['gpt-image-2', 'gemini-3-pro-image', 'sandbox-image-plus', 'sandbox-image-max'] as const;
+export const IMAGE_MODELS = ['gpt-image-2', 'gemini-3-pro-image'] as const;
+
+/** They draw, in the product's own process. */
+export const DRAWING_MODELS = ['sandbox-image-plus', 'sandbox-image-max'] as const;
