@@ -49,6 +49,8 @@ export interface Config {
     readonly responseBytes: number;
     readonly cacheBytes: number;
   };
+  /** Most output tokens for a key with a spend limit where neither the caller nor the model's limits tell. */
+  readonly defaultMaxOutputTokens: number;
   readonly rateLimits: RateLimits;
   readonly timeouts: {
     readonly requestHeaders: number;
@@ -111,6 +113,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       responseBytes: Number(variables.MAX_RESPONSE_BYTES),
       cacheBytes: Number(variables.CACHE_MAX_BYTES),
     },
+    defaultMaxOutputTokens: Number(variables.DEFAULT_MAX_OUTPUT_TOKENS),
     rateLimits: {
       chat: readRate(variables.RATE_LIMIT_CHAT_PER_MINUTE),
       images: readRate(variables.RATE_LIMIT_IMAGES_PER_MINUTE),

@@ -32,6 +32,7 @@ import { createActivePolicy } from './policy/active-policy.ts';
 import { createProviders } from './providers/providers.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { createTokenEstimator } from './providers/token-estimate.ts';
+import { checkDataDir } from './store/check-data-dir.ts';
 import { createCheckpointer } from './store/checkpointer.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/data-dir.ts';
 import { lockDataDir } from './store/lock.ts';
@@ -89,6 +90,7 @@ export async function createContainer(config: Config, overrides: Overrides = {})
 
 async function build(config: Config, { clock = systemClock }: Overrides, closers: Closers): Promise<Container> {
   createDataDir(config.dataDir);
+  checkDataDir({ dataDir: config.dataDir, given: config.secrets, now: clock.now() });
   const lock = lockDataDir(config.dataDir);
   closers.add(() => lock.release());
   // Beside a database, new secrets would make every key in it unknown: a lost file stops the start.
@@ -169,6 +171,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     estimator,
     chooseAuto: createChooseAuto({ findReachable, clock }),
     cache,
+    defaultMaxOutputTokens: config.defaultMaxOutputTokens,
   });
   warnOfUnknownModels(config, catalog, telemetry);
   const generateImage = createGenerateImage({ ...exchanges, defaultModel: config.defaultImageModel });

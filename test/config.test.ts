@@ -30,6 +30,7 @@ describe('the configuration', () => {
       allowedHosts: [],
       trustedProxies: null,
       allowPrivateUpstreams: [],
+      defaultMaxOutputTokens: 16_384,
       dataDir: path.join(root, 'data'),
       durability: 'normal',
       sandbox: true,
@@ -86,6 +87,7 @@ describe('the configuration', () => {
       MAX_BUFFERED_BYTES: '4',
       MAX_RESPONSE_BYTES: '5',
       CACHE_MAX_BYTES: '14',
+      DEFAULT_MAX_OUTPUT_TOKENS: '18',
       RATE_LIMIT_CHAT_PER_MINUTE: '15',
       RATE_LIMIT_IMAGES_PER_MINUTE: 'off',
       RATE_LIMIT_MODELS_PER_MINUTE: '16',
@@ -123,6 +125,7 @@ describe('the configuration', () => {
       logLevel: 'silent',
       accessLog: '/var/log/access.log',
       limits: { bodyBytes: 1, depth: 2, inFlight: 3, bufferedBytes: 4, responseBytes: 5, cacheBytes: 14 },
+      defaultMaxOutputTokens: 18,
       rateLimits: { chat: 15, images: undefined, models: 16, moderations: 17 },
       timeouts: {
         requestHeaders: 6,
@@ -250,6 +253,7 @@ describe('an upstream', () => {
       UPSTREAM_MY_LLM_2_MODELS: 'meta/llama-3.3, tiny,tiny, other',
       UPSTREAM_MY_LLM_2_PRICES: 'meta/llama-3.3=0.59/0.790001, tiny=0/0',
       UPSTREAM_MY_LLM_2_FIELDS: 'x_trace, style',
+      UPSTREAM_MY_LLM_2_LIMITS: 'meta/llama-3.3=131072/8192, tiny=-/512, other=4096/-',
     };
     expect(readConfig(env).upstreams).toEqual([
       {
@@ -265,9 +269,14 @@ describe('an upstream', () => {
         baseUrl: 'https://llm.example/v1',
         apiKey: 'sk-abc',
         models: [
-          { id: 'meta/llama-3.3', prices: { prompt: 590_000n, completion: 790_001n } },
-          { id: 'tiny', prices: { prompt: 0n, completion: 0n } },
-          { id: 'other', prices: {} },
+          {
+            id: 'meta/llama-3.3',
+            prices: { prompt: 590_000n, completion: 790_001n },
+            contextLength: 131_072,
+            maxOutput: 8192,
+          },
+          { id: 'tiny', prices: { prompt: 0n, completion: 0n }, maxOutput: 512 },
+          { id: 'other', prices: {}, contextLength: 4096 },
         ],
       },
     ]);
@@ -302,6 +311,11 @@ describe('an upstream', () => {
     ],
     ['UPSTREAM_LOCAL_PRICES prices llama twice.', { ...local, UPSTREAM_LOCAL_PRICES: 'llama=1/1,llama=2/2' }],
     [
+      'UPSTREAM_LOCAL_LIMITS names qwen, which UPSTREAM_LOCAL_MODELS does not.',
+      { ...local, UPSTREAM_LOCAL_LIMITS: 'qwen=1/1' },
+    ],
+    ['UPSTREAM_LOCAL_LIMITS names llama twice.', { ...local, UPSTREAM_LOCAL_LIMITS: 'llama=1/1,llama=1/1' }],
+    [
       'UPSTREAM_LOCAL_PRICES names qwen, which UPSTREAM_LOCAL_MODELS does not.',
       { ...local, UPSTREAM_LOCAL_PRICES: 'qwen=1/1' },
     ],
@@ -321,7 +335,7 @@ describe('an upstream', () => {
     'is not named by %s',
     (name) => {
       expect(messageOf({ [name]: 'http://a' })).toBe(
-        `${name} is not a variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS, _PRICES and _FIELDS, <NAME> in capitals, digits and single underscores.`,
+        `${name} is not a variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS, _PRICES, _LIMITS and _FIELDS, <NAME> in capitals, digits and single underscores.`,
       );
     },
   );

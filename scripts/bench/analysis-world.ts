@@ -12,6 +12,7 @@ import type { Database } from '../../src/store/database.ts';
 import { insertKey } from '../../src/store/keys.ts';
 import { insertMember } from '../../src/store/members.ts';
 import { insertRule } from '../../src/store/rules.ts';
+import { loadSecrets } from '../../src/store/secrets.ts';
 import { createStore } from '../../src/store/store.ts';
 import { listOrganizations, listProjects } from '../../src/store/tenants.ts';
 import { readWorld, type World } from '../../src/workbench/world.ts';
@@ -65,7 +66,7 @@ function insertRules(db: Database, organizationId: string, subjectId: string, nu
   }
 }
 
-function fill(db: Database, now: number): void {
+function fill(db: Database, now: number, pepperId: string): void {
   const [organization] = listOrganizations(db);
   const [project] = organization === undefined ? [] : listProjects(db, organization.id, { limit: 1 }).items;
   if (organization === undefined || project === undefined) throw new Error('the gateway made no organization');
@@ -90,7 +91,7 @@ function fill(db: Database, now: number): void {
         description: `bench ${number}`,
         kind: 'regular',
         secretHash: id,
-        pepperId: 'none',
+        pepperId,
         mask: 'pcl_none',
         expiresAt: null,
         periodUsageDurationUnit: null,
@@ -129,7 +130,8 @@ export async function fillWorld(
 ): Promise<{ before: string; after: string }> {
   const store = createStore({ path: databasePath(dataDir), clock: systemClock, busyTimeoutMs: 5000 });
   try {
-    await store.write(fill);
+    const [pepper] = loadSecrets(dataDir, { create: false }).peppers;
+    await store.write((db, now) => fill(db, now, pepper.id));
     const { upstreams, sandbox } = readConfig({ ...variables, DATA_DIR: dataDir });
     const catalog = createCatalog({ sandbox, upstreams, clock: systemClock });
     const world = await store.read((db) => readWorld(db, { catalog, servedProviders: new Set() }));

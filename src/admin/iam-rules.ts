@@ -15,6 +15,7 @@ import type { Actor } from './actor.ts';
 import { recordChange } from './audit-trail.ts';
 import { compileRules } from './compile-rules.ts';
 import { checkBounds } from './rule-bounds.ts';
+import { ruleChange } from './rule-change.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleOwner } from './rule-owner.ts';
 import { type RuleWorld, ruleWarnings } from './rule-warnings.ts';
 
@@ -83,7 +84,7 @@ export function changeRule(
     checkBounds([...others.map(storedRule), content.canonical]);
     const record = store.updateRule(db, organizationId, subject.id, id, stored(content), compileRules, write.now);
     const changed = view(record);
-    recordChange(db, actor, 'rule', 'update', { before: view(present), after: changed }, write.now);
+    recordChange(db, actor, 'rule', 'update', ruleChange(view(present), changed), write.now);
     return { rule: changed, warnings: warningsOf(db, actor, content.canonical, write) };
   });
 }

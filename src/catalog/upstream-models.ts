@@ -1,5 +1,5 @@
-import { type Mapping, type Prices, TEXT_ONLY } from '../domain/model.ts';
-import type { UpstreamConfig } from '../domain/upstream-config.ts';
+import { type Mapping, TEXT_ONLY } from '../domain/model.ts';
+import type { UpstreamConfig, UpstreamModel } from '../domain/upstream-config.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import type { CatalogData } from './decode.ts';
 
@@ -14,7 +14,7 @@ export function upstreamData(upstream: UpstreamConfig, knownOutputs: KnownOutput
   return {
     date: '',
     providers: [{ id: upstream.name, name: upstream.name }],
-    models: upstream.models.map(({ id, prices }) => upstreamModel(upstream.name, id, prices, knownOutputs)),
+    models: upstream.models.map((model) => upstreamModel(upstream.name, model, knownOutputs)),
   };
 }
 
@@ -22,14 +22,10 @@ export function upstreamData(upstream: UpstreamConfig, knownOutputs: KnownOutput
  * Canonical model ids hold no `/`: an upstream id that does stands under its text with `--` instead, and as itself behind
  * the provider. It is no bare name: there its first part would name a provider.
  */
-function upstreamModel(
-  providerId: string,
-  externalId: string,
-  prices: Prices,
-  knownOutputs: KnownOutputs,
-): CatalogModel {
+function upstreamModel(providerId: string, model: UpstreamModel, knownOutputs: KnownOutputs): CatalogModel {
+  const { id: externalId } = model;
   const id = externalId.replaceAll('/', '--');
-  const mapping = upstreamMapping(providerId, id, externalId, prices);
+  const mapping = upstreamMapping(providerId, id, model);
   const outputModalities = knownOutputs(id) ?? mapping.outputModalities;
   return {
     id,
@@ -42,7 +38,11 @@ function upstreamModel(
   };
 }
 
-function upstreamMapping(providerId: string, modelId: string, externalId: string, prices: Prices): Mapping {
+function upstreamMapping(
+  providerId: string,
+  modelId: string,
+  { id: externalId, prices, ...limits }: UpstreamModel,
+): Mapping {
   const id = `${providerId}/${modelId}`;
   return {
     id,
@@ -55,5 +55,6 @@ function upstreamMapping(providerId: string, modelId: string, externalId: string
     prices,
     freeFlag: false,
     ...TEXT_ONLY,
+    ...limits,
   };
 }

@@ -49,8 +49,11 @@ function newest({ db, actor }: Workspace, { limit, action, target, from, to }: L
 async function verify(env: Environment, noted: string | undefined): Promise<ChainVerdict> {
   const bar = progressBar('Verifying');
   try {
-    return await inDatabase(env, 'read', (db, config) =>
-      verifyAuditChain(db, secretsOf(config).signingKey.key, noted, bar.show),
+    return await inDatabase(
+      env,
+      'read',
+      (db, config) => verifyAuditChain(db, secretsOf(config).signingKey.key, noted, bar.show),
+      'signing key',
     );
   } finally {
     bar.end();

@@ -10,7 +10,7 @@ import { MIGRATIONS } from '../store/migrations/migrations.ts';
 import { restore } from '../store/restore.ts';
 import { print, printJson, warn } from './output.ts';
 import { type ProgressBar, progressBar } from './progress.ts';
-import { whileNobodyServes, withAuditedDatabase, withDatabase } from './stopped-server.ts';
+import { whileNobodyServes, withDatabase } from './stopped-server.ts';
 import type { Environment } from './workspace.ts';
 
 interface BackupOptions {
@@ -22,6 +22,9 @@ interface RestoreOptions {
   readonly force?: boolean;
   readonly json?: true;
 }
+
+/** A backup and a restore name the secrets that are missing; those can be put back later. */
+const MISSING = ['pepper', 'encryption key'] as const;
 
 const BACKUP_HELP = `
 The server need not run, and may: what is copied is the database as it is at one moment. PEPPER and ENCRYPTION_KEY of the
@@ -64,17 +67,21 @@ async function withBar<T>(what: string, work: (bar: ProgressBar) => Promise<T>):
 async function runBackup(env: Environment, folder: string, { withoutSecrets, json }: BackupOptions): Promise<void> {
   const config = readConfig(env);
   const { dataDir, secrets: given } = config;
+  const withSecrets = withoutSecrets !== true;
   const { manifest: written, missing } = await withBar('Pages', ({ show }) =>
-    withDatabase(config, (db) =>
-      backUp(db, {
-        dataDir,
-        folder,
-        withSecrets: withoutSecrets !== true,
-        given,
-        now: systemClock.now(),
-        version: manifest.version,
-        progress: show,
-      }),
+    withDatabase(
+      config,
+      (db) =>
+        backUp(db, {
+          dataDir,
+          folder,
+          withSecrets,
+          given,
+          now: systemClock.now(),
+          version: manifest.version,
+          progress: show,
+        }),
+      ...(withSecrets ? [] : MISSING),
     ),
   );
   if (json) printJson({ backup: written });
@@ -119,8 +126,10 @@ async function noteRestore(config: Config, { sha256, createdAt, schemaVersion }:
     return;
   }
   const backup = { id: sha256, createdAt };
-  await withAuditedDatabase(config, (db) =>
-    recordServerChange(db, 'database', 'restore', { before: null, after: backup }, systemClock.now()),
+  await withDatabase(
+    config,
+    (db) => recordServerChange(db, 'database', 'restore', { before: null, after: backup }, systemClock.now()),
+    ...MISSING,
   );
 }
 

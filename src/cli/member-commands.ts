@@ -1,4 +1,4 @@
-import { Argument, type Command, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { acceptInvitation } from '../admin/accept-invitation.ts';
 import { createInvitation, revokeInvitation } from '../admin/invitations.ts';
 import { changeMember, removeMember } from '../admin/members.ts';
@@ -8,6 +8,7 @@ import { type Duration, parseTtl } from './durations.ts';
 import { showInvitations, showMember, showMembers, showNewInvitation, showRevoked } from './member-output.ts';
 import { showRemoved } from './provider-output.ts';
 import { everyInvitation, everyMember } from './references.ts';
+import { requireToken, type TokenOptions, takingToken } from './token-input.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inDatabase, inWorkspace, secretsOf } from './workspace.ts';
 
@@ -23,6 +24,19 @@ interface UpdateOptions extends CommonOptions {
   readonly name?: string;
   readonly role?: string;
 }
+
+interface AcceptOptions extends TokenOptions {
+  readonly name?: string;
+  readonly json?: true;
+}
+
+const ACCEPT_EXAMPLES = `
+The token is read from standard input or from an environment variable, never from an argument: everyone on the machine
+can see those.
+
+Examples:
+  $ portcullis members accept --name Ada --token-stdin < token.txt
+  $ portcullis members accept --token-env INVITATION`;
 
 /** `portcullis members …`. */
 export function memberCommands(program: Command, env: Environment): void {
@@ -90,13 +104,13 @@ function invitationCommands(members: Command, env: Environment): void {
       showRevoked(revoked, options);
     });
 
-  members
-    .command('accept')
-    .addArgument(new Argument('<token>', 'the token of an invitation'))
+  takingToken(members.command('accept'), 'the token of the invitation')
     .description('Become a member by the token of an invitation, once.')
     .option('--name <text>', 'what people call the new member')
     .option('--json', 'print JSON')
-    .action(async (token: string, { name, json }: { readonly name?: string; readonly json?: true }) => {
+    .addHelpText('after', ACCEPT_EXAMPLES)
+    .action(async ({ name, json, ...options }: AcceptOptions) => {
+      const token = await requireToken(options, env);
       const accepted = await inDatabase(env, 'write', (db, config) =>
         acceptInvitation(db, named({ token, name }), { now: systemClock.now(), peppers: secretsOf(config).peppers }),
       );

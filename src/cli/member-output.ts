@@ -64,8 +64,8 @@ export function showNewInvitation(answer: InvitationAnswer, { json }: Format): v
   }
   const { id, email, role, token, expiresAt } = answer.invitation;
   print(
-    `${id}\n\n  ${token}\n\nThis token is shown once, now. With it ${email} becomes ${role} until ${expiresAt}:\n` +
-      `  portcullis members accept ${token}`,
+    `${id}\n\n  ${token}\n\nThis token is shown once, now. With it ${email} becomes ${role} until ${expiresAt}, by this\n` +
+      'command, which reads the token from standard input:\n\n  portcullis members accept --token-stdin',
   );
 }
 

@@ -6,8 +6,9 @@ import { type Config, readConfig } from '../config.ts';
 import type { Mapping } from '../domain/model.ts';
 import { validateDraftRules } from '../generated/validators.js';
 import { readBundle } from '../policy/bundle.ts';
-import { databasePath } from '../store/data-dir.ts';
+import { databasePath, hasDatabase } from '../store/data-dir.ts';
 import { openDatabase } from '../store/database.ts';
+import { inspectDatabase } from '../store/inspect-database.ts';
 import { partsOf } from '../workbench/candidates.ts';
 import { applyDrafts } from '../workbench/drafts.ts';
 import { checkedShape, locating } from '../workbench/fixture-shape.ts';
@@ -16,7 +17,7 @@ import { createJudges, type Judges, type OnProgress } from '../workbench/judges.
 import { readWorld, type World, worldOf } from '../workbench/world.ts';
 import { readWorldDocument } from '../workbench/world-document.ts';
 import { progressBar } from './progress.ts';
-import { type Environment, installationOf } from './workspace.ts';
+import { checked, type Environment, installationOf } from './workspace.ts';
 
 /** The rules in a folder that `policy export` wrote. */
 const EXPORTED = 'world.json';
@@ -55,12 +56,18 @@ export function worldSources(env: Environment, organizationId?: string): Sources
   return {
     config,
     catalog,
-    current: () => known(ofDatabase(config.dataDir)),
+    current() {
+      checked(config);
+      return known(ofDatabase(config.dataDir));
+    },
     at(source) {
       const stats = statSync(source, { throwIfNoEntry: false });
       if (stats === undefined) throw new Error(`There is neither a folder nor a file ${source}.`);
       const document = stats.isDirectory() ? path.join(source, EXPORTED) : source;
-      if (!existsSync(document)) return known(ofDatabase(source));
+      if (!existsSync(document)) {
+        if (hasDatabase(source)) inspectDatabase(databasePath(source), () => {});
+        return known(ofDatabase(source));
+      }
       const world = readExport(document, catalog);
       return known(organizationId === undefined ? world : worldOf(world, new Set([organizationId])));
     },

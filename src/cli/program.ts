@@ -16,6 +16,7 @@ import { policyCommands } from './policy-commands.ts';
 import { projectCommands } from './project-commands.ts';
 import { providerKeyCommands } from './provider-key-commands.ts';
 import { ruleCommands } from './rule-commands.ts';
+import { refuseSecrets, withoutValues } from './secret-arguments.ts';
 import { secretsCommands } from './secrets-commands.ts';
 import { usageCommand } from './usage-command.ts';
 import { UsageError } from './usage-error.ts';
@@ -37,6 +38,7 @@ in DATA_DIR (default: the folder "data" of the installation).`;
  */
 export async function run(args: readonly string[], env: Environment): Promise<number> {
   try {
+    refuseSecrets(args);
     await createProgram(env).parseAsync([...args], { from: 'user' });
     return 0;
   } catch (error) {
@@ -51,7 +53,14 @@ function createProgram(env: Environment): Command {
     .description('A policy-engine gateway for large language models.')
     .version(manifest.version)
     .exitOverride()
-    .configureOutput({ outputError: (text) => warn(text.replace(/^error: /, '').trimEnd()) })
+    .configureOutput({
+      outputError: (text) =>
+        warn(
+          withoutValues(text)
+            .replace(/^error: /, '')
+            .trimEnd(),
+        ),
+    })
     .showSuggestionAfterError()
     .addHelpText('after', EXAMPLES);
   program

@@ -9,7 +9,7 @@ import { type CommonOptions, common, named, orNone } from './common-options.ts';
 import { showProviderKey, showProviderKeys, showRemoved } from './provider-output.ts';
 import { everyProviderKey, providerKeyId } from './provider-references.ts';
 import { projectId } from './references.ts';
-import { readToken, type TokenOptions, takingToken } from './token-input.ts';
+import { readToken, requireToken, type TokenOptions, takingToken } from './token-input.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
@@ -29,7 +29,7 @@ function parsePosition(text: string): number {
 }
 
 const described = (command: Command): Command =>
-  takingToken(common(command))
+  takingToken(common(command), "the provider's secret")
     .option('--label <text>', 'what people call it; answers to calls name it')
     .option('--project <id|name>', 'the one project whose calls use it; "none": all of them')
     .option('--base-url <url>', 'where the provider is reached with it; "none": at the provider\'s own address')
@@ -51,9 +51,17 @@ const writeOf = ({ now, catalog, encryptionKey, config }: Workspace): ProviderKe
   allowPrivateUpstreams: config.allowPrivateUpstreams,
 });
 
+/** A provider key whose encryption key is lost is mended by a new token, or removed. */
+const mending = <T>(
+  env: Environment,
+  access: 'read' | 'write',
+  org: string | undefined,
+  work: (workspace: Workspace) => T,
+): Promise<T> => inWorkspace(env, access, org, work, 'encryption key');
+
 const EXAMPLES = `
-The secret is read from standard input or from an environment variable, never from an argument: those can be seen by
-everybody on the machine.
+The secret is read from standard input or from an environment variable, never from an argument: everyone on this machine
+can see those.
 
 Examples:
   $ portcullis provider-keys add openai --label Main --token-stdin < key.txt
@@ -69,10 +77,9 @@ export function providerKeyCommands(program: Command, env: Environment): void {
     .description('Add a credential; calls use it from the next one on.')
     .addHelpText('after', EXAMPLES)
     .action(async (provider: string, options: KeyOptions) => {
-      const token = await readToken(options, env);
-      if (token === undefined) throw new UsageError('Say where the secret is: --token-stdin or --token-env.');
+      const token = await requireToken(options, env);
       if (options.label === undefined) throw new UsageError('Name the provider key: --label.');
-      const added = await inWorkspace(env, 'write', options.org, (workspace) => {
+      const added = await mending(env, 'write', options.org, (workspace) => {
         const body = { provider, ...fieldsOf(workspace, options, token) };
         return createProviderKey(workspace.db, workspace.actor, body, writeOf(workspace));
       });
@@ -82,14 +89,14 @@ export function providerKeyCommands(program: Command, env: Environment): void {
   common(keys.command('list'))
     .description('List the provider keys, in the order in which they are tried.')
     .action(async (options: CommonOptions) => {
-      showProviderKeys(await inWorkspace(env, 'read', options.org, everyProviderKey), options);
+      showProviderKeys(await mending(env, 'read', options.org, everyProviderKey), options);
     });
 
   described(keys.command('update').argument(...KEY_ARGUMENT))
     .description('Change a provider key; what is not named stays.')
     .action(async (key: string, options: KeyOptions) => {
       const token = await readToken(options, env);
-      const changed = await inWorkspace(env, 'write', options.org, (workspace) => {
+      const changed = await mending(env, 'write', options.org, (workspace) => {
         const body = fieldsOf(workspace, options, token);
         return changeProviderKey(
           workspace.db,
@@ -110,7 +117,7 @@ export function providerKeyCommands(program: Command, env: Environment): void {
   )
     .description('Remove a provider key and forget its secret.')
     .action(async (key: string, options: CommonOptions) => {
-      const removed = await inWorkspace(env, 'write', options.org, (workspace) =>
+      const removed = await mending(env, 'write', options.org, (workspace) =>
         deleteProviderKey(workspace.db, workspace.actor, providerKeyId(workspace, key), workspace.now),
       );
       showRemoved(removed, options);

@@ -6,13 +6,21 @@ import type { Database } from '../store/database.ts';
 import type { Resealed } from '../store/reseal.ts';
 import { dropPepper, type Rotated, rotateEncryptionKey, rotatePepper } from '../store/rotate-secrets.ts';
 import { readSecretNeeds, type SecretNeed } from '../store/secret-needs.ts';
-import { loadSecrets } from '../store/secrets.ts';
 import { print, printJson, printTable, warn } from './output.ts';
-import { whileNobodyServes, withAuditedDatabase, withDatabase } from './stopped-server.ts';
-import type { Environment } from './workspace.ts';
+import { whileNobodyServes, withDatabase } from './stopped-server.ts';
+import { checked, type Environment, secretsOf } from './workspace.ts';
 
 interface Options {
   readonly json?: true;
+}
+
+/** Which secrets are missing is what these commands show, and mend. */
+const MISSING = ['pepper', 'encryption key'] as const;
+
+/** Changes secrets while no server runs. What does not fit is refused before anything is opened. */
+function changing<T>(env: Environment, change: (db: Database, config: Config) => T): Promise<T> {
+  checked(readConfig(env), ...MISSING);
+  return whileNobodyServes(env, (config) => withDatabase(config, (db) => change(db, config), ...MISSING));
 }
 
 const PEPPER_HELP = `
@@ -39,7 +47,7 @@ export function secretsCommands(program: Command, env: Environment): void {
     .option('--json', 'print JSON')
     .addHelpText('after', PEPPER_HELP)
     .action(async ({ json }: Options) => {
-      const id = await whileNobodyServes(env, (config) => withAuditedDatabase(config, (db) => newPepper(db, config)));
+      const id = await changing(env, newPepper);
       if (json) printJson({ pepper: { id } });
       else print(`The current pepper is ${id}. Keys leave the older ones as they are used.`);
     });
@@ -68,11 +76,8 @@ function listCommand(secrets: Command, env: Environment): void {
     .option('--json', 'print JSON')
     .action(async ({ json }: Options) => {
       const config = readConfig(env);
-      const needs = await withDatabase(config, (db) => readSecretNeeds(db, systemClock.now()));
-      const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, {
-        create: false,
-        given: config.secrets,
-      });
+      const needs = await withDatabase(config, (db) => readSecretNeeds(db, systemClock.now()), ...MISSING);
+      const { peppers, encryptionKeys, signingKey } = secretsOf(config);
       const listed: ListedSecret[] = [
         ...listKind('pepper', peppers, needs.peppers),
         ...listKind('encryption key', encryptionKeys, needs.encryptionKeys),
@@ -114,9 +119,7 @@ function dropCommand(secrets: Command, env: Environment): void {
     .option('--force', 'give up the keys that hang on it: they can never be used again')
     .option('--json', 'print JSON')
     .action(async (id: string, { force = false, json }: Options & { force?: boolean }) => {
-      const lost = await whileNobodyServes(env, (config) =>
-        withAuditedDatabase(config, (db) => endPepper(db, config, id, force)),
-      );
+      const lost = await changing(env, (db, config) => endPepper(db, config, id, force));
       if (json) printJson({ id, deleted: true, lostKeys: lost });
       else print(`Dropped pepper ${id}.${lost === 0 ? '' : ` Keys lost with it: ${lost}.`}`);
     });
@@ -137,9 +140,7 @@ function rotateEncryptionCommand(secrets: Command, env: Environment): void {
     .option('--json', 'print JSON')
     .addHelpText('after', ENCRYPTION_HELP)
     .action(async ({ json }: Options) => {
-      const { id, resealed, unopened } = await whileNobodyServes(env, (config) =>
-        withAuditedDatabase(config, (db) => newEncryptionKey(db, config)),
-      );
+      const { id, resealed, unopened } = await changing(env, newEncryptionKey);
       for (const each of unopened) warn(`${each} cannot be opened by any key: give its token again, or remove it.`);
       if (json) printJson({ encryptionKey: { id }, resealed, unopened });
       else print(`The encryption key is ${id}. Provider keys sealed anew: ${resealed}.`);

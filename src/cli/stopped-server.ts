@@ -1,9 +1,9 @@
 import { type Config, readConfig } from '../config.ts';
+import type { Dispensable } from '../store/check-data-dir.ts';
 import { databasePath } from '../store/data-dir.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { DataDirServed, lockDataDir } from '../store/lock.ts';
-import { loadSecrets } from '../store/secrets.ts';
-import type { Environment } from './workspace.ts';
+import { checked, type Environment } from './workspace.ts';
 
 /** Reads the configuration and keeps every server away from the data directory while `work` runs. @throws Error when one serves it */
 export async function whileNobodyServes<T>(env: Environment, work: (config: Config) => T | Promise<T>): Promise<T> {
@@ -29,19 +29,19 @@ function lockFor(dataDir: string): { release(): void } {
 /** The command line waits this long for another process's transaction to end. */
 const BUSY_TIMEOUT_MS = 5000;
 
-/** Runs `work` on a connection of its own. */
-export function withDatabase<T>({ dataDir }: Config, work: (db: Database) => T | Promise<T>): Promise<T> {
-  return whileOpen(openDatabase(databasePath(dataDir), { busyTimeoutMs: BUSY_TIMEOUT_MS }), work);
-}
-
-/** The same, and what it changes can be noted in the audit log. */
-export function withAuditedDatabase<T>(
-  { dataDir, secrets: given }: Config,
+/**
+ * Runs `work` on a connection of its own, on which changes can be audited.
+ * @param dispensable secrets that `work` can do without
+ */
+export function withDatabase<T>(
+  config: Config,
   work: (db: Database) => T | Promise<T>,
+  ...dispensable: readonly Dispensable[]
 ): Promise<T> {
-  const { signingKey } = loadSecrets(dataDir, { create: false, given });
-  const options = { busyTimeoutMs: BUSY_TIMEOUT_MS, auditKey: signingKey.key };
-  return whileOpen(openDatabase(databasePath(dataDir), options), work);
+  const secrets = checked(config, ...dispensable);
+  const auditKey = secrets === undefined ? {} : { auditKey: secrets.signingKey.key };
+  const options = { busyTimeoutMs: BUSY_TIMEOUT_MS, ...auditKey };
+  return whileOpen(openDatabase(databasePath(config.dataDir), options), work);
 }
 
 async function whileOpen<T>(db: Database, work: (db: Database) => T | Promise<T>): Promise<T> {

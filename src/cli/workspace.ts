@@ -5,11 +5,13 @@ import type { EncryptionKey } from '../domain/sealed-secret.ts';
 import type { Pepper } from '../domain/secret.ts';
 import { servedProviders } from '../domain/service-provider.ts';
 import { systemClock } from '../domain/time.ts';
-import { databasePath, hasDatabase } from '../store/data-dir.ts';
+import { checkDataDir, type Dispensable } from '../store/check-data-dir.ts';
+import { databasePath } from '../store/data-dir.ts';
 import type { Database } from '../store/database.ts';
 import { loadSecrets, type ServerSecrets } from '../store/secrets.ts';
 import { createStore } from '../store/store.ts';
 import { listOrganizations } from '../store/tenants.ts';
+import { StoreUnavailable } from '../store/unavailable.ts';
 import type { Installation } from '../workbench/world.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -34,27 +36,34 @@ const BUSY_TIMEOUT_MS = 5000;
 
 /**
  * Runs `work` on the database of `DATA_DIR`, beside a server that may be running; a write is one transaction.
- * @param organizationId may be absent where there is only one. @throws Error when there is no database
+ * @param organizationId may be absent where there is only one. @param dispensable secrets that `work` can do without
+ * @throws Error when there is no database, or it does not fit its secrets
  */
 export const inWorkspace = <T>(
   env: Environment,
   access: 'read' | 'write',
   organizationId: string | undefined,
   work: (workspace: Workspace) => T,
+  ...dispensable: readonly Dispensable[]
 ): Promise<T> =>
-  inDatabase(env, access, (db, config) => {
-    const installation = (): Installation => installationOf(config);
-    return work({
-      db,
-      now: systemClock.now(),
-      actor: { kind: 'cli', organizationId: chooseOrganization(db, organizationId) },
-      config,
-      pepper: () => secretsOf(config).peppers[0],
-      encryptionKey: () => secretsOf(config).encryptionKeys[0],
-      catalog: () => installation().catalog,
-      installation,
-    });
-  });
+  inDatabase(
+    env,
+    access,
+    (db, config) => {
+      const installation = (): Installation => installationOf(config);
+      return work({
+        db,
+        now: systemClock.now(),
+        actor: { kind: 'cli', organizationId: chooseOrganization(db, organizationId) },
+        config,
+        pepper: () => secretsOf(config).peppers[0],
+        encryptionKey: () => secretsOf(config).encryptionKeys[0],
+        catalog: () => installation().catalog,
+        installation,
+      });
+    },
+    ...dispensable,
+  );
 
 /** What the configuration lets everybody call. */
 export const installationOf = (config: Config): Installation => ({
@@ -66,24 +75,34 @@ export const installationOf = (config: Config): Installation => ({
 export const secretsOf = ({ dataDir, secrets }: Config): ServerSecrets =>
   loadSecrets(dataDir, { create: false, given: secrets });
 
+/** The secrets of `DATA_DIR`, which fit its database; undefined: there is none. @throws Error that names the file which is wrong */
+export const checked = (
+  { dataDir, secrets: given }: Config,
+  ...dispensable: readonly Dispensable[]
+): ServerSecrets | undefined => checkDataDir({ dataDir, given, now: systemClock.now(), dispensable });
+
 /** The same for what concerns no organization in particular. */
 export async function inDatabase<T>(
   env: Environment,
   access: 'read' | 'write',
   work: (db: Database, config: Config) => T,
+  ...dispensable: readonly Dispensable[]
 ): Promise<T> {
   const config = readConfig(env);
+  const secrets = checked(config, ...dispensable);
   const store = createStore({
     path: databasePath(config.dataDir),
     clock: systemClock,
     durability: config.durability,
     busyTimeoutMs: BUSY_TIMEOUT_MS,
-    // Where there is no database, that is what is wrong: not the secrets that it would have.
-    ...(access === 'write' && hasDatabase(config.dataDir) ? { auditKey: secretsOf(config).signingKey.key } : {}),
+    ...(access === 'write' && secrets !== undefined ? { auditKey: secrets.signingKey.key } : {}),
   });
   const query = (db: Database): T => work(db, config);
   try {
     return await (access === 'write' ? store.write(query) : store.read(query));
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable) || !(error.cause instanceof Error)) throw error;
+    throw new Error(`${databasePath(config.dataDir)}: ${error.cause.message}.`, { cause: error });
   } finally {
     store.close();
   }

@@ -2,7 +2,6 @@ import { type ApiError, permissionDenied } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { PolicyDecision, PolicyInput } from '../generated/types.ts';
-import type { DataDocument } from '../policy/data-document.ts';
 import { denialMessage } from '../policy/denial-message.ts';
 import { type DenialReason, denialReason } from '../policy/denial-reason.ts';
 import { inputDocument } from '../policy/input-document.ts';
@@ -11,7 +10,7 @@ import type { DecisionRecord } from '../store/decisions.ts';
 import type { Store } from '../store/store.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { CallContext } from './call-context.ts';
-import type { Documents } from './documents.ts';
+import type { Documents, KeptDocument } from './documents.ts';
 import type { Principal } from './principal.ts';
 
 /** What the policy said about one call, with all that is needed to say it again. */
@@ -19,7 +18,7 @@ export interface Decision {
   readonly id: string;
   readonly bundleDigest: string;
   readonly ruleRevision: number;
-  readonly data: DataDocument;
+  readonly data: KeptDocument;
   readonly input: PolicyInput;
   readonly result: PolicyDecision;
 }
@@ -153,7 +152,7 @@ export function decisionRecord(decision: Decision, reason?: DenialReason): Decis
     shadowJson: result.shadow === undefined ? null : JSON.stringify(result.shadow),
     bundleDigest: decision.bundleDigest,
     dataDigest: decision.data.digest,
-    dataText: decision.data.text,
+    dataText: decision.data.stored,
     ruleRevision: decision.ruleRevision,
     inputJson: JSON.stringify(decision.input),
   };

@@ -4,11 +4,9 @@ import type { Mapping } from '../domain/model.ts';
 import { type Clock, isPast } from '../domain/time.ts';
 import type { ChatRequest } from '../generated/types.ts';
 import { unsupportedIn } from './chat-exchange.ts';
-import { chatDemand } from './demand.ts';
 import { actionOf } from './permitted-ids.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
 import { takers } from './resolve.ts';
-import { boundOf } from './worst-case.ts';
 
 /** The request's `model` that leaves the choice to the gateway. */
 export const AUTO = 'auto';
@@ -46,15 +44,8 @@ export function createChooseAuto({ findReachable, clock }: ChooseAutoDeps): Choo
     const able = takers(fitting, reach, unsupportedIn(request));
     const permitted = able.filter(usable);
     if (permitted.length === 0) return able.slice(0, REFUSED);
-    const bounded = caller.principal.capped ? withBound(permitted, request) : permitted;
-    return (bounded.length > 0 ? bounded : permitted).slice(0, CHOSEN);
+    return permitted.slice(0, CHOSEN);
   };
-}
-
-/** Of these, what may serve a key with a limit. */
-function withBound(mappings: readonly Mapping[], request: ChatRequest): Mapping[] {
-  const demand = chatDemand(request);
-  return mappings.filter((mapping) => boundOf(mapping, demand) !== undefined);
 }
 
 /** What a request asks of a model. */

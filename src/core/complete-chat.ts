@@ -23,6 +23,8 @@ export interface CompleteChatDeps extends ChatExchangeDeps {
   readonly authorize: Authorize;
   readonly cache: ResponseCache;
   readonly clock: Clock;
+  /** Most output tokens for a key with a limit where nothing else tells. */
+  readonly defaultMaxOutputTokens: number;
 }
 
 /**
@@ -50,7 +52,7 @@ export function createCompleteChat(deps: CompleteChatDeps): CompleteChat {
       store,
       facts,
       permitted,
-      () => chatDemand(request),
+      () => chatDemand(request, deps.defaultMaxOutputTokens),
       (mapping) => new Produced().usage(estimator, request, mapping),
     );
     const answer: DispatchedAnswer = {

@@ -17,6 +17,8 @@ export interface Demand {
   readonly choices: number;
   /** Most output tokens of each choice, where the caller named them. */
   readonly maxOutputTokens: number | undefined;
+  /** The same where nobody names them and neither the longest answer nor the context of the model is known. */
+  readonly defaultMaxOutputTokens: number;
   /** Of a predicted answer: what is not used of it is charged as output. */
   readonly predictedTokens: number;
   readonly speaks: boolean;
@@ -149,7 +151,7 @@ function searchesOf({ tools, web_search_options: options }: ChatRequest): number
 }
 
 /** What a chat asks for. */
-export function chatDemand(request: ChatRequest): Demand {
+export function chatDemand(request: ChatRequest, defaultMaxOutputTokens: number): Demand {
   const media = mediaOf(request);
   const searches = searchesOf(request);
   const tools = request.tools ?? [];
@@ -163,6 +165,7 @@ export function chatDemand(request: ChatRequest): Demand {
     promptImages: media.images,
     choices: request.n ?? 1,
     maxOutputTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+    defaultMaxOutputTokens,
     predictedTokens: request.prediction === undefined || request.prediction === null ? 0 : bytesOf(request.prediction),
     speaks: request.modalities?.includes('audio') === true || (request.audio !== undefined && request.audio !== null),
     searches,
@@ -175,6 +178,7 @@ const NOTHING_BUT_TEXT = {
   hasPictures: false,
   promptImages: 0,
   maxOutputTokens: undefined,
+  defaultMaxOutputTokens: 0,
   predictedTokens: 0,
   speaks: false,
   searches: 0,

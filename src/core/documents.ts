@@ -1,13 +1,19 @@
 import { ApiError } from '../domain/errors.ts';
 import { RecentMap } from '../domain/recent-map.ts';
-import { type DataDocument, dataDocument } from '../policy/data-document.ts';
+import { type DataDocument, dataDocument, documentPieces } from '../policy/data-document.ts';
 import { PolicyFailure } from '../policy/policy-failure.ts';
 import { assertSubjectRules } from '../policy/subject-rules.ts';
 import type { Store } from '../store/store.ts';
+import { joinStored } from '../store/text-parts.ts';
 import type { Principal } from './principal.ts';
 
+/** A data document, and how the store keeps it. */
+export interface KeptDocument extends DataDocument {
+  readonly stored: string;
+}
+
 /** The data document of a principal's subjects, by the rules as they are now. */
-export type Documents = (principal: Principal) => Promise<DataDocument>;
+export type Documents = (principal: Principal) => Promise<KeptDocument>;
 
 /** Most documents that are remembered; one for each busy key. */
 const MAX_REMEMBERED = 4096;
@@ -22,7 +28,7 @@ function rulesUnavailable(cause: unknown): never {
  * remembered under the revision before it is merely read once more.
  */
 export function createDocuments(store: Store): Documents {
-  const remembered = new RecentMap<string, { ruleRevision: number; memberId: string; document: DataDocument }>(
+  const remembered = new RecentMap<string, { ruleRevision: number; memberId: string; document: KeptDocument }>(
     MAX_REMEMBERED,
   );
   /** Texts that were found well formed: most calls share their organization's and member's. */
@@ -38,9 +44,12 @@ export function createDocuments(store: Store): Documents {
     if (known !== undefined && known.ruleRevision === ruleRevision && known.memberId === memberId)
       return known.document;
     const ids = subjects.map(({ id }) => id);
-    const texts = await store.subjectRules(organizationId, ids).catch(rulesUnavailable);
-    for (const text of texts.values()) check(text);
-    const document = dataDocument([...texts].map(([id, rules]) => ({ id, rules })));
+    const compiled = [...(await store.subjectRules(organizationId, ids).catch(rulesUnavailable))];
+    for (const [, { text }] of compiled) check(text);
+    const document = {
+      ...dataDocument(compiled.map(([id, { text }]) => ({ id, rules: text }))),
+      stored: joinStored(documentPieces(compiled.map(([id, { stored }]) => ({ id, rules: stored })))),
+    };
     remembered.set(keyId, { ruleRevision, memberId, document });
     return document;
   };

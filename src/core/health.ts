@@ -42,8 +42,11 @@ export class Health {
     return true;
   }
 
-  /** @param outcome undefined when the attempt says nothing about the target: its caller left, or asked for what cannot be done */
-  ended(target: Target, wasProbe: boolean, outcome: 'succeeded' | 'failed' | undefined): void {
+  /**
+   * @param outcome undefined when the attempt says nothing about the target: its caller left, or asked for what cannot be done
+   * @param retryAfterMs how long the target itself wants to rest: from now on, after the first failure too
+   */
+  ended(target: Target, wasProbe: boolean, outcome: 'succeeded' | 'failed' | undefined, retryAfterMs?: number): void {
     const key = keyOf(target);
     const record = this.#records.get(key);
     if (record !== undefined && wasProbe) record.probing = false;
@@ -51,8 +54,8 @@ export class Health {
       if (record !== undefined) record.failures = 0;
     } else if (outcome === 'failed') {
       const failed = record ?? { failures: 0, restsUntil: 0, probing: false };
-      failed.failures += 1;
-      if (failed.failures >= FAILURES) failed.restsUntil = this.#clock.now() + REST_MS;
+      failed.failures = retryAfterMs === undefined ? failed.failures + 1 : Math.max(FAILURES, failed.failures + 1);
+      if (failed.failures >= FAILURES) failed.restsUntil = this.#clock.now() + (retryAfterMs ?? REST_MS);
       this.#records.set(key, failed);
     }
   }

@@ -5,7 +5,7 @@ import type { Store } from '../store/store.ts';
 import { decisionRecord, type Permitted } from './authorize.ts';
 import { type Call, type CallFacts, newCall } from './call.ts';
 import type { Demand } from './demand.ts';
-import { type Bound, boundOf, outputLimit, unboundedCall, worstCaseOf } from './worst-case.ts';
+import { type Bound, boundOf, outputLimit, unpricedCall, worstCaseOf } from './worst-case.ts';
 
 /** The bounds of the candidates that have one, by their ids, and what the dearest may cost. */
 interface Bounded {
@@ -19,7 +19,7 @@ function boundAll(candidates: readonly Mapping[], demand: Demand): Bounded {
     const bound = boundOf(mapping, demand);
     if (bound !== undefined) bounds.set(mapping.id, bound);
   }
-  const worstCase = bounds.size === 0 ? unboundedCall(candidates, demand) : worstCaseOf([...bounds.values()], demand);
+  const worstCase = bounds.size === 0 ? unpricedCall(candidates, demand) : worstCaseOf([...bounds.values()], demand);
   return { bounds, worstCase };
 }
 

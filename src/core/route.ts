@@ -50,15 +50,33 @@ export type Attempt<T> = (target: Target, remainingMs: number) => Promise<T>;
 
 const NO_RETRY = { 'x-should-retry': 'false' };
 
+/** Seconds, as the header has them. */
+const retryAfter = (milliseconds: number | undefined): Record<string, string> => ({
+  'retry-after': String(Math.max(1, Math.ceil((milliseconds ?? 0) / 1000))),
+});
+
 /**
- * What a caller is told when the last attempt has failed (decisions.md, section 5, errors).
+ * What a caller is told when the last attempt has failed (decisions.md, section 5, "the last failure told").
  * @param attempt its record, if it was made
+ * @param retryAfterMs the shortest wait that a provider asked for
  */
-export function failureAnswer(error: UpstreamError, attempt?: RoutingAttempt): ApiError {
+export function failureAnswer(
+  error: UpstreamError,
+  attempt?: RoutingAttempt,
+  retryAfterMs = error.retryAfterMs,
+): ApiError {
   if (error.status === 402 && attempt?.credentialSource === 'byok') {
     return new ApiError(402, 'billing_error', error.message, { cause: error });
   }
-  if (error.errorType === 'rejected') return new ApiError(400, 'invalid_request', error.message, { cause: error });
+  if (error.errorType === 'rejected') {
+    const { code = 'invalid_request', param = null } = error;
+    return new ApiError(400, code, error.message, { cause: error, param });
+  }
+  const again = { cause: error, headers: retryAfter(retryAfterMs) };
+  if (error.errorType === 'rate_limited') return new ApiError(429, 'upstream_rate_limited', error.message, again);
+  if (error.status === 503 || error.status === 529) {
+    return new ApiError(503, 'upstream_overloaded', error.message, again);
+  }
   const [status, code] = error.errorType === 'timeout' ? [504, 'upstream_timeout'] : [502, 'upstream_error'];
   return new ApiError(status, code, error.message, { cause: error, headers: NO_RETRY });
 }
@@ -119,6 +137,7 @@ export async function route<T>(
   const deadline = performance.now() + deps.totalTimeoutMs;
   const most = context.noFallback ? 1 : MAX_ATTEMPTS;
   let last: UpstreamError | undefined;
+  let retryAfterMs: number | undefined;
   let tried: Target | undefined;
   try {
     const { candidates } = permitted;
@@ -138,17 +157,22 @@ export async function route<T>(
       attempts.push(attemptRecord(target, call.id, result.error));
       if (result.error === undefined) return { value: result.value, target, attempts };
       last = result.error;
+      retryAfterMs = shorter(retryAfterMs, last.retryAfterMs);
       if (!last.retryable || context.signal.aborted) break;
       plan = afterFailure(plan, target, last);
     }
     throw failureAnswer(
       last ?? new UpstreamError('connection', 'No provider is left to serve the call.'),
       attempts.at(-1),
+      retryAfterMs,
     );
   } catch (error) {
     throw new RouteFailure(error, attempts, tried);
   }
 }
+
+const shorter = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 
 type Tried<T> = { readonly value: T; readonly error?: undefined } | { readonly error: UpstreamError };
 
@@ -173,6 +197,7 @@ async function tryTarget<T>(
 ): Promise<Tried<T>> {
   const isProbe = health.begun(target);
   let outcome: 'succeeded' | 'failed' | undefined;
+  let restMs: number | undefined;
   try {
     const value = await attempt();
     if (kind === 'whole') {
@@ -184,10 +209,11 @@ async function tryTarget<T>(
     const error = toUpstreamError(thrown);
     if (signal.aborted) return { error };
     if (error.errorType !== 'rejected' && !cutByUs(error)) outcome = 'failed';
+    restMs = error.retryAfterMs;
     telemetry.attemptFailed(id, target.mapping, failureOf(error));
     return { error };
   } finally {
-    health.ended(target, isProbe, outcome);
+    health.ended(target, isProbe, outcome, restMs);
   }
 }
 

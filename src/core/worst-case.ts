@@ -1,4 +1,4 @@
-import { type ApiError, unauthorized } from '../domain/errors.ts';
+import { type ApiError, invalidRequest } from '../domain/errors.ts';
 import type { Mapping, Prices } from '../domain/model.ts';
 import type { Reservation, WorstCase } from '../domain/reservation.ts';
 import { guessTokens } from '../domain/usage.ts';
@@ -52,17 +52,21 @@ export interface Bound {
   readonly fixed: bigint;
   /** Of one token of output in every choice. */
   readonly perOutputToken: bigint;
-  /** Most tokens of each choice: the caller's maximum or the mapping's own, whichever is smaller; 0 where output is not told in tokens. */
+  /** Most tokens of each choice: the caller's maximum or the mapping's own, whichever is smaller; 0 where tokens of output cost nothing. */
   readonly maxOutputTokens: number;
 }
 
-/** The mapping's own maximum, and what its context window leaves of it beside a prompt of the usual density. */
-function ownMaximum({ maxOutput, contextLength }: Mapping, { textTokens }: Demand): number | undefined {
-  if (maxOutput === undefined || contextLength === undefined) return maxOutput;
-  return Math.max(1, Math.min(maxOutput, contextLength - guessTokens(textTokens)));
+/**
+ * The longest answer where the caller names none: the mapping's own, as far as its context has room for it next to a prompt of the
+ * usual density; else the context without a dense prompt, since a provider refuses a maximum that does not fit; else the default.
+ */
+function ownMaximum({ maxOutput, contextLength }: Mapping, { textTokens, defaultMaxOutputTokens }: Demand): number {
+  if (contextLength === undefined) return maxOutput ?? defaultMaxOutputTokens;
+  const room = contextLength - (maxOutput === undefined ? Math.ceil(textTokens / 2) : guessTokens(textTokens));
+  return Math.max(1, Math.min(maxOutput ?? room, room));
 }
 
-function largestOutput(mapping: Mapping, demand: Demand): number | undefined {
+function largestOutput(mapping: Mapping, demand: Demand): number {
   const { maxOutputTokens: named } = demand;
   if (named === undefined) return ownMaximum(mapping, demand);
   return Math.min(named, mapping.maxOutput ?? named);
@@ -88,7 +92,7 @@ const outputPrices = ({ speaks }: Demand, { outputModalities }: Mapping): (keyof
 
 /**
  * The most that a mapping may charge for a request: `costOf` of no usage within its bounds is more (decisions.md, section 3, "hard
- * cap"). Undefined: cannot be told, for want of a price or of an end of the output.
+ * cap"). Undefined: cannot be told, for want of a price.
  */
 export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
   const { action, searches } = demand;
@@ -110,12 +114,11 @@ export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
     return { fixed: prompt + choices * (imagePrice + tokens * outputPrice), perOutputToken: 0n, maxOutputTokens: 0 };
   }
 
-  const maxOutputTokens = largestOutput(mapping, demand);
-  if (maxOutputTokens === undefined) return undefined;
   const fixed =
     prompt +
     BigInt(searches) * dearest(mapping, ['web_search']) +
     choices * (BigInt(IMAGES_OF_CHOICE) * imagePrice + BigInt(demand.predictedTokens) * outputPrice);
+  const maxOutputTokens = outputPrice === 0n ? 0 : largestOutput(mapping, demand);
   return { fixed, perOutputToken: choices * outputPrice, maxOutputTokens };
 }
 
@@ -158,7 +161,7 @@ export interface OutputLimit {
   readonly isCut: boolean;
 }
 
-/** What a reservation leaves of a candidate's output; undefined where output is not told in tokens. */
+/** What a reservation leaves of a candidate's output; undefined where tokens of output cost nothing. */
 export function outputLimit(
   bound: Bound | undefined,
   reservation: Reservation,
@@ -169,18 +172,16 @@ export function outputLimit(
   return { tokens, isOurs: tokens !== named, isCut: tokens < bound.maxOutputTokens };
 }
 
-/** The 401 of a key with a limit for a call whose bound no candidate can tell. */
-export function unboundedCall(candidates: readonly Mapping[], { action }: Demand): ApiError {
-  const priced = candidates.filter((mapping) => isPriced(mapping, action));
-  const [lacks, advice] =
-    priced.length === 0
-      ? [
-          `no price${action === 'moderation' ? ' of a request' : ''} is known for any permitted provider of the model`,
-          '',
-        ]
-      : ['it is not known how long an answer of the model can get', ' Name `max_completion_tokens`.'];
-  return unauthorized(
-    'usage_limit_reached',
-    `This API key has a usage limit, and ${lacks}: the limit could not be kept.${advice}`,
+/** What a key with a limit is told when no candidate has a known price: it is not the key's fault. */
+export function unpricedCall(candidates: readonly Mapping[], { action }: Demand): ApiError {
+  const [custom] = candidates.filter((mapping) => mapping.custom);
+  const what = action === 'moderation' ? 'price of a request' : 'price';
+  const advice =
+    custom === undefined
+      ? 'Name another model, or ask the operator to state its price (for an upstream: UPSTREAM_<NAME>_PRICES).'
+      : `Name another model, or have an administrator state its price (custom-models update ${custom.id} --price).`;
+  return invalidRequest(
+    `A usage limit applies to this API key, and no ${what} of the model is known at any permitted provider: the limit could not be kept. ${advice}`,
+    action === 'moderation' ? null : '/model',
   );
 }

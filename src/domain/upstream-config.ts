@@ -8,6 +8,9 @@ export interface UpstreamModel {
   readonly id: string;
   /** Input and output price in pico-dollars per token; empty when unknown. */
   readonly prices: Pick<Prices, 'prompt' | 'completion'>;
+  /** In tokens; absent: unknown. */
+  readonly contextLength?: number;
+  readonly maxOutput?: number;
 }
 
 /** An OpenAI-compatible server named by `UPSTREAM_<NAME>_*`. */
@@ -25,7 +28,7 @@ export interface UpstreamConfig {
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-const VARIABLE = /^UPSTREAM_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(?:BASE_URL|API_KEY|MODELS|PRICES|FIELDS)$/;
+const VARIABLE = /^UPSTREAM_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(?:BASE_URL|API_KEY|MODELS|PRICES|LIMITS|FIELDS)$/;
 /** In a rule `custom` means all custom providers; `sandbox` is built in; the others are the catalogue's providers. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'custom',
@@ -55,7 +58,7 @@ export function readUpstreams(variables: Variables): UpstreamConfig[] {
     const name = VARIABLE.exec(variable)?.[1];
     if (name === undefined) {
       throw new ConfigError(
-        `${variable} is not a variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS, _PRICES and _FIELDS, <NAME> in capitals, digits and single underscores.`,
+        `${variable} is not a variable of an upstream: they are UPSTREAM_<NAME>_BASE_URL, _API_KEY, _MODELS, _PRICES, _LIMITS and _FIELDS, <NAME> in capitals, digits and single underscores.`,
       );
     }
     names.add(name);
@@ -69,14 +72,20 @@ function readUpstream(prefix: string, name: string, variables: Variables): Upstr
   if (RESERVED_NAMES.has(name)) throw new ConfigError(`${prefix}_BASE_URL: the provider name ${name} is taken.`);
   const prices = readPrices(`${prefix}_PRICES`, variables[`${prefix}_PRICES`]);
   const models = [...new Set(readList(required(`${prefix}_MODELS`, variables)))];
-  const unserved = [...prices.keys()].find((id) => !models.includes(id));
-  if (unserved !== undefined)
-    throw new ConfigError(`${prefix}_PRICES names ${unserved}, which ${prefix}_MODELS does not.`);
+  const limits = readLimits(`${prefix}_LIMITS`, variables[`${prefix}_LIMITS`]);
+  for (const [variable, named] of [
+    ['PRICES', prices.keys()],
+    ['LIMITS', limits.keys()],
+  ] as const) {
+    const unserved = [...named].find((id) => !models.includes(id));
+    if (unserved === undefined) continue;
+    throw new ConfigError(`${prefix}_${variable} names ${unserved}, which ${prefix}_MODELS does not.`);
+  }
   return {
     name,
     baseUrl: readUrl(`${prefix}_BASE_URL`, required(`${prefix}_BASE_URL`, variables)),
     apiKey: variables[`${prefix}_API_KEY`],
-    models: models.map((id) => ({ id, prices: prices.get(id) ?? {} })),
+    models: models.map((id) => ({ id, prices: prices.get(id) ?? {}, ...limits.get(id) })),
     fields: readRequestFields(`${prefix}_FIELDS`, variables),
   };
 }
@@ -100,4 +109,19 @@ function readPrices(name: string, text: string | undefined): Map<string, Upstrea
     );
   }
   return prices;
+}
+
+/** `model=context/output, ...` in tokens; `-` for what is not known. */
+function readLimits(name: string, text: string | undefined): Map<string, Omit<UpstreamModel, 'id' | 'prices'>> {
+  const limits = new Map<string, Omit<UpstreamModel, 'id' | 'prices'>>();
+  for (const item of readList(text)) {
+    const [id = '', pair = ''] = item.split('=');
+    const [context, output] = pair.split('/').map((part) => (part === '-' ? undefined : Number(part)));
+    if (limits.has(id)) throw new ConfigError(`${name} names ${id} twice.`);
+    limits.set(id, {
+      ...(context === undefined ? {} : { contextLength: context }),
+      ...(output === undefined ? {} : { maxOutput: output }),
+    });
+  }
+  return limits;
 }

@@ -36,13 +36,13 @@ export interface AuditRecord {
   action: string;
   target: AuditTarget;
   /**
-   * The target as this API showed it before the change; null: there was none.
+   * The target as this API showed it before the change; null: there was none. Of a long list of a rule that was changed, its `count` and, as `removed`, what it lost: runs of `entries`, each with its place `at` in the list as it was.
    */
   before: {
     [k: string]: unknown;
   } | null;
   /**
-   * The target as this API showed it after the change; null: there is none any more.
+   * The target as this API showed it after the change; null: there is none any more. Of a long list of a rule that was changed, its `count` and, as `added`, what it gained: runs of `entries`, each with its place `at` in the list as it is. The entries that neither names are in both, in one order.
    */
   after: {
     [k: string]: unknown;
@@ -2739,6 +2739,10 @@ export interface Environment {
    */
   CACHE_MAX_BYTES: string;
   /**
+   * Most output tokens of a call of a key with a spend limit, where the caller names no maximum and neither the longest answer nor the context of the model is known.
+   */
+  DEFAULT_MAX_OUTPUT_TOKENS: string;
+  /**
    * Requests a minute that an organization may make of `POST /v1/chat/completions`, `off` for any number; more are 429 `rate_limit_exceeded`.
    */
   RATE_LIMIT_CHAT_PER_MINUTE: string;
@@ -2833,6 +2837,11 @@ export interface Environment {
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$".
+   *
+   * How long their context and their answers can get: a comma list of `model=context/output`, each in tokens or `-` where it is not known, such as `llama-3.3-70b=131072/8192,tiny=32768/-`. A key with a spend limit is held to it; without it, to `DEFAULT_MAX_OUTPUT_TOKENS`.
+   *
+   * This interface was referenced by `Environment`'s JSON-Schema definition
+   * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$".
    *
    * Request fields that go to it beyond OpenAI's and those that such servers have in common, as a comma list. Name only fields that neither choose a model nor raise the price.
    *

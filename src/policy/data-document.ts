@@ -30,16 +30,28 @@ export function compileSubjectRules(rules: readonly PolicyRule[]): string {
   return canonicalJson(subject);
 }
 
-/** The data document of some subjects, each with its compiled rules. @throws PolicyFailure when a subject comes twice. */
-export function dataDocument(subjects: readonly { readonly id: string; readonly rules: string }[]): DataDocument {
+/** A subject with its compiled rules, or with what stands for them. */
+export interface SubjectText {
+  readonly id: string;
+  readonly rules: string;
+}
+
+/** The pieces of which the text of a data document is made; each subject's rules are one. @throws PolicyFailure when a subject comes twice. */
+export function documentPieces(subjects: readonly SubjectText[]): string[] {
   const sorted = [...subjects].sort((a, b) => (a.id < b.id ? -1 : 1));
-  let members = '';
+  const pieces = ['{"subjects":{'];
   let previous: string | null = null;
   for (const { id, rules } of sorted) {
     if (id === previous) throw new PolicyFailure(`The subject "${id}" comes twice.`);
-    members += `${previous === null ? '' : ','}${JSON.stringify(id)}:${rules}`;
+    pieces.push(`${previous === null ? '' : ','}${JSON.stringify(id)}:`, rules);
     previous = id;
   }
-  const text = `{"subjects":{${members}}}`;
+  pieces.push('}}');
+  return pieces;
+}
+
+/** The data document of some subjects, each with its compiled rules. @throws PolicyFailure when a subject comes twice. */
+export function dataDocument(subjects: readonly SubjectText[]): DataDocument {
+  const text = documentPieces(subjects).join('');
   return { text, digest: hash('sha256', text) };
 }

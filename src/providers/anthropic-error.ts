@@ -32,7 +32,9 @@ export function parseError(response: GatheredResponse, secret: string | undefine
   }
   const { type, message } = envelope(body);
   const unpaid = STATUS.get(type) === PAYMENT_REQUIRED || (status === 400 && UNPAID.test(message));
-  return fromStatus(unpaid ? PAYMENT_REQUIRED : status, scrub(message, secret), retryAfterMs(response.headers));
+  return fromStatus(unpaid ? PAYMENT_REQUIRED : status, scrub(message, secret), {
+    retryAfterMs: retryAfterMs(response.headers),
+  });
 }
 
 /** An error inside a success: an event of a stream, or a whole answer that is one. Undefined for anything else. */

@@ -38,8 +38,9 @@ export function parseError(response: GatheredResponse, secret: string | undefine
   const { error: reported } = record(Array.isArray(body) ? body[0] : body);
   const error = record(reported);
   const text = typeof error.message === 'string' ? error.message : '';
-  const wait = retryAfterMs(retryHeaders(response, error));
-  return fromStatus(statusOf(response.status, error), scrub(text, secret), wait);
+  return fromStatus(statusOf(response.status, error), scrub(text, secret), {
+    retryAfterMs: retryAfterMs(retryHeaders(response, error)),
+  });
 }
 
 /**

@@ -39,7 +39,7 @@ export function readError({ status, headers, text }: GatheredResponse, secret: s
   }
   const said = errorText(body);
   const meant = wordStatus(body, CREDENTIAL_WORDS) ?? (status === 400 && WRONG_KEY.test(said) ? 401 : status);
-  return fromStatus(meant, scrub(said, secret), retryAfterMs(headers));
+  return fromStatus(meant, scrub(said, secret), { retryAfterMs: retryAfterMs(headers), ...wordsOf(body) });
 }
 
 /** True for a body, or a chunk of a stream, that reports a failure though its status was a success. */
@@ -59,12 +59,19 @@ export function disguisedError(body: Fields, secret?: string): UpstreamError {
   const status = carriedStatus(body) ?? wordStatus(body, WORDS);
   if (status === undefined) return badResponse(DISGUISED);
   const { errorType, retryable, message } = fromStatus(status, '');
-  if (errorType === 'rejected') return fromStatus(status, scrub(errorText(body), secret));
+  if (errorType === 'rejected') return fromStatus(status, scrub(errorText(body), secret), wordsOf(body));
   return new UpstreamError(errorType, errorType === 'credential' ? message : DISGUISED, { status, retryable });
 }
 
 /** The parts of a body that can say what kind of error it is, the innermost first. */
 const levels = (body: unknown): Fields[] => (isRecord(body) ? [body.error, body] : []).filter(isRecord);
+
+/** `code` and `param` of an envelope, where they are text. */
+function wordsOf(body: unknown): { readonly code?: string; readonly param?: string } {
+  const [error] = levels(body);
+  const { code, param } = error ?? {};
+  return { ...(typeof code === 'string' ? { code } : {}), ...(typeof param === 'string' ? { param } : {}) };
+}
 
 /** A status that the error names itself, as OpenRouter's numeric `code`. */
 function carriedStatus(body: Fields): number | undefined {

@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from '../domain/time.ts';
 import type { ResponseHeaders } from '../net/exchange.ts';
 
-/** An upstream may not keep us away for longer; it is also the most that OpenAI's SDKs obey. */
-const MAX_MS = 60_000;
+/** An upstream may not keep us away for longer (decisions.md, section 5, "the last failure told"). */
+const MAX_MS = 300_000;
 
 /**
- * Milliseconds after which the upstream wants to be asked again, 0 to 60,000: `retry-after-ms`, else `retry-after` in seconds
+ * Milliseconds after which the upstream wants to be asked again, 0 to 300,000: `retry-after-ms`, else `retry-after` in seconds
  * or as an HTTP date. Undefined when it said nothing, or nothing readable.
  */
 export function retryAfterMs(headers: ResponseHeaders, clock: Clock = systemClock): number | undefined {

@@ -15,8 +15,11 @@ export interface UpstreamErrorOptions {
   readonly quoted?: string;
   /** What the upstream's answer amounts to as an HTTP status, if it answered: mostly its own. */
   readonly status?: number | undefined;
-  /** Milliseconds after which the upstream wants to be asked again, at most 60,000. */
+  /** Milliseconds after which the upstream wants to be asked again, at most 300,000. */
   readonly retryAfterMs?: number | undefined;
+  /** Of a rejected request: the upstream's `code` and `param`, as far as they are OpenAI's words. */
+  readonly code?: string | undefined;
+  readonly param?: string | undefined;
   /** Overrides the rule of the type. */
   readonly retryable?: boolean;
   readonly cause?: unknown;
@@ -32,6 +35,8 @@ export class UpstreamError extends Error {
   readonly retryable: boolean;
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly code: string | undefined;
+  readonly param: string | undefined;
   /** Our words alone, for the log. */
   readonly summary: string;
 
@@ -44,6 +49,8 @@ export class UpstreamError extends Error {
     this.retryable = options.retryable ?? errorType !== 'rejected';
     this.status = options.status;
     this.retryAfterMs = options.retryAfterMs;
+    this.code = options.code;
+    this.param = options.param;
   }
 }
 
@@ -73,9 +80,13 @@ export function fromTransportError(error: TransportError): UpstreamError {
 /**
  * A status that is no success as a failed attempt. The text of 401, 402 and 403 is never used: it can hold credentials.
  * @param text what the upstream said, scrubbed; empty when it said nothing
- * @param retryAfterMs what its headers ask for
+ * @param more what its headers ask for, and its own words for a fault of the request
  */
-export function fromStatus(status: number, text: string, retryAfterMs?: number): UpstreamError {
+export function fromStatus(
+  status: number,
+  text: string,
+  { retryAfterMs, ...words }: Pick<UpstreamErrorOptions, 'retryAfterMs' | 'code' | 'param'> = {},
+): UpstreamError {
   const facts = { status, retryAfterMs };
   const quoting = { ...facts, quoted: text === '' ? `status ${status}` : text };
   switch (status) {
@@ -97,6 +108,64 @@ export function fromStatus(status: number, text: string, retryAfterMs?: number):
     default:
       if (status >= 500) return new UpstreamError('upstream_error', 'The provider failed.', quoting);
       if (status < 400) return badResponse(`The provider answered with the unexpected status ${status}.`, status);
-      return new UpstreamError('rejected', 'The provider rejected the request.', quoting);
+      return new UpstreamError('rejected', 'The provider rejected the request.', {
+        ...quoting,
+        ...wordsOf(text, words),
+      });
   }
+}
+
+/** OpenAI's codes for faults of a request: clients act on them. */
+const REQUEST_CODES: ReadonlySet<string> = new Set([
+  'array_above_max_length',
+  'array_below_min_length',
+  'content_policy_violation',
+  'context_length_exceeded',
+  'decimal_above_max_value',
+  'decimal_below_min_value',
+  'empty_array',
+  'empty_string',
+  'image_content_policy_violation',
+  'image_file_too_large',
+  'image_parse_error',
+  'image_too_large',
+  'integer_above_max_value',
+  'integer_below_min_value',
+  'invalid_base64_image',
+  'invalid_function_parameters',
+  'invalid_image',
+  'invalid_image_format',
+  'invalid_image_url',
+  'invalid_prompt',
+  'invalid_type',
+  'invalid_value',
+  'missing_required_parameter',
+  'moderation_blocked',
+  'string_above_max_length',
+  'string_below_min_length',
+  'unknown_parameter',
+  'unsupported_image_media_type',
+  'unsupported_parameter',
+  'unsupported_value',
+]);
+
+/** How providers without OpenAI's codes say that a prompt is too long, in lower case. */
+const TOO_LONG = [
+  'context length',
+  'context window',
+  'context size',
+  'prompt is too long',
+  'exceeds the maximum number of tokens',
+  'too many tokens',
+];
+
+/** The code and param of a rejected request that clients of OpenAI know; a prompt that is too long is told from the text too. */
+function wordsOf(text: string, { code, param }: Pick<UpstreamErrorOptions, 'code' | 'param'>): UpstreamErrorOptions {
+  const lower = text.toLowerCase();
+  if (code === undefined || !REQUEST_CODES.has(code)) {
+    return TOO_LONG.some((words) => lower.includes(words))
+      ? { code: 'context_length_exceeded', param: 'messages' }
+      : {};
+  }
+  return { code, ...(param !== undefined && /^[\w.[\]-]{1,200}$/.test(param) ? { param } : {}) };
 }

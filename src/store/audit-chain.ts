@@ -30,6 +30,17 @@ export function sealEntry(entry: Omit<Row, 'hmac'>, previous: string | undefined
     .digest('hex');
 }
 
+/**
+ * Whether the log was written under this key, as far as its first or its last entry tells: one of them may have been altered.
+ * True for an empty log.
+ */
+export function isKeyOfChain(db: Pick<Database, 'all' | 'get'>, key: Buffer): boolean {
+  const first = db.get(build.selectFrom('audit').selectAll().orderBy('seq').limit(1));
+  if (first === undefined || first.hmac === sealEntry(first, undefined, key)) return true;
+  const [last, previous] = db.all(build.selectFrom('audit').selectAll().orderBy('seq', 'desc').limit(2));
+  return last !== undefined && last.hmac === sealEntry(last, previous?.hmac, key);
+}
+
 /** The last entry of a chain. Whoever notes it elsewhere will notice when entries at the end are taken away. */
 export interface ChainHead {
   readonly seq: number;

@@ -1,6 +1,8 @@
-import { existsSync } from 'node:fs';
+import { existsSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type BetterSqlite3 from 'better-sqlite3';
 import type { Compilable } from 'kysely';
+import { syncFolder } from './durable-file.ts';
 import { assertOurMigrations, migrate, schemaVersion } from './migrate.ts';
 import { MIGRATIONS } from './migrations/migrations.ts';
 import { openFile } from './open-file.ts';
@@ -33,10 +35,23 @@ export interface Database {
   close(): void;
 }
 
+const IN_MEMORY = ':memory:';
+
+/** Makes it next to its place and moves it there: if this is cut off, no half database has the name of a whole one. */
+function createDatabase(path: string): void {
+  const draft = `${path}.new`;
+  for (const leftover of [draft, `${draft}-journal`]) rmSync(leftover, { force: true });
+  openFile(draft, {}, migrate).close();
+  renameSync(draft, path);
+  syncFolder(dirname(path));
+}
+
 function connect(path: string, options: DatabaseOptions): BetterSqlite3.Database {
   const { durability = 'normal', busyTimeoutMs = 250, readonly = false, create = false } = options;
-  if (!create && !existsSync(path))
-    throw new Error(`There is no database at ${path}: start the server once to create it.`);
+  if (path !== IN_MEMORY && !existsSync(path)) {
+    if (!create) throw new Error(`There is no database at ${path}: start the server once to create it.`);
+    createDatabase(path);
+  }
   return openFile(path, { readonly, timeout: busyTimeoutMs }, (connection) => {
     if (!readonly) {
       connection.pragma('journal_mode = WAL');

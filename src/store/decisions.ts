@@ -1,9 +1,11 @@
+import { hash } from 'node:crypto';
 import type { Selectable } from 'kysely';
 import { notFound } from '../domain/errors.ts';
 import type { Database } from './database.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
 import { bind, build, prepare } from './sql.ts';
 import type { DecisionsTable } from './tables.ts';
+import { isInParts, prepareTextParts, readJoined } from './text-parts.ts';
 
 /** A decision as it is recorded with its call. `*Json` are JSON texts, written as they are. */
 export interface DecisionRecord {
@@ -15,7 +17,7 @@ export interface DecisionRecord {
   /** The shadow decision of the report rules; null when there are none. */
   readonly shadowJson: string | null;
   readonly bundleDigest: string;
-  /** Digest of the data document that was seen, and its text. */
+  /** Digest of the data document that was seen, and its text or what `joinStored` makes of it. */
   readonly dataDigest: string;
   readonly dataText: string;
   readonly ruleRevision: number;
@@ -92,7 +94,7 @@ const insertDocument = build
   .values({ digest: bind<string>('dataDigest'), text: bind<string>('dataText'), created_at: bind<number>('now') })
   .onConflict((conflict) => conflict.column('digest').doNothing());
 
-/** Digests of documents known to be stored; when so many were seen, it begins anew. */
+/** Digests of documents known to be stored; after so many they are forgotten, and documents are offered to the database again. */
 const KNOWN_DIGESTS = 10_000;
 
 export interface DecisionRecorder {
@@ -166,16 +168,23 @@ export function listDecisions(
   return toPage(db.all(query).map(toDecision), page.limit);
 }
 
-/** Text of the data document that a decision of the organization saw, or a 404. */
+/**
+ * Text of the data document that a decision of the organization saw, or a 404.
+ * @throws Error when the parts that are stored do not make that text
+ */
 export function getDataDocument(db: Database, organizationId: string, decisionId: string): string {
   const row = db.get(
     build
       .selectFrom('decisions')
       .innerJoin('data_documents', 'data_documents.digest', 'decisions.data_digest')
-      .select('data_documents.text')
+      .select(['data_documents.digest', 'data_documents.text'])
       .where('decisions.organization_id', '=', organizationId)
       .where('decisions.id', '=', decisionId),
   );
   if (row === undefined) throw notFound('There is no such decision.');
-  return row.text;
+  if (!isInParts(row.text)) return row.text;
+  const text = readJoined(prepareTextParts(db, 'compiled_parts'), row.text);
+  if (hash('sha256', text) !== row.digest)
+    throw new Error(`The data document of ${decisionId} is not what was stored.`);
+  return text;
 }

@@ -2,13 +2,21 @@ import { hash } from 'node:crypto';
 import type BetterSqlite3 from 'better-sqlite3';
 import { MIGRATIONS } from './migrations/migrations.ts';
 
-const hasVersionTable = (connection: BetterSqlite3.Database): boolean =>
-  connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").get() !== undefined;
+const hasTable = (connection: BetterSqlite3.Database, name: string): boolean =>
+  connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get(name) !== undefined;
+
+const hasVersionTable = (connection: BetterSqlite3.Database): boolean => hasTable(connection, 'schema_version');
 
 /** How many migrations have been applied. */
 export function schemaVersion(connection: BetterSqlite3.Database): number {
   if (!hasVersionTable(connection)) return 0;
   return connection.prepare<[], number>('SELECT count(*) FROM schema_version').pluck().get() ?? 0;
+}
+
+/** @throws Error when the tables are of something else, or there are none */
+export function assertOurTables(connection: BetterSqlite3.Database): void {
+  if (hasVersionTable(connection) && hasTable(connection, 'organizations')) return;
+  throw new Error('It is not a database of Portcullis: take another DATA_DIR, or move the file away.');
 }
 
 const digestOf = (migration: string): string => hash('sha256', migration);

@@ -2,6 +2,7 @@ import type { OrganizationProviders } from '../domain/provider.ts';
 import type { Database } from './database.ts';
 import { prepareOrganizationProviders } from './organization-providers.ts';
 import { build } from './sql.ts';
+import { prepareTextParts } from './text-parts.ts';
 
 /** An active rule with its owner; `canonicalValue` is what is compiled. */
 export interface ActiveRule {
@@ -84,6 +85,7 @@ function keys(db: Database, organizationId: string | undefined): PolicySubjects[
 }
 
 function rules(db: Database, organizationId: string | undefined): ActiveRule[] {
+  const parts = prepareTextParts(db, 'rule_parts');
   const query = build
     .selectFrom('rules')
     .select(['id', 'subject_id', 'rule_type', 'canonical_json', 'mode', 'description'])
@@ -95,7 +97,7 @@ function rules(db: Database, organizationId: string | undefined): ActiveRule[] {
       id: row.id,
       subjectId: row.subject_id,
       ruleType: row.rule_type,
-      canonicalValue: JSON.parse(row.canonical_json),
+      canonicalValue: JSON.parse(parts.read(row.canonical_json)),
       mode: row.mode,
       description: row.description,
     }));

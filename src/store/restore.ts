@@ -4,16 +4,17 @@ import { basename, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { formatTime } from '../domain/time.ts';
+import { isKeyOfChain } from './audit-chain.ts';
 import { type BackupManifest, backupDatabasePath, readManifest } from './backup.ts';
 import { databasePath } from './data-dir.ts';
 import { syncFolder } from './durable-file.ts';
+import { readerOf } from './inspect-database.ts';
 import { assertOurMigrations, schemaVersion } from './migrate.ts';
 import { MIGRATIONS } from './migrations/migrations.ts';
 import { openFile } from './open-file.ts';
 import { missingSecrets, readSecretNeeds } from './secret-needs.ts';
 import { type GivenSecrets, secretsOf } from './secrets.ts';
 import { readSecretsFile, type SecretsFile, secretsPath, writeSecretsFile } from './secrets-file.ts';
-import { prepare } from './sql.ts';
 
 export interface RestoreOptions {
   readonly folder: string;
@@ -103,7 +104,7 @@ async function copyFile(
   return hash.digest('hex');
 }
 
-/** Which secrets it lacks. @throws Error when it is damaged, or of a later version */
+/** Which secrets it lacks. @throws Error when it is damaged, of a later version, or of another installation than the secrets */
 function checkDatabase(file: string, secrets: ChosenSecrets, { given, now }: RestoreOptions): string[] {
   const connection = openFile(file, {}, () => {});
   try {
@@ -116,8 +117,12 @@ function checkDatabase(file: string, secrets: ChosenSecrets, { given, now }: Res
         `The backup has schema version ${version}, this version of Portcullis knows ${MIGRATIONS.length}.`,
       );
     }
-    const needs = readSecretNeeds({ all: (query) => prepare(connection, query.compile()).all({}) }, now);
-    return missingSecrets(needs, secretsOf(secrets.file, given));
+    const db = readerOf(connection);
+    const accepted = secretsOf(secrets.file, given);
+    if (!isKeyOfChain(db, accepted.signingKey.key)) {
+      throw new Error('The backup is of another installation: its audit log was written under another signing key.');
+    }
+    return missingSecrets(readSecretNeeds(db, now), accepted);
   } finally {
     connection.close();
   }

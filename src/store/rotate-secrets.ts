@@ -42,8 +42,8 @@ export function rotatePepper(
 }
 
 /**
- * Accepts a pepper no longer. @throws Error when it is the current one, unknown, given by the environment, or keys hang on it
- * and `force` is not set: they can never be used again. Returns how many did.
+ * Accepts a pepper no longer; one that is lost is given up. @throws Error when it is the current one, unknown, given by the
+ * environment, or keys hang on it and `force` is not set: they can never be used again. Returns how many did.
  * @param record as for `rotatePepper`
  */
 export function dropPepper(
@@ -53,28 +53,35 @@ export function dropPepper(
   { given, force, now }: { readonly given: GivenSecrets; readonly force: boolean; readonly now: number },
   record: () => void,
 ): number {
-  if (given.peppers.length > 0)
-    throw new Error('PEPPER is given by the environment: take the pepper out of that list.');
   const path = secretsPath(dataDir);
   const file = readSecretsFile(path);
+  const isLost = countOn(db, id, now) > 0 && !secretsOf(file, given).peppers.some((pepper) => pepper.id === id);
   const at = secretsOf(file).peppers.findIndex((pepper) => pepper.id === id);
-  if (at === -1) throw new Error(`There is no pepper ${id}.`);
-  if (at === 0) throw new Error(`${id} is the current pepper: rotate it first.`);
+  if (!isLost) assertDroppable(id, at, given);
   flushToDisk(db); // Or a loss of power could bring keys back to it.
   // While the write lock is held nobody makes a key under it unseen.
   return db.transaction(() => {
-    const count = readSecretNeeds(db, now).peppers.find((need) => need.id === id)?.count ?? 0;
+    const count = countOn(db, id, now);
     if (count > 0 && !force) {
       throw new Error(
         `Pepper ${id} is needed, keys that hang on it: ${count}. Each leaves it when it is next used. --force gives them up.`,
       );
     }
     record();
-    writeSecretsFile(path, { ...file, peppers: file.peppers.toSpliced(at, 1) });
+    if (!isLost) writeSecretsFile(path, { ...file, peppers: file.peppers.toSpliced(at, 1) });
     return count;
   });
 }
 
+const countOn = (db: Database, pepperId: string, now: number): number =>
+  readSecretNeeds(db, now).peppers.find(({ id }) => id === pepperId)?.count ?? 0;
+
+/** @param at its place among those of the file; -1: it is not there */
+function assertDroppable(id: string, at: number, { peppers: given }: GivenSecrets): void {
+  if (given.length > 0) throw new Error('PEPPER is given by the environment: take the pepper out of that list.');
+  if (at === -1) throw new Error(`There is no pepper ${id}.`);
+  if (at === 0) throw new Error(`${id} is the current pepper: rotate it first.`);
+}
 /**
  * Seals all provider keys with a new encryption key, and forgets the others. In this order, so that whenever it is cut off
  * every secret can still be opened: the file holds both keys, the database is on disk, the file holds the new one alone. Given

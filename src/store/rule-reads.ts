@@ -1,11 +1,34 @@
+import { RecentMap } from '../domain/recent-map.ts';
 import type { Database } from './database.ts';
 import { type Freshness, FreshReads } from './freshness.ts';
 import { bind, build, prepare } from './sql.ts';
+import { isInParts, prepareTextParts } from './text-parts.ts';
 
-/** Reads the compiled texts of the subjects of a request, in one statement; prepared once for the hot path. */
+/** Long texts that are remembered; the longest have some 3 MB. */
+const MAX_ASSEMBLED = 16;
+
+/** The compiled rules of a subject. */
+export interface CompiledRules {
+  readonly text: string;
+  /** What the database holds of it, for documents that are made of it (text-parts.ts). */
+  readonly stored: string;
+}
+
+/** Reads the compiled rules of the subjects of a request, short ones in one statement; prepared once for the hot path. */
 export function prepareSubjectRules(
   db: Database,
-): (organizationId: string, subjectIds: readonly string[]) => Map<string, string> {
+): (organizationId: string, subjectIds: readonly string[]) => Map<string, CompiledRules> {
+  const parts = prepareTextParts(db, 'compiled_parts');
+  /** Parts never change: a long text that many keys share is put together once. */
+  const assembled = new RecentMap<string, string>(MAX_ASSEMBLED);
+  const textOf = (stored: string): string => {
+    if (!isInParts(stored)) return stored;
+    const known = assembled.get(stored);
+    if (known !== undefined) return known;
+    const text = parts.read(stored);
+    assembled.set(stored, text);
+    return text;
+  };
   const statements = [1, 2, 3].map((count) =>
     prepare(
       db.connection,
@@ -26,10 +49,13 @@ export function prepareSubjectRules(
     if (statement === undefined) throw new Error(`A request has 1 to 3 subjects, not ${subjectIds.length}.`);
     const values: Record<string, string> = { organizationId };
     for (const [index, id] of subjectIds.entries()) values[`subject${index}`] = id;
-    const texts = new Map(statement.all(values).map((row) => [row.subject_id, row.compiled_json]));
-    const missing = subjectIds.find((id) => !texts.has(id));
+    const rows = statement.all(values);
+    const rules = new Map(
+      rows.map(({ subject_id: id, compiled_json: stored }) => [id, { text: textOf(stored), stored }]),
+    );
+    const missing = subjectIds.find((id) => !rules.has(id));
     if (missing !== undefined) throw new Error(`The organization has no subject ${missing}.`);
-    return texts;
+    return rules;
   };
 }
 

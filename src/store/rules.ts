@@ -1,49 +1,28 @@
-import type { Insertable, Selectable, Updateable } from 'kysely';
+import type { Insertable } from 'kysely';
 import { notFound } from '../domain/errors.ts';
 import type { Database } from './database.ts';
+import {
+  changedColumns,
+  type NewRule,
+  type RuleChanges,
+  type RuleRecord,
+  type RuleRow,
+  rulePartsOf,
+  textsOf,
+  toRule,
+} from './rule-columns.ts';
 import { build } from './sql.ts';
 import type { RulesTable, Scope } from './tables.ts';
+import { prepareTextParts } from './text-parts.ts';
 
-/** A rule as it is stored. `ruleValue` is what was written, `canonicalValue` what is compiled. */
-export interface RuleRecord {
-  readonly id: string;
-  readonly organizationId: string;
-  /** The key, member or organization that it binds. */
-  readonly subjectId: string;
-  readonly scope: Scope;
-  readonly ruleType: string;
-  readonly ruleValue: unknown;
-  readonly canonicalValue: unknown;
-  readonly mode: 'enforce' | 'report';
-  readonly status: 'active' | 'inactive';
-  readonly description: string | null;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-}
-
-export type NewRule = Omit<RuleRecord, 'organizationId' | 'subjectId' | 'scope' | 'createdAt' | 'updatedAt'>;
-export type RuleChanges = Partial<Omit<NewRule, 'id'>>;
+export type { NewRule, RuleChanges, RuleRecord };
 
 /** Makes the compiled text of a subject of all its rules, active or not, in the order of their ids. Given by admin/. */
 export type CompileRules = (rules: readonly RuleRecord[]) => string;
 
-const toRecord = (row: Selectable<RulesTable>): RuleRecord => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  subjectId: row.subject_id,
-  scope: row.scope,
-  ruleType: row.rule_type,
-  ruleValue: JSON.parse(row.rule_value_json),
-  canonicalValue: JSON.parse(row.canonical_json),
-  mode: row.mode,
-  status: row.status,
-  description: row.description,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-});
-
 /** All rules of a subject, oldest first. At most 200 (decisions.md, section 9), so there are no pages. */
 export function listRules(db: Database, organizationId: string, subjectId: string): RuleRecord[] {
+  const parts = rulePartsOf(db);
   return db
     .all(
       build
@@ -53,11 +32,10 @@ export function listRules(db: Database, organizationId: string, subjectId: strin
         .where('subject_id', '=', subjectId)
         .orderBy('id'),
     )
-    .map(toRecord);
+    .map((row) => toRule(row, parts));
 }
 
-/** The rule, or a 404 when this subject has none of that id. */
-export function getRule(db: Database, organizationId: string, subjectId: string, id: string): RuleRecord {
+function getRow(db: Database, organizationId: string, subjectId: string, id: string): RuleRow {
   const row = db.get(
     build
       .selectFrom('rules')
@@ -67,8 +45,12 @@ export function getRule(db: Database, organizationId: string, subjectId: string,
       .where('id', '=', id),
   );
   if (row === undefined) throw notFound('There is no such rule.');
-  return toRecord(row);
+  return row;
 }
+
+/** The rule, or a 404 when this subject has none of that id. */
+export const getRule = (db: Database, organizationId: string, subjectId: string, id: string): RuleRecord =>
+  toRule(getRow(db, organizationId, subjectId, id), rulePartsOf(db));
 
 /** Compiles the subject's rules again and raises the organization's rule revision, in the transaction of the write. */
 function recompile(db: Database, organizationId: string, subjectId: string, compile: CompileRules): void {
@@ -79,11 +61,12 @@ function recompile(db: Database, organizationId: string, subjectId: string, comp
       .where('id', '=', organizationId)
       .returning('rule_revision'),
   );
+  const compiled = compile(listRules(db, organizationId, subjectId));
   const changed = db.run(
     build
       .updateTable('subject_rules')
       .set({
-        compiled_json: compile(listRules(db, organizationId, subjectId)),
+        compiled_json: prepareTextParts(db, 'compiled_parts').store(subjectId, compiled),
         revision: organization?.rule_revision ?? 0,
       })
       .where('organization_id', '=', organizationId)
@@ -115,14 +98,15 @@ export function insertRule(
   now: number,
 ): RuleRecord {
   return db.transaction(() => {
+    const parts = rulePartsOf(db);
     const row: Insertable<RulesTable> = {
       id: rule.id,
       organization_id: organizationId,
       subject_id: subjectId,
       scope: getScope(db, organizationId, subjectId),
       rule_type: rule.ruleType,
-      rule_value_json: JSON.stringify(rule.ruleValue),
-      canonical_json: JSON.stringify(rule.canonicalValue),
+      rule_value_json: parts.store(rule.id, JSON.stringify(rule.ruleValue)),
+      canonical_json: parts.store(rule.id, JSON.stringify(rule.canonicalValue)),
       mode: rule.mode,
       status: rule.status,
       description: rule.description,
@@ -145,23 +129,18 @@ export function updateRule(
   compile: CompileRules,
   now: number,
 ): RuleRecord {
-  const set: Updateable<RulesTable> = { updated_at: now };
-  if (changes.ruleType !== undefined) set.rule_type = changes.ruleType;
-  if (changes.ruleValue !== undefined) set.rule_value_json = JSON.stringify(changes.ruleValue);
-  if (changes.canonicalValue !== undefined) set.canonical_json = JSON.stringify(changes.canonicalValue);
-  if (changes.mode !== undefined) set.mode = changes.mode;
-  if (changes.status !== undefined) set.status = changes.status;
-  if (changes.description !== undefined) set.description = changes.description;
   return db.transaction(() => {
-    getRule(db, organizationId, subjectId, id);
+    const parts = rulePartsOf(db);
+    const before = getRow(db, organizationId, subjectId, id);
     db.run(
       build
         .updateTable('rules')
-        .set(set)
+        .set(changedColumns(id, changes, parts, now))
         .where('organization_id', '=', organizationId)
         .where('subject_id', '=', subjectId)
         .where('id', '=', id),
     );
+    parts.drop(textsOf(before), textsOf(getRow(db, organizationId, subjectId, id)));
     recompile(db, organizationId, subjectId, compile);
     return getRule(db, organizationId, subjectId, id);
   });
@@ -176,14 +155,14 @@ export function deleteRule(
   compile: CompileRules,
 ): void {
   db.transaction(() => {
-    const deleted = db.run(
+    rulePartsOf(db).drop(textsOf(getRow(db, organizationId, subjectId, id)), []);
+    db.run(
       build
         .deleteFrom('rules')
         .where('organization_id', '=', organizationId)
         .where('subject_id', '=', subjectId)
         .where('id', '=', id),
     );
-    if (deleted !== 1) throw notFound('There is no such rule.');
     recompile(db, organizationId, subjectId, compile);
   });
 }

@@ -63,12 +63,31 @@ interface Accepted {
   readonly encryptionKeys: readonly { readonly id: string }[];
 }
 
-/** The ids that are needed and not there, in words; empty: all are there. */
-export function missingSecrets(needs: SecretNeeds, accepted: Accepted): string[] {
-  const missing = (wanted: readonly SecretNeed[], there: Accepted['peppers'], what: string): string[] =>
-    wanted.filter(({ id }) => !there.some((each) => each.id === id)).map(({ id, count }) => `${what} ${id} (${count})`);
-  return [
-    ...missing(needs.peppers, accepted.peppers, 'pepper'),
-    ...missing(needs.encryptionKeys, accepted.encryptionKeys, 'encryption key'),
-  ];
+/** Peppers that were dropped: what still hangs on one was given up. Reads the whole audit log. */
+export const listGivenUp = (db: Pick<Database, 'all'>): string[] =>
+  db
+    .all(build.selectFrom('audit').select('target_id').distinct().where('action', '=', 'pepper.drop'))
+    .map(({ target_id: id }) => id);
+
+/** What is needed and not there. */
+export function lackingSecrets(needs: SecretNeeds, accepted: Accepted): SecretNeeds {
+  const lacking = (wanted: readonly SecretNeed[], there: Accepted['peppers']): SecretNeed[] =>
+    wanted.filter(({ id }) => !there.some((each) => each.id === id));
+  return {
+    peppers: lacking(needs.peppers, accepted.peppers),
+    encryptionKeys: lacking(needs.encryptionKeys, accepted.encryptionKeys),
+  };
 }
+
+/** Secrets in words; empty: there are none. */
+export function inWords({ peppers, encryptionKeys }: SecretNeeds): string[] {
+  const words =
+    (what: string) =>
+    ({ id, count }: SecretNeed) =>
+      `${what} ${id} (${count})`;
+  return [...peppers.map(words('pepper')), ...encryptionKeys.map(words('encryption key'))];
+}
+
+/** The ids that are needed and not there, in words; empty: all are there. */
+export const missingSecrets = (needs: SecretNeeds, accepted: Accepted): string[] =>
+  inWords(lackingSecrets(needs, accepted));

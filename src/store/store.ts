@@ -15,7 +15,7 @@ import {
 } from './ledger.ts';
 import { createOrganizationProviders } from './organization-providers.ts';
 import { recoverOpenCalls } from './recovery.ts';
-import { createRuleRevision, prepareSubjectRules } from './rule-reads.ts';
+import { type CompiledRules, createRuleRevision, prepareSubjectRules } from './rule-reads.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 import { classify } from './unavailable.ts';
 import { GroupWriter } from './writer.ts';
@@ -46,7 +46,7 @@ export interface Store {
   /** Undefined: no key has this secret. Deleted, disabled and expired keys are found; `refusal` judges them. */
   findKeyByHash(secretHash: string): Promise<KeyCredential | undefined>;
   /** Compiled rules of each subject; a subject that the organization does not have is an error, which denies. */
-  subjectRules(organizationId: string, subjectIds: readonly string[]): Promise<Map<string, string>>;
+  subjectRules(organizationId: string, subjectIds: readonly string[]): Promise<Map<string, CompiledRules>>;
   /** The organization's rule revision as it is now, whichever process wrote last. */
   ruleRevision(organizationId: string): Promise<number>;
   /** What the organization has brought along as it is now, whichever process wrote last; the same object while nothing changes. */

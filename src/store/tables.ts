@@ -23,6 +23,8 @@ export interface Tables {
   calls: CallsTable;
   decisions: DecisionsTable;
   data_documents: DataDocumentsTable;
+  compiled_parts: TextPartsTable;
+  rule_parts: TextPartsTable;
 }
 
 export type Flag = 0 | 1;
@@ -132,7 +134,7 @@ export interface SubjectRulesTable {
   subject_id: string;
   organization_id: string;
   scope: Scope;
-  /** Compiled text of the subject's active rules: its part of the policy's data document. */
+  /** Compiled text of the subject's active rules, its part of the policy's data document; a long one in parts (text-parts.ts). */
   compiled_json: Generated<string>;
   /** The organization's rule revision at which the text was compiled. */
   revision: Generated<number>;
@@ -144,7 +146,7 @@ export interface RulesTable {
   subject_id: string;
   scope: Scope;
   rule_type: string;
-  /** As written. */
+  /** As written; a long one in parts (text-parts.ts), as is the canonical value. */
   rule_value_json: string;
   canonical_json: string;
   mode: Generated<'enforce' | 'report'>;
@@ -303,6 +305,15 @@ export interface DecisionsTable {
 
 export interface DataDocumentsTable {
   digest: string;
+  /** The text, or its pieces (text-parts.ts). */
   text: string;
   created_at: number;
+}
+
+/** Parts of long texts (text-parts.ts). */
+export interface TextPartsTable {
+  id: Generated<number>;
+  /** Of the owner and the text; of those that the migration made, another text that nothing equals. */
+  digest: string;
+  text: string;
 }

@@ -10,8 +10,8 @@ export class StoreUnavailable extends ApiError {
   }
 }
 
-/** The result code that SQLite gave an error, if it did. */
-const sqliteCode = (error: unknown): string =>
+/** The result code that SQLite gave an error; empty: it gave none. */
+export const sqliteCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
 /** Another process holds the write lock. */

@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 
 const compiled = (subjectId: string): unknown =>
-  JSON.parse(prepareSubjectRules(db)(ID.organization, [subjectId]).get(subjectId) ?? '');
+  JSON.parse(prepareSubjectRules(db)(ID.organization, [subjectId]).get(subjectId)?.text ?? '');
 
 const refusal = (status: number, message: string, param: string | null = null) =>
   expect.objectContaining({ status, message, param });

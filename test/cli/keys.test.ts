@@ -94,11 +94,12 @@ describe('portcullis keys', () => {
   });
 
   it('hashes the token under the pepper of the environment, if there is one, as the server does', async () => {
-    const PEPPER = 'ab'.repeat(32);
+    const fresh = 'ab'.repeat(32);
+    const PEPPER = `${fresh},${portcullis.secrets.peppers[0].key.toString('hex')}`;
     const made = answerOf(await portcullis.runWith({ PEPPER }, 'keys', 'create', '--json'));
-    const hash = hashSecret(made.token ?? '', { id: 'given', key: Buffer.from(PEPPER, 'hex') });
+    const hash = hashSecret(made.token ?? '', { id: 'given', key: Buffer.from(fresh, 'hex') });
     expect(await portcullis.store.findKeyByHash(hash)).toMatchObject({ keyId: made.id });
-    await portcullis.run('keys', 'delete', made.id);
+    expect((await portcullis.runWith({ PEPPER }, 'keys', 'delete', made.id)).code).toBe(0);
   });
 
   it.each([

@@ -9,6 +9,8 @@ beforeAll(async () => {
 afterAll(() => portcullis.close());
 
 const members = (...args: string[]) => portcullis.run('members', ...args);
+const accept = (token: string, ...args: string[]) =>
+  portcullis.runWithInput(`${token}\n`, 'members', 'accept', '--token-stdin', ...args);
 
 /** The cells of a printed table. */
 const cells = ({ stdout }: Outcome): string[][] =>
@@ -23,14 +25,14 @@ describe('portcullis members', () => {
     const [, id = '', token = ''] = /^(inv_\w+)\n\n {2}(pcli_\w+)\n/.exec(invited.stdout) ?? [];
     expect(invited).toMatchObject({ code: 0, stderr: '' });
     expect(invited.stdout).toContain('This token is shown once, now. With it ada@example.com becomes admin until ');
-    expect(invited.stdout).toContain(`\n  portcullis members accept ${token}\n`);
+    expect(invited.stdout).toContain('\n  portcullis members accept --token-stdin\n');
 
     expect(cells(await members('invitations'))).toEqual([
       ['ID', 'E-MAIL', 'ROLE', 'STATUS', 'TOKEN', 'EXPIRES'],
       [id, 'ada@example.com', 'admin', 'pending', `${token.slice(0, 9)}…${token.slice(-4)}`, expect.any(String)],
     ]);
 
-    const accepted = Object(jsonOf(await members('accept', token, '--name', 'Ada', '--json')));
+    const accepted = Object(jsonOf(await accept(token, '--name', 'Ada', '--json')));
     expect(accepted).toEqual({
       member: {
         id: expect.stringMatching(/^mem_/),
@@ -41,7 +43,7 @@ describe('portcullis members', () => {
         role: 'admin',
       },
     });
-    expect(await members('accept', token)).toEqual({
+    expect(await accept(token)).toEqual({
       code: 1,
       stdout: '',
       stderr: 'portcullis: There is no open invitation with this token.\n',
@@ -77,7 +79,7 @@ describe('portcullis members', () => {
       stdout: `Revoked ${invitation.id}.\n`,
       stderr: '',
     });
-    expect(await members('accept', invitation.token)).toMatchObject({ code: 1 });
+    expect(await accept(invitation.token)).toMatchObject({ code: 1 });
     const { invitations } = Object(jsonOf(await members('invitations', '--json')));
     expect(invitations[0]).toMatchObject({ id: invitation.id, status: 'revoked' });
   });

@@ -24,7 +24,7 @@ async function listedTypes(...owner: string[]): Promise<string[]> {
 
 async function compiled(subjectId: string): Promise<unknown> {
   const texts = await portcullis.store.subjectRules(portcullis.first.organizationId, [subjectId]);
-  return JSON.parse(texts.get(subjectId) ?? '');
+  return JSON.parse(texts.get(subjectId)?.text ?? '');
 }
 
 const KEY = ['--key', 'First gateway key'];

@@ -1,7 +1,7 @@
 // The most that a call may cost: what a key with a limit holds back for it.
 import { describe, expect, it } from 'vitest';
-import { ALLOWANCES, chatDemand, imageDemand, MODERATION_DEMAND } from '../../src/core/demand.ts';
-import { boundOf, isPriced, outputLimit, unboundedCall, worstCaseOf } from '../../src/core/worst-case.ts';
+import { ALLOWANCES, chatDemand as demandOf, imageDemand, MODERATION_DEMAND } from '../../src/core/demand.ts';
+import { boundOf, isPriced, outputLimit, unpricedCall, worstCaseOf } from '../../src/core/worst-case.ts';
 import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
 import type { ChatRequest, ContentPart } from '../../src/generated/types.ts';
 
@@ -21,6 +21,8 @@ const mapping = (more: Partial<Mapping> = {}): Mapping => ({
 });
 
 const { maxOutput: _, ...endless } = mapping();
+
+const chatDemand = (request: ChatRequest) => demandOf(request, 16_384);
 
 const asking = (more: Partial<ChatRequest> = {}): ChatRequest => ({
   model: 'model',
@@ -206,7 +208,7 @@ describe('the bound of a chat', () => {
       most(asking({ max_tokens: 5000 })),
       most(asking({ max_tokens: 5000 }), endless),
       most(asking(), endless),
-    ]).toEqual([1000, 10, 20, 1000, 5000, undefined]);
+    ]).toEqual([1000, 10, 20, 1000, 5000, 16_384]);
   });
 
   it('leaves room in the context window for the prompt, unless the caller named the maximum', () => {
@@ -217,6 +219,20 @@ describe('the bound of a chat', () => {
     expect(most('x'.repeat(4000 - framing))).toBe(500);
     expect(most('x'.repeat(40_000))).toBe(1);
     expect(most('x'.repeat(40_000), { max_tokens: 700 })).toBe(700);
+  });
+
+  it('is the context window where the longest answer is not known, less a prompt that may be dense', () => {
+    const most = (content: string) =>
+      boundOf({ ...endless, contextLength: 8192 }, chatDemand(saying(content)))?.maxOutputTokens;
+    const framing = JSON.stringify(saying('')).length;
+
+    expect([most('x'.repeat(4000 - framing)), most('x'.repeat(40_000))]).toEqual([8192 - 2000, 1]);
+  });
+
+  it('needs no end where nothing is charged for it', () => {
+    const free = { ...endless, prices: { prompt: 0n, completion: 0n } };
+
+    expect(boundOf(free, chatDemand(asking()))).toEqual({ fixed: 0n, perOutputToken: 0n, maxOutputTokens: 0 });
   });
 });
 
@@ -246,46 +262,38 @@ describe('the bound of other actions', () => {
 });
 
 describe('a mapping that cannot be bounded', () => {
-  it.each<[string, Mapping, ChatRequest, string]>([
+  it.each<[string, Mapping, string]>([
     [
       'a price that is not known',
       mapping({ prices: { prompt: 1n } }),
-      asking(),
-      'no price is known for any permitted provider of the model: the limit could not be kept.',
+      'Name another model, or ask the operator to state its price (for an upstream: UPSTREAM_<NAME>_PRICES).',
     ],
     [
       'a price that one tier lacks',
       mapping({ tiers: [{ abovePromptTokens: 10, prices: { prompt: 1n } }] }),
-      asking(),
-      'no price is known for any permitted provider of the model: the limit could not be kept.',
+      'Name another model, or ask the operator to state its price (for an upstream: UPSTREAM_<NAME>_PRICES).',
     ],
     [
-      'output without an end',
-      endless,
-      asking(),
-      'it is not known how long an answer of the model can get: the limit could not be kept. Name `max_completion_tokens`.',
+      'a price of a custom model that is not known',
+      mapping({ prices: {}, custom: true }),
+      'Name another model, or have an administrator state its price (custom-models update acme/model --price).',
     ],
-  ])('has %s, and the caller is told so', (_, candidate, request, reason) => {
-    const demand = chatDemand(request);
-    const refused = unboundedCall([candidate], demand);
+  ])('has %s: 400, which says what to configure', (_, candidate, advice) => {
+    const demand = chatDemand(asking());
+    const { status, code, param, message } = unpricedCall([candidate], demand);
 
-    expect([boundOf(candidate, demand), refused.status, refused.code, refused.message]).toEqual([
+    expect([boundOf(candidate, demand), { status, code, param, message }]).toEqual([
       undefined,
-      401,
-      'usage_limit_reached',
-      `This API key has a usage limit, and ${reason}`,
+      {
+        status: 400,
+        code: 'invalid_request',
+        param: '/model',
+        message: `A usage limit applies to this API key, and no price of the model is known at any permitted provider: the limit could not be kept. ${advice}`,
+      },
     ]);
   });
 
-  it.each<object>([
-    ...['auto', 'default', 'standard_only', 'flex', null].map((service_tier) => ({ service_tier })),
-    { provider: null },
-    { provider: {} },
-  ])('is none that is asked for at the listed prices: %j', (more) => {
-    expect(boundOf(mapping(), chatDemand({ ...asking(), ...more }))).toBeDefined();
-  });
-
-  it('is in lists as long as a caller who names a maximum could be served by it', () => {
+  it('is in lists as long as its price is known', () => {
     expect([isPriced(endless, 'chat'), isPriced(mapping({ prices: { prompt: 1n } }), 'chat')]).toEqual([true, false]);
   });
 });

@@ -90,8 +90,21 @@ it('a pepper of the environment: a new one before the old', async () => {
   const second = await serve({ DATA_DIR: dataDir, PEPPER: `${fresh},${old}` });
   expect(await chat(second.origin, first.key, 'sandbox-free')).toBe(200);
   await stop(second);
-  const third = await serve({ DATA_DIR: dataDir, PEPPER: fresh });
-  expect(await chat(third.origin, first.key, 'sandbox-free')).toBe(200);
+  // The master key has not left the old one.
+  const early = await portcullis(['serve'], { DATA_DIR: dataDir, PEPPER: fresh });
+  expect([early.code, early.stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /^portcullis: \S+portcullis\.sqlite needs secrets that are not there: pepper [0-9a-f]{8} \(1\)\. Put the pepper back into PEPPER, or give up its keys \(portcullis secrets drop-pepper <id> --force\)\.\n$/,
+    ),
+  ]);
+
+  const master = /master key {3}(\S+)/.exec(first.said())?.[1] ?? '';
+  const third = await serve({ DATA_DIR: dataDir, PEPPER: `${fresh},${old}` });
+  expect(await works(third, first.key, master)).toEqual([200, 200]);
+  await stop(third);
+  const fourth = await serve({ DATA_DIR: dataDir, PEPPER: fresh });
+  expect(await works(fourth, first.key, master)).toEqual([200, 200]);
 });
 
 it('an encryption key: provider keys go on working, sealed anew', async () => {

@@ -151,14 +151,17 @@ describe('a start that cannot be', () => {
     expect(stderr).toContain(fault);
   });
 
-  it('on a database that is none ends with one line that names it', async () => {
+  it('on a database that is none ends with one line that names it and says what to do', async () => {
     const file = path.join(dataDir, 'portcullis.sqlite');
     loadSecrets(dataDir, { create: true });
     writeFileSync(file, 'This text is no database, and long enough to be seen as none. '.repeat(20));
 
     const { code, stderr } = await portcullis(['serve'], { ...env, PORT: '0', MANAGEMENT_PORT: '0' });
 
-    expect([code, stderr]).toEqual([1, `portcullis: ${file}: file is not a database.\n`]);
+    expect([code, stderr]).toEqual([
+      1,
+      `portcullis: ${file}: file is not a database. Put a backup in its place (portcullis restore <folder> --force), or take another DATA_DIR.\n`,
+    ]);
   });
 
   it('with an access log that cannot be written ends with one line that names it', async () => {

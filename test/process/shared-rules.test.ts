@@ -33,7 +33,7 @@ it('a rule written or deleted by one process holds in every other at once, which
         status: answer.status,
         revision: Number(String(answer.headers['x-policy-revision']).split('.')[1]),
         listed: listed.rules.map((rule) => rule.id),
-        compiled: (await store.subjectRules(id, [id])).get(id)?.match(/rule_[0-9a-f]{32}/)?.[0],
+        compiled: (await store.subjectRules(id, [id])).get(id)?.text.match(/rule_[0-9a-f]{32}/)?.[0],
         known: await store.ruleRevision(id),
       };
     };

@@ -34,7 +34,8 @@ async function setUp() {
   const { organizationId, keyId, memberId } = tenant;
   const insert = (subjectId: string, rule = newRule()) =>
     store.write((db, now) => insertRule(db, organizationId, subjectId, rule, compile, now));
-  const text = async (subjectId: string) => (await store.subjectRules(organizationId, [subjectId])).get(subjectId);
+  const text = async (subjectId: string) =>
+    (await store.subjectRules(organizationId, [subjectId])).get(subjectId)?.text;
   const revision = () => store.ruleRevision(organizationId);
   return { store, clock, tenant, organizationId, keyId, memberId, insert, text, revision };
 }
@@ -42,12 +43,9 @@ async function setUp() {
 describe('the compiled rules of subjects', () => {
   test('are those of no rules for a new organization, member and key', async () => {
     const { store, organizationId, memberId, keyId } = await setUp();
+    const none = { text: '{"enforce":{}}', stored: '{"enforce":{}}' };
     expect(await store.subjectRules(organizationId, [organizationId, memberId, keyId])).toEqual(
-      new Map([
-        [organizationId, '{"enforce":{}}'],
-        [memberId, '{"enforce":{}}'],
-        [keyId, '{"enforce":{}}'],
-      ]),
+      new Map([organizationId, memberId, keyId].map((id) => [id, none])),
     );
   });
 

@@ -4,7 +4,7 @@ import type { Fault } from './fault-server.ts';
 /** Nothing was sent yet: the next provider is asked, and where there is none, the caller gets this status. */
 interface FailedAttempt {
   readonly is: 'failed attempt';
-  readonly status: 502 | 504;
+  readonly status: 429 | 502 | 503 | 504;
   readonly message: string;
   /** Of the entry in `metadata.routing`. */
   readonly entry: { readonly error_type: string; readonly status_code?: number };
@@ -17,7 +17,7 @@ interface FailedAttempt {
 /** Part of the answer had been sent: the failure follows in band, without `[DONE]`. */
 interface ToldInBand {
   readonly is: 'told in band';
-  readonly status: 502 | 504;
+  readonly status: FailedAttempt['status'];
   readonly message: string;
   /** The text of the chunks that came before it. */
   readonly said: string;
@@ -34,7 +34,7 @@ export type Outcome = FailedAttempt | ToldInBand | Served;
 
 type Entry = FailedAttempt['entry'];
 
-const failed = (status: 502 | 504, message: string, entry: Entry): FailedAttempt => ({
+const failed = (status: FailedAttempt['status'], message: string, entry: Entry): FailedAttempt => ({
   is: 'failed attempt',
   status,
   message,
@@ -64,7 +64,7 @@ export const badAnswer = (message: string, status = 200): FailedAttempt =>
   failed(502, message, { error_type: 'bad_response', status_code: status });
 
 export const reported = (status: number, type: string, message: string): FailedAttempt =>
-  failed(502, message, { error_type: type, status_code: status });
+  failed(status === 429 || status === 503 ? status : 502, message, { error_type: type, status_code: status });
 
 /** The same, but no other provider is asked. */
 export const final = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isRetried: false });

@@ -28,6 +28,7 @@ const CHAIN = 'the audit chain is one over the whole installation';
 
 /** Why a query may do without: by its file and its declaration. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
+  'audit-chain.ts isKeyOfChain': CHAIN,
   'audit-chain.ts verifyAuditChain': CHAIN,
   'audit.ts appendAuditEntry': CHAIN,
   'initialize-tenant.ts isEmpty': 'whether this is the first start',
@@ -41,7 +42,10 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'policy-subjects.ts rules': ALL,
   'recovery.ts recoverOpenCalls': 'after a crash every open call is settled',
   'reseal.ts resealProviderKeys': 'rotating the encryption key seals the secrets of all organizations anew',
+  'secret-needs.ts listGivenUp': 'peppers belong to the whole installation',
   'secret-needs.ts readSecretNeeds': 'which peppers and encryption keys the whole installation needs; it counts only',
+  'text-parts.ts prepareTextParts':
+    'parts are found by what rows of the organization refer to, and hold no organization',
   'tenants.ts listOrganizations': 'the list of organizations for the command line',
 };
 

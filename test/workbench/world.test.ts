@@ -44,7 +44,7 @@ describe('the world of a database', () => {
     changeRule(db, cli, { kind: 'key', key: ID.developerKey }, inactive, { status: 'inactive' }, write);
     const rules = readWorld(db, installation).keys.get(ID.developerKey)?.rules ?? [];
     expect(compileSubjectRules(rules)).toBe(
-      prepareSubjectRules(db)(ID.organization, [ID.developerKey]).get(ID.developerKey),
+      prepareSubjectRules(db)(ID.organization, [ID.developerKey]).get(ID.developerKey)?.text,
     );
   });
 });

@@ -1,5 +1,6 @@
 import { toApiError } from '../../core/api-error.ts';
 import { type ApiError, notFound } from '../../domain/errors.ts';
+import { UpstreamError } from '../../providers/upstream-error.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import type { AppMiddleware } from '../state.ts';
 
@@ -31,4 +32,4 @@ export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
 
 /** Something failed inside: the database, the policy, the code. */
 export const isOurFault = ({ status, cause }: ApiError): boolean =>
-  (status === 500 || status === 503) && cause !== undefined;
+  (status === 500 || status === 503) && cause !== undefined && !(cause instanceof UpstreamError);

@@ -1,5 +1,6 @@
 import { initial } from './0001-initial.ts';
 import { providerFields } from './0002-provider-fields.ts';
+import { textParts } from './0003-text-parts.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
-export const MIGRATIONS: readonly string[] = [initial, providerFields];
+export const MIGRATIONS: readonly string[] = [initial, providerFields, textParts];

@@ -249,39 +249,44 @@ describe('a key with a recurring limit', () => {
 });
 
 describe('a key with any limit', () => {
-  it.each([
-    [
-      'what has no known price',
-      'unpriced',
-      {},
-      'no price is known for any permitted provider of the model: the limit could not be kept.',
-    ],
-    [
-      'what has no known longest answer, unless the caller names one',
-      'priced',
-      {},
-      'it is not known how long an answer of the model can get: the limit could not be kept. Name `max_completion_tokens`.',
-    ],
-  ])('may not call %s: the limit could not be kept', async (_, model, more, reason) => {
+  it('may not call what has no known price, which is not its fault: 400 says what to configure', async () => {
     upstream.begin(json(completion('Hello')));
     const key = addKey(gateway, { usageLimit: '5' });
 
-    const answer = await chat(gateway, hello({ model, ...more }), key);
+    const answer = await chat(gateway, hello({ model: 'unpriced' }), key);
 
     expect([answer.status, answer.json]).toEqual([
-      401,
-      unauthorized('usage_limit_reached', `This API key has a usage limit, and ${reason}`),
+      400,
+      {
+        error: {
+          message:
+            'A usage limit applies to this API key, and no price of the model is known at any permitted provider: the limit could not be kept. ' +
+            'Name another model, or ask the operator to state its price (for an upstream: UPSTREAM_<NAME>_PRICES).',
+          type: 'invalid_request_error',
+          param: '/model',
+          code: 'invalid_request',
+        },
+      },
     ]);
     expect(upstream.received).toEqual([]);
     expect(callRow(gateway, answer)).toMatchObject({
       state: 'released',
-      status_code: 401,
-      error_code: 'usage_limit_reached',
+      status_code: 400,
+      error_code: 'invalid_request',
       cost_pico: 0n,
       decision_id: answer.headers['x-decision-id'],
     });
     expect(decisionRows(gateway).map(({ id }) => id)).toContain(answer.headers['x-decision-id']);
-    expect((await chat(gateway, hello({ model, ...more }))).status).toBe(200);
+    expect((await chat(gateway, hello({ model: 'unpriced' }))).status).toBe(200);
+  });
+
+  it('may call what has no known longest answer: the default is sent upstream as the maximum', async () => {
+    const key = addKey(gateway, { usageLimit: '5' });
+
+    const { usage } = completionOf(await chat(gateway, hello({ model: 'priced' }), key));
+
+    expect(upstream.received.at(-1)?.json).toMatchObject({ max_tokens: 16_384 });
+    expect(usage.info).toBe('The API key has a usage limit: each choice was limited to 16384 tokens.');
   });
 
   it('may call what is bounded by the maximum that the caller names', async () => {

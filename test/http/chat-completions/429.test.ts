@@ -27,7 +27,7 @@ beforeEach(async () => {
   addOwnModels(gateway.db, gateway.firstRun, upstream.origin, gateway.config.allowPrivateUpstreams, {
     flat: FLAT,
     metered: METERED,
-    // The cheapest, but nobody knows how long its answers can get.
+    // Nobody knows how long its answers can get, but they are free.
     endless: { pricing: { prompt: '0', completion: '0' } },
     // Its own maximum is smaller, and it costs more by the token.
     terse: { maxOutput: 30, pricing: { prompt: '0.000001', completion: '0.00002' } },
@@ -213,19 +213,18 @@ describe('a caller with a limit who names a maximum', () => {
 });
 
 describe('the choice of `auto`', () => {
-  it('is, for a key with a limit, made among what can be bounded', async () => {
+  it('is, for a key with a limit, the same: what is free needs no bound', async () => {
     const key = addKey(gateway, { usageLimit: '5' });
     const auto = (more: object = {}) => hello({ model: 'auto', ...more });
 
     for (const [body, caller] of [
       [auto(), undefined],
-      [auto(), key],
-      [auto({ max_tokens: 50 }), key],
+      [auto({ user: 'two' }), key],
     ] as const) {
       await chat(gateway, body, caller);
     }
 
-    expect(asked()).toMatchObject([{ model: 'endless' }, { model: 'flat', max_tokens: 1000 }, { model: 'endless' }]);
+    expect(asked()).toEqual([auto({ model: 'endless' }), auto({ model: 'endless', user: 'two' })]);
   });
 });
 

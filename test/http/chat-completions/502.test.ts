@@ -38,8 +38,6 @@ const failed = (message: string) => ({ error: { message, type: 'api_error', para
 describe('the sandbox failing on request', () => {
   it.each([
     ['500', 'The provider failed: The sandbox fails with status 500, as asked.', 'upstream_error', 500],
-    ['503', 'The provider failed: The sandbox fails with status 503, as asked.', 'upstream_error', 503],
-    ['429', 'The provider limits the rate of calls: The sandbox fails with status 429, as asked.', 'rate_limited', 429],
     ['409', 'The provider reported a conflict: The sandbox fails with status 409, as asked.', 'upstream_error', 409],
     ['404', 'The provider does not know the model.', 'upstream_error', 404],
     ['401', "The provider refused the gateway's credential.", 'credential', 401],

@@ -76,7 +76,7 @@ describe('the choice', () => {
       ruleValue: { models: ['cheap', 'middle', 'dear', 'dearest'] },
     });
     const answer = await chat(gateway, auto(), { token: limited.token });
-    expect([answer.status, errorOf(answer).code, upstream.received.length]).toEqual([401, 'usage_limit_reached', 0]);
+    expect([answer.status, errorOf(answer).code, upstream.received.length]).toEqual([400, 'invalid_request', 0]);
   });
 
   it('does without the sandbox while anything else has a credential', async () => {

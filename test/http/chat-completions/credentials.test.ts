@@ -122,7 +122,7 @@ describe("a customer's own provider key", () => {
 
     const answer = await chat(gateway, hello({ model: MODEL }));
 
-    expect([answer.status, shown()]).toEqual([502, ['Bearer sk-three', 'Bearer sk-one', 'Bearer sk-two']]);
+    expect([answer.status, shown()]).toEqual([429, ['Bearer sk-three', 'Bearer sk-one', 'Bearer sk-two']]);
   });
 
   it('is used in its project alone when it names one', async () => {

@@ -238,7 +238,7 @@ describe('a key with a usage limit', () => {
 
     const answer = await draw(gateway, fox({ model: 'acme/sandbox-image-plus' }), { token });
 
-    expect([answer.status, answer.json]).toMatchObject([401, { error: { code: 'usage_limit_reached' } }]);
+    expect([answer.status, answer.json]).toMatchObject([400, { error: { code: 'invalid_request', param: '/model' } }]);
     expect(upstream.received).toEqual([]);
   });
 });

@@ -94,11 +94,12 @@ describe('a key with a usage limit', () => {
     const answer = await draw(gateway, fox({ model: 'own/unknown' }), addKey(gateway, { usageLimit: '1' }));
 
     expect([answer.status, errorOf(answer)]).toMatchObject([
-      401,
+      400,
       {
-        code: 'usage_limit_reached',
+        code: 'invalid_request',
         message:
-          'This API key has a usage limit, and no price is known for any permitted provider of the model: the limit could not be kept.',
+          'A usage limit applies to this API key, and no price of the model is known at any permitted provider: the limit could not be kept. ' +
+          'Name another model, or have an administrator state its price (custom-models update own/unknown --price).',
       },
     ]);
     expect(upstream.received).toEqual([]);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => gateway.close());
 
 it.each([
-  ['fail:503', 'The provider failed: The sandbox fails with status 503, as asked.'],
+  ['fail:500', 'The provider failed: The sandbox fails with status 500, as asked.'],
   ['fail:empty', 'The provider did not judge every input once.'],
   ['fail:malformed', 'The provider sent a malformed answer.'],
 ])('is told when none is left, finally, and booked at no cost: %s', async (input, message) => {

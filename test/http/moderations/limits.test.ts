@@ -44,11 +44,12 @@ it.each([
     const limited = await moderate(gateway, { input: 'x' }, addKey(gateway, { usageLimit: '1' }));
 
     expect([limited.status, errorOf(limited)]).toMatchObject([
-      401,
+      400,
       {
-        code: 'usage_limit_reached',
-        message:
-          'This API key has a usage limit, and no price of a request is known for any permitted provider of the model: the limit could not be kept.',
+        code: 'invalid_request',
+        message: expect.stringContaining(
+          'A usage limit applies to this API key, and no price of a request of the model is known at any permitted provider: the limit could not be kept.',
+        ),
       },
     ]);
     expect(upstream.received).toEqual([]);

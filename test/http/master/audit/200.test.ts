@@ -88,23 +88,55 @@ describe('GET /v1/master/audit', () => {
 
   it('ends a page early rather than answer with megabytes, and loses nothing', async () => {
     const models = Array.from({ length: 200 }, (_, index) => `${'m'.repeat(400)}${index}`);
-    const { text } = await server.request('POST', '/v1/master/organization/iam', {
-      body: { ruleType: 'deny_models', ruleValue: { models } },
-    });
-    const { id } = JSON.parse(text).rule;
-    for (let change = 0; change < 12; change++) {
-      await server.request('PATCH', `/v1/master/organization/iam/${id}`, { body: { description: `${change}` } });
+    const made: string[] = [];
+    for (let count = 0; count < 25; count++) {
+      const { text } = await server.request('POST', '/v1/master/organization/iam', {
+        body: { ruleType: 'deny_models', ruleValue: { models } },
+      });
+      made.unshift(JSON.parse(text).rule.id);
     }
     const seen: unknown[] = [];
     const sizes: number[] = [];
     let cursor: string | null = '';
     while (cursor !== null) {
       const { entries, nextCursor } = await audit(`?limit=200${cursor === '' ? '' : `&cursor=${cursor}`}`);
-      seen.push(...entries.map(({ after }) => after?.description));
+      seen.push(...entries.map(({ target }) => target.id));
       sizes.push(entries.length);
       cursor = nextCursor;
     }
-    expect(seen).toEqual([...Array.from({ length: 12 }, (_, index) => `${11 - index}`), null]);
-    expect(Math.max(...sizes)).toBeLessThan(8);
+    expect(seen).toEqual(made);
+    expect(Math.max(...sizes)).toBeLessThan(15);
+  });
+
+  it('shows of a long rule that was changed what it lost and gained', async () => {
+    const models = Array.from({ length: 500 }, (_, index) => `acme/model-${index}`);
+    const path = '/v1/master/organization/iam';
+    const { text } = await server.request('POST', path, { body: { ruleType: 'deny_models', ruleValue: { models } } });
+    const { rule } = JSON.parse(text);
+    const changed = ['acme/new', ...models.toSpliced(20, 2)];
+    await server.request('PATCH', `${path}/${rule.id}`, { body: { ruleValue: { models: changed } } });
+    await server.request('PATCH', `${path}/${rule.id}`, { body: { status: 'inactive' } });
+    await server.request('PATCH', `${path}/${rule.id}`, {
+      body: { ruleType: 'deny_providers', ruleValue: { providers: ['acme'] } },
+    });
+    await server.request('DELETE', `${path}/${rule.id}`);
+
+    const { entries } = await audit(`?targetId=${rule.id}`);
+    const values = entries.map(({ action, before, after }) => [action, before?.ruleValue, after?.ruleValue]);
+    expect(values).toEqual([
+      ['rule.delete', { providers: ['acme'] }, undefined],
+      [
+        'rule.update',
+        { models: { count: 499, removed: [{ at: 0, entries: changed }] } },
+        { providers: { count: 1, added: [{ at: 0, entries: ['acme'] }] } },
+      ],
+      ['rule.update', { models: { count: 499 } }, { models: { count: 499 } }],
+      [
+        'rule.update',
+        { models: { count: 500, removed: [{ at: 20, entries: ['acme/model-20', 'acme/model-21'] }] } },
+        { models: { count: 499, added: [{ at: 0, entries: ['acme/new'] }] } },
+      ],
+      ['rule.create', undefined, { models }],
+    ]);
   });
 });

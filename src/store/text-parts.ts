@@ -1,0 +1,101 @@
+import { hash } from 'node:crypto';
+import { cutText } from './cut-text.ts';
+import type { Database } from './database.ts';
+import { bind, build, prepare } from './sql.ts';
+
+/**
+ * JSON texts that are long and change in few places. A column holds a short one itself. Of a long one it holds `@id`: the part of
+ * this id lists the ids of the parts that the text is made of, one after the other, and may be long itself. Equal parts of one
+ * owner are stored once. What begins with `@` is no JSON, so that neither is taken for the other.
+ */
+export interface TextParts {
+  /** What a column is to hold of a text. */
+  store(owner: string, text: string): string;
+  /** The text, by what a column holds. @throws Error when a part is missing */
+  read(stored: string): string;
+  /** Deletes the parts of texts of one owner, but for those that others of that owner share. */
+  drop(stored: readonly string[], kept: readonly string[]): void;
+}
+
+/** Parts of `compiled_parts` are never dropped: decisions refer to them. */
+export type PartsTable = 'compiled_parts' | 'rule_parts';
+
+/** Characters up to which a column holds a text itself; the migration knows it too. */
+const MAX_WHOLE = 2048;
+const MARK = '@';
+const REFERENCE = /^@(\d+)$/;
+
+export const isInParts = (stored: string): boolean => stored.startsWith(MARK);
+
+export function prepareTextParts({ connection }: Pick<Database, 'connection'>, table: PartsTable): TextParts {
+  const ofId = build.selectFrom(table).select('text').where('id', '=', bind<number>('id'));
+  const selectText = prepare(connection, ofId.compile());
+  const ofDigest = build.selectFrom(table).select('id').where('digest', '=', bind<string>('digest'));
+  const selectId = prepare(connection, ofDigest.compile());
+  const insert = prepare(
+    connection,
+    build
+      .insertInto(table)
+      .values({ digest: bind<string>('digest'), text: bind<string>('text') })
+      .returning('id')
+      .compile(),
+  );
+  const remove = prepare(connection, build.deleteFrom(table).where('id', '=', bind<number>('id')).compile());
+
+  function textOf(id: number): string {
+    const row = selectText.get({ id });
+    if (row === undefined) throw new Error(`Part ${id} of a stored text is missing.`);
+    return row.text;
+  }
+
+  function idOf(owner: string, text: string): number {
+    const digest = hash('sha256', `${owner}\n${text}`, 'base64url').slice(0, 22);
+    const row = selectId.get({ digest }) ?? insert.get({ digest, text });
+    if (row === undefined) throw new Error('A part of a text was not stored.');
+    return row.id;
+  }
+
+  function store(owner: string, text: string): string {
+    if (text.length <= MAX_WHOLE) return text;
+    const ids = cutText(text).map((piece) => idOf(owner, piece));
+    return MARK + idOf(owner, store(owner, ids.join(',')));
+  }
+
+  /** The ids of the list that a long text is referred to by, and of the parts in it. */
+  function idsIn(stored: string): { list: number; parts: readonly number[] } {
+    const list = Number(REFERENCE.exec(stored)?.[1] ?? Number.NaN);
+    if (Number.isNaN(list)) throw new Error('A stored text is neither a text nor a reference to its parts.');
+    return { list, parts: read(textOf(list)).split(',').map(Number) };
+  }
+
+  function read(stored: string): string {
+    return isInParts(stored) ? idsIn(stored).parts.map(textOf).join('') : stored;
+  }
+
+  function everyId(stored: string): number[] {
+    if (!isInParts(stored)) return [];
+    const { list, parts } = idsIn(stored);
+    return [list, ...parts, ...everyId(textOf(list))];
+  }
+
+  return {
+    store,
+    read,
+    drop(stored, kept) {
+      const shared = new Set(kept.flatMap(everyId));
+      for (const id of new Set(stored.flatMap(everyId)).difference(shared)) remove.run({ id });
+    },
+  };
+}
+
+/** What a column is to hold of a text that is made of others, by what columns hold of those. */
+export const joinStored = (pieces: readonly string[]): string =>
+  pieces.some(isInParts) ? MARK + JSON.stringify(pieces) : pieces.join('');
+
+/** The text of what `joinStored` gave. @throws Error when a part is missing */
+export function readJoined(parts: Pick<TextParts, 'read'>, stored: string): string {
+  if (!isInParts(stored)) return stored;
+  const pieces: unknown = JSON.parse(stored.slice(MARK.length));
+  if (!Array.isArray(pieces)) throw new Error('A stored text is not a list of pieces.');
+  return pieces.map((piece) => parts.read(String(piece))).join('');
+}
