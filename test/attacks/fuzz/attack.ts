@@ -4,7 +4,8 @@ import { connect, type Socket } from 'node:net';
 import type { Random } from '../../crash/random.ts';
 import type { Answer } from '../../support/request.ts';
 import { answerFaults, policyFault, servedChat, WELL_FORMED } from './checks.ts';
-import { STARVED_MS, waitedMs } from './delay.ts';
+import { STARVED_MS, threadWaitMs } from './delay.ts';
+import { HONEST } from './faults.ts';
 import type { StepRecord } from './findings.ts';
 import { clientAddress } from './keys.ts';
 import type { Run } from './run.ts';
@@ -77,11 +78,11 @@ export class Attack {
     const head = `${listener}: ${method} ${path}\n${headers.map((header) => header.join(': ')).join('\n')}\n\n`;
     this.record.sent.push(head, body ?? '', '\n');
     const { pid } = this.run.world.serving;
-    const waitedBefore = waitedMs(pid);
+    const waitedBefore = threadWaitMs(pid);
     const got = await exchange(this.run.world[listener], wanted);
     if (typeof got === 'string') {
-      const isStarved = waitedMs(pid) - waitedBefore > STARVED_MS;
-      const isClosed = got === 'closed' && ((body?.length ?? 0) > LARGE_BYTES || isStarved);
+      const isStarved = threadWaitMs(pid) - waitedBefore > STARVED_MS;
+      const isClosed = got === 'closed' && ((body?.length ?? 0) > LARGE_BYTES || isStarved || method === 'HEAD');
       const isExcused = got === 'left' || got === 'unsendable' || isClosed;
       if (!isExcused && !this.run.isOver) this.broken(WELL_FORMED, `${method} ${path.slice(0, 100)}: ${got}`);
       return undefined;
@@ -92,14 +93,15 @@ export class Attack {
 
   #judge({ method = 'GET', path, own, mark }: Wanted, answer: Answer): void {
     this.run.count(answer.status);
-    for (const [invariant, detail] of answerFaults({ method, path }, answer)) this.broken(invariant, detail);
+    const call = mark === undefined ? undefined : this.run.marks.get(mark);
+    const isLiedTo = call?.fault !== undefined && !(call.fault in HONEST);
+    for (const [invariant, detail] of answerFaults({ method, path, isLiedTo }, answer)) this.broken(invariant, detail);
     const secret = this.run.world.secrets.foreignIn(
       `${JSON.stringify(answer.headers)} ${answer.text}`,
       (_, found) => found === own,
     );
     if (secret !== undefined)
       this.broken('no secret is told to others', `${secret.owner}: ${answer.status} ${answer.text.slice(0, 300)}`);
-    const call = mark === undefined ? undefined : this.run.marks.get(mark);
     const served = call === undefined ? undefined : servedChat(answer);
     if (call === undefined || served === undefined) return;
     this.#judgeServed(call, served);
@@ -157,8 +159,12 @@ function exchange(
       resolve(got);
       outgoing?.destroy();
     };
-    const failed = (error: NodeJS.ErrnoException): void =>
-      finish(error.code?.startsWith('HPE_') === true ? `no well-formed HTTP: ${error.message}` : 'closed');
+    const failed = (error: NodeJS.ErrnoException): void => {
+      // A head that is too long is refused before its method is known: the body that a HEAD must not get ends with the connection.
+      const isRefusal = method === 'HEAD' && error.code === 'HPE_CLOSED_CONNECTION';
+      const isMalformed = error.code?.startsWith('HPE_') === true && !isRefusal;
+      finish(isMalformed ? `no well-formed HTTP: ${error.message}` : 'closed');
+    };
     let outgoing: ReturnType<typeof request> | undefined;
     try {
       outgoing = request(

@@ -9,7 +9,10 @@ import * as sockets from './sockets.ts';
 interface Drawn {
   readonly generator: Generator;
   readonly weight: number;
-  /** Steps at once: what takes much work is to be little, or its mere volume would stop any server. Default: as many as come. */
+  /**
+   * Steps at once. What takes much work is kept to little, or its mere volume would stop any server; what waits is kept to little, or
+   * nobody is left for the rest. Default: as many as come.
+   */
   readonly most?: number;
 }
 
@@ -17,24 +20,24 @@ export const GENERATORS: Readonly<Record<string, Drawn>> = {
   chats: { generator: calls.chats, weight: 24 },
   answers: { generator: calls.answers, weight: 24 },
   images: { generator: calls.images, weight: 3 },
-  drawings: { generator: calls.drawings, weight: 1, most: 4 },
+  drawings: { generator: calls.drawings, weight: 1, most: 2 },
   moderations: { generator: calls.moderations, weight: 3 },
   'rule-changes': { generator: calls.ruleChanges, weight: 3 },
-  'large-bodies': { generator: calls.largeBodies, weight: 1, most: 4 },
-  'large-answers': { generator: calls.largeAnswers, weight: 1, most: 4 },
+  'large-bodies': { generator: calls.largeBodies, weight: 1, most: 3 },
+  'large-answers': { generator: calls.largeAnswers, weight: 1, most: 3 },
   headers: { generator: edges.headers, weight: 6 },
   addresses: { generator: edges.addresses, weight: 6 },
   'long-headers': { generator: edges.longHeaders, weight: 3 },
   'long-addresses': { generator: edges.longAddresses, weight: 3 },
-  'model-lists': { generator: edges.modelLists, weight: 2, most: 4 },
+  'model-lists': { generator: edges.modelLists, weight: 2, most: 2 },
   master: { generator: master, weight: 12 },
-  'chunked-bodies': { generator: sockets.chunkedBodies, weight: 2, most: 4 },
-  pipelines: { generator: sockets.pipelines, weight: 1, most: 2 },
-  'partial-requests': { generator: sockets.partialRequests, weight: 2 },
+  'chunked-bodies': { generator: sockets.chunkedBodies, weight: 2, most: 2 },
+  pipelines: { generator: sockets.pipelines, weight: 1, most: 1 },
+  'partial-requests': { generator: sockets.partialRequests, weight: 2, most: 3 },
   hoards: { generator: sockets.hoards, weight: 0.5, most: 1 },
-  'slow-readers': { generator: sockets.slowReaders, weight: 1 },
-  smuggling: { generator: sockets.smuggling, weight: 3 },
-  'old-clients': { generator: sockets.oldClients, weight: 1 },
+  'slow-readers': { generator: sockets.slowReaders, weight: 1, most: 3 },
+  smuggling: { generator: sockets.smuggling, weight: 3, most: 3 },
+  'old-clients': { generator: sockets.oldClients, weight: 1, most: 2 },
 };
 
 export interface Named extends Drawn {

@@ -21,7 +21,7 @@ export class Run {
   /** Steps that are being played, and their requests. */
   readonly records = new Map<number, StepRecord>();
   readonly statuses = new Map<number, number>();
-  /** From when the product is meant to be killed: connections may break. */
+  /** From when the process is killed, or has ended: connections may break. */
   isOver = false;
   #world: World | undefined;
   #logTail = '';
@@ -39,6 +39,11 @@ export class Run {
 
   set world(world: World) {
     this.#world = world;
+  }
+
+  /** The steps that run. */
+  current(): StepRecord[] {
+    return [...this.records.values()];
   }
 
   count(status: number): void {

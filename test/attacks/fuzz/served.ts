@@ -35,6 +35,9 @@ export const OF_ENVIRONMENT: Readonly<Record<string, Readonly<Record<string, Pri
   beta: { shared: [2, 20], pricey: [50, 200] },
 };
 
+/** The upstream that behaves well: `auto` may choose it too. */
+export const PROBE = { provider: 'probe', model: 'steady', price: [1, 1] } as const;
+
 /** The attacked organization's own providers and their models. */
 export const OF_ORGANIZATION: Readonly<Record<string, Readonly<Record<string, Price>>>> = {
   own: { metered: [1, 10] },
@@ -75,10 +78,11 @@ const added = (of: Readonly<Record<string, Readonly<Record<string, Price | undef
   );
 
 const SERVED = new Map(
-  [...ofCatalog(), ...added(OF_ENVIRONMENT, false), ...added(OF_ORGANIZATION, true)].map((served) => [
-    `${served.provider} ${served.model}`,
-    served,
-  ]),
+  [
+    ...ofCatalog(),
+    ...added({ ...OF_ENVIRONMENT, [PROBE.provider]: { [PROBE.model]: PROBE.price } }, false),
+    ...added(OF_ORGANIZATION, true),
+  ].map((served) => [`${served.provider} ${served.model}`, served]),
 );
 
 /** What a provider serves under its own id of a model; undefined: it has no such model. */

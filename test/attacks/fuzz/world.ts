@@ -17,7 +17,7 @@ import { upstreamEnv } from '../../support/upstream.ts';
 import { KEYS, type KeySpec, OPEN, ORGANIZATION_RULE, WORKER_RULE } from './keys.ts';
 import { NAMED_AT, NAMED_FIELD } from './oracle.ts';
 import type { Secrets } from './secrets.ts';
-import { OF_ENVIRONMENT, OF_ORGANIZATION, UPSTREAMS } from './served.ts';
+import { OF_ENVIRONMENT, OF_ORGANIZATION, PROBE, UPSTREAMS } from './served.ts';
 import { startUpstream, type Upstream, type Watch } from './upstreams.ts';
 
 export interface WorldKey {
@@ -50,8 +50,6 @@ export interface World {
 /** Megabytes of JavaScript objects, and of all resident memory: 256 MB of request bodies and the code's own share come on top of the heap. */
 export const HEAP_MB = 512;
 export const RESIDENT_MB = 1000;
-
-export const PROBE_MODEL = 'probe/steady';
 
 const secretOf = (provider: string): string => `sk-fuzz-${provider}-${crypto.randomUUID()}`;
 
@@ -194,7 +192,7 @@ export async function createWorld(
     ...TIMEOUTS,
     ...RATES,
     ...providersEnv(upstreams, secrets),
-    ...upstreamEnv('probe', probeOrigin, 'steady', 'steady=1/1'),
+    ...upstreamEnv(PROBE.provider, probeOrigin, PROBE.model, `${PROBE.model}=${PROBE.price.join('/')}`),
   };
   let isHeard = false; // the first start shows secrets
   const start = (): Serving => new Serving(env, (text) => isHeard && hear(text));
