@@ -1,0 +1,76 @@
+// What is watched while the run goes on, and the care that the world needs meanwhile.
+import { CAN_READ_MEMORY, residentMb } from '../../../scripts/bench/resident-memory.ts';
+import { build } from '../../../src/store/sql.ts';
+import { CAN_TELL_WAITS, STARVED_MS } from './delay.ts';
+import type { Probed } from './probing.ts';
+import type { Run } from './run.ts';
+import { RESIDENT_MB, type World } from './world.ts';
+
+/** The gateway's own part of an answer's delay, for those who behave. Where nobody can tell what its own part is, ten times as much. */
+const MOST_DELAY_MS = CAN_TELL_WAITS ? 1000 : 10_000;
+
+/** The largest that was seen. */
+export interface Extremes {
+  memoryMb: number;
+  delayMs: number;
+}
+
+/** Judges how those who behave are served. */
+export function judgeProbe(run: Run, extremes: Extremes, { kind, outcome, tookMs, delayMs }: Probed): void {
+  if (run.isOver) return;
+  const { findings } = run;
+  const isStarved = tookMs - delayMs > STARVED_MS;
+  if (outcome !== 'served' && !isStarved)
+    findings.report('those who behave are served', `${kind}: ${outcome}`, ...run.current());
+  extremes.delayMs = Math.max(extremes.delayMs, delayMs);
+  if (delayMs <= MOST_DELAY_MS) return;
+  const times = `${Math.round(delayMs)} ms of its own, ${Math.round(tookMs)} ms in all`;
+  findings.report('nobody who behaves waits for longer than a second', `${kind}: ${times}`, ...run.current());
+}
+
+/** Judges the gateway's memory, where it can be read. */
+export function watchMemory(run: Run, extremes: Extremes): NodeJS.Timeout {
+  return setInterval(() => {
+    if (!CAN_READ_MEMORY || run.isOver) return;
+    const now = residentMb(run.world.serving.pid);
+    extremes.memoryMb = Math.max(extremes.memoryMb, now);
+    if (now > RESIDENT_MB)
+      run.findings.report(`resident memory stays below ${RESIDENT_MB} MB`, `${Math.round(now)} MB`, ...run.current());
+  }, 200);
+}
+
+/** Ends the run when the gateway's process ends by itself. */
+export function watchLife(run: Run): void {
+  const { serving } = run.world;
+  void serving.ended.then(() => {
+    if (run.isOver) return;
+    run.isOver = true;
+    run.findings.report('the process lives', serving.complaints.slice(-600), ...run.current());
+  });
+}
+
+const PRIVATE = /connect to (?:10\.|127\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|0\.|\[?(?:::|f[cd]|fe80))/;
+
+/** No connection may have led to where only this machine or its network is. */
+export function judgeDepartures(run: Run): void {
+  const departure = run.world.departures().find((line) => PRIVATE.test(line));
+  if (departure !== undefined) run.findings.report('no private address is reached', departure);
+}
+
+/** Raises the limits by what was spent, so that keys with a cap are never idle for long. */
+export async function raiseLimits({ db, keys, attacked, management }: World): Promise<void> {
+  for (const { id, spec } of keys) {
+    const { usageLimit, periodUsageLimit } = spec.limits ?? {};
+    const row = db.get(build.selectFrom('keys').select(['usage_pico', 'period_usage_pico']).where('id', '=', id));
+    if (row === undefined || spec.limits === undefined) continue;
+    const raised = (limit: unknown, spent: bigint): string => (Number(spent) / 1e12 + Number(limit)).toFixed(6);
+    const limits = {
+      ...spec.limits,
+      ...(usageLimit === undefined ? {} : { usageLimit: raised(usageLimit, row.usage_pico) }),
+      ...(periodUsageLimit === undefined ? {} : { periodUsageLimit: raised(periodUsageLimit, row.period_usage_pico) }),
+    };
+    const headers = { authorization: `Bearer ${attacked.masterKey.token}`, 'content-type': 'application/json' };
+    const sent = { method: 'PATCH', headers, body: JSON.stringify(limits) };
+    await fetch(`${management}/v1/master/keys/${id}`, sent).catch(() => undefined); // the next time will do
+  }
+}
