@@ -1,7 +1,9 @@
 // Generators of calls: bodies of every kind, and upstreams that fail them in every way.
 import type { Random } from '../../crash/random.ts';
 import { type Attack, bearer, type Header, JSON_TYPE } from './attack.ts';
-import { HONEST, LARGE, LYING } from './faults.ts';
+import { HONEST } from './honest-faults.ts';
+import { LARGE } from './large-faults.ts';
+import { LYING } from './lying-faults.ts';
 import { bytesOf, chatBody, imageBody, largeBody, moderationBody, plainChat } from './requests.ts';
 import { DRAWING_MODELS } from './served.ts';
 import type { WorldKey } from './world.ts';

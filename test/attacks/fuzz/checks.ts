@@ -131,7 +131,7 @@ export function servedChat({ status, headers, json, text }: Answer): Served | un
 export function policyFault({ metadata }: Served, { key, address }: Marked): string | undefined {
   const { used_provider: provider, used_model: model } = metadata;
   const served = servedAs(provider, model);
-  if (served === undefined) return `${provider}/${model}, which nobody serves`;
+  if (served === undefined) return `${provider}/${model}, which no upstream serves`;
   if (mayCall(key, { ...served, action: 'chat', address })) return undefined;
   return `${provider}/${model} for the key "${key.name}" from ${address ?? 'nowhere'}`;
 }

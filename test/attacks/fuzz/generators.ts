@@ -1,9 +1,11 @@
 // The generators by name, and how often each is drawn.
 
+import * as addresses from './addresses.ts';
 import type { Generator } from './calls.ts';
 import * as calls from './calls.ts';
-import * as edges from './edges.ts';
+import * as headers from './headers.ts';
 import { master } from './master.ts';
+import { smuggling } from './smuggling.ts';
 import * as sockets from './sockets.ts';
 
 interface Drawn {
@@ -25,18 +27,18 @@ export const GENERATORS: Readonly<Record<string, Drawn>> = {
   'rule-changes': { generator: calls.ruleChanges, weight: 3 },
   'large-bodies': { generator: calls.largeBodies, weight: 1, most: 3 },
   'large-answers': { generator: calls.largeAnswers, weight: 1, most: 3 },
-  headers: { generator: edges.headers, weight: 6 },
-  addresses: { generator: edges.addresses, weight: 6 },
-  'long-headers': { generator: edges.longHeaders, weight: 3 },
-  'long-addresses': { generator: edges.longAddresses, weight: 3 },
-  'model-lists': { generator: edges.modelLists, weight: 2, most: 2 },
+  headers: { generator: headers.headers, weight: 6 },
+  addresses: { generator: addresses.addresses, weight: 6 },
+  'long-headers': { generator: headers.longHeaders, weight: 3 },
+  'long-addresses': { generator: addresses.longAddresses, weight: 3 },
+  'model-lists': { generator: addresses.modelLists, weight: 2, most: 2 },
   master: { generator: master, weight: 12 },
   'chunked-bodies': { generator: sockets.chunkedBodies, weight: 2, most: 2 },
   pipelines: { generator: sockets.pipelines, weight: 1, most: 1 },
   'partial-requests': { generator: sockets.partialRequests, weight: 2, most: 3 },
   hoards: { generator: sockets.hoards, weight: 0.5, most: 1 },
   'slow-readers': { generator: sockets.slowReaders, weight: 1, most: 3 },
-  smuggling: { generator: sockets.smuggling, weight: 3, most: 3 },
+  smuggling: { generator: smuggling, weight: 3, most: 3 },
   'old-clients': { generator: sockets.oldClients, weight: 1, most: 2 },
 };
 

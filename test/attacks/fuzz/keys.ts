@@ -1,4 +1,4 @@
-// The gateway keys of the attacked organization, and an oracle of what each may call: written beside the rules, by hand.
+// The gateway keys of the attacked organization, and an oracle of what each may call: written by hand next to the rules.
 import { BlockList, isIP } from 'node:net';
 import type { KeyCreate, RuleCreate } from '../../../src/generated/types.ts';
 import type { Served } from './served.ts';
@@ -103,7 +103,7 @@ export const KEYS: readonly [KeySpec, ...KeySpec[]] = [
     permits: ofChats(({ free }) => free),
   },
   {
-    name: 'nothing dear',
+    name: 'nothing expensive',
     rules: [
       { ruleType: 'deny_pricing', ruleValue: { maxOutputPrice: '15' } },
       { ruleType: 'deny_providers', ruleValue: { providers: ['custom'] } },

@@ -1,4 +1,4 @@
-// Generators of the master API: an attacker who administers an organization of his own, and would like to administer others.
+// Generators of the master API: an attacker who administers one organization and would like to administer others.
 import { isRecord } from '../../../src/providers/json.ts';
 import type { Random } from '../../crash/random.ts';
 import { type Attack, bearer, JSON_TYPE } from './attack.ts';
@@ -126,7 +126,7 @@ const LISTS: Ids = [
   'audit?limit=200',
 ];
 
-/** Ids that the attacker has seen of his own organization, newest last. */
+/** Ids of the attacker's own organization, as answers told them, newest last. */
 const known: string[] = [];
 const MOST_KNOWN = 200;
 

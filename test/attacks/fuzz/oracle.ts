@@ -42,7 +42,7 @@ const DANGEROUS = words(`
   base_url mcp_servers container speed inference_geo search_parameters litellm_params generationConfig generation_config __proto__
   constructor`);
 
-/** What the caller may fill as he likes: schemas, labels, arguments, and what a provider gets back of its own. */
+/** What callers may fill as they like: schemas, labels, arguments, and what a provider gets back of its own. */
 const FREE = words(`
   parameters schema metadata logit_bias chat_template_kwargs guided_json structured_outputs extra_content annotations input_schema
   parametersJsonSchema responseJsonSchema args input response json_schema properties moderation ${NAMED_FIELD}`);

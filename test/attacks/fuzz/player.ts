@@ -7,7 +7,7 @@ import type { Named } from './generators.ts';
 import type { Run } from './run.ts';
 
 /** Steps that run at once, in all. */
-const WORKERS = 32;
+const WORKERS = 48;
 /** Before a worker draws again, when the generator that it has drawn is busy enough. */
 const PAUSE_MS = 5;
 /** A step sends a few requests after each other, none of which takes longer than `LOST_MS`. */

@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { WireFormat } from '../../../src/domain/provider.ts';
 import { Random } from '../../crash/random.ts';
 import { goodAnswer } from './answers.ts';
-import { FAULTS, good } from './faults.ts';
+import { good } from './exchange.ts';
+import { FAULTS } from './faults.ts';
 import { type Caller, faultsOf, type UpstreamRequest } from './oracle.ts';
 
 /** A call on its way, by the mark in its prompt. */

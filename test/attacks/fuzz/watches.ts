@@ -19,12 +19,12 @@ export interface Extremes {
 export function judgeProbe(run: Run, extremes: Extremes, { kind, outcome, tookMs, delayMs }: Probed): void {
   if (run.isOver) return;
   const { findings } = run;
+  const times = `${Math.round(delayMs)} ms of its own, ${Math.round(tookMs)} ms in all`;
   const isStarved = tookMs - delayMs > STARVED_MS;
   if (outcome !== 'served' && !isStarved)
-    findings.report('those who behave are served', `${kind}: ${outcome}`, ...run.current());
+    findings.report('those who behave are served', `${kind}: ${outcome} (${times})`, ...run.current());
   extremes.delayMs = Math.max(extremes.delayMs, delayMs);
   if (delayMs <= MOST_DELAY_MS) return;
-  const times = `${Math.round(delayMs)} ms of its own, ${Math.round(tookMs)} ms in all`;
   findings.report('nobody who behaves waits for longer than a second', `${kind}: ${times}`, ...run.current());
 }
 
