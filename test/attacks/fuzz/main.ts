@@ -44,7 +44,7 @@ const generators = chosen(values.only, values.except);
 const progress = createProgress(process.stderr);
 const run = new Run(seed);
 const player = new Player(run, generators);
-const extremes: Extremes = { memoryMb: 0, delayMs: 0 };
+const extremes: Extremes = { memoryMb: 0, delayMs: 0, during: '' };
 
 const counted = (): string => {
   const answers = [...run.statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${count} × ${status}`);
@@ -125,6 +125,8 @@ process.stdout.write(`seed ${seed}, ${length}: ${generators.map(({ name }) => na
 const begun = performance.now();
 await attack();
 progress.end();
-process.stdout.write(`${player.played} steps in ${Math.round((performance.now() - begun) / 1000)} s; ${counted()}.\n`);
+process.stdout.write(
+  `${player.played} steps in ${Math.round((performance.now() - begun) / 1000)} s; ${counted()} (${extremes.during}).\n`,
+);
 process.stdout.write(run.findings.count === 0 ? 'Every invariant held.\n' : `${run.findings.summary(seed)}\n`);
 process.exit(run.findings.count === 0 ? 0 : 1);

@@ -65,6 +65,10 @@ export class Player {
     this.#played += 1;
     try {
       await generator(new Attack(this.#run, random, record));
+    } catch (error) {
+      // No answer of the gateway may make a generator fail: it is the fuzzer's own fault.
+      const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      this.#run.findings.report('the fuzzer itself works', told, record);
     } finally {
       this.#running.set(name, (this.#running.get(name) ?? 0) - 1);
       this.#run.records.delete(step);

@@ -3,7 +3,7 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { completion, json, startUpstream } from '../../support/upstream.ts';
-import { stolenMs, waitedBetween, waitsOf } from './delay.ts';
+import { startDelay } from './delay.ts';
 import type { ProbeNews, ProbeOrders } from './probing.ts';
 
 /** Beyond it an answer has not come at all. */
@@ -51,18 +51,14 @@ async function probe(
   const kept = new Agent({ keepAlive: true });
   for (let time = 0; ; time += 1) {
     const agent = time % 2 === 0 ? kept : new Agent();
-    const [before, ownBefore, stolenBefore] = [waitsOf(pid), waitsOf(process.pid), stolenMs()];
+    const ownDelay = startDelay(pid);
     const startedAt = performance.now();
     const outcome = await ask(time, agent).then(
       ({ status, text }) => (status === 200 ? 'served' : `${status} ${text.slice(0, 300)}`),
       (error: Error) => error.message,
     );
     const tookMs = performance.now() - startedAt;
-    const waitedMs =
-      waitedBetween(pid, before, waitsOf(pid)) +
-      waitedBetween(process.pid, ownBefore, waitsOf(process.pid)) +
-      (stolenMs() - stolenBefore);
-    tell({ kind, outcome, tookMs, delayMs: Math.max(0, tookMs - waitedMs) });
+    tell({ kind, outcome, tookMs, delayMs: ownDelay(tookMs) });
     await sleep(pauseMs);
   }
 }

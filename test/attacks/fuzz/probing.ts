@@ -20,7 +20,7 @@ export interface Probed {
   /** `served`, or what came instead. */
   readonly outcome: string;
   readonly tookMs: number;
-  /** Without the time for which the gateway or the probe had no core. */
+  /** The gateway's own part of it: `startDelay` says which. */
   readonly delayMs: number;
 }
 

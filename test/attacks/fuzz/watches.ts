@@ -13,6 +13,8 @@ const MOST_DELAY_MS = CAN_TELL_WAITS ? 1000 : 10_000;
 export interface Extremes {
   memoryMb: number;
   delayMs: number;
+  /** Who was delayed most, and what ran at the time. */
+  during: string;
 }
 
 /** Judges how those who behave are served. */
@@ -23,7 +25,10 @@ export function judgeProbe(run: Run, extremes: Extremes, { kind, outcome, tookMs
   const isStarved = tookMs - delayMs > STARVED_MS;
   if (outcome !== 'served' && !isStarved)
     findings.report('those who behave are served', `${kind}: ${outcome} (${times})`, ...run.current());
-  extremes.delayMs = Math.max(extremes.delayMs, delayMs);
+  if (delayMs > extremes.delayMs) {
+    const generators = new Set(run.current().map(({ generator }) => generator));
+    Object.assign(extremes, { delayMs, during: `${kind}, during ${[...generators].join(', ')}` });
+  }
   if (delayMs <= MOST_DELAY_MS) return;
   findings.report('nobody who behaves waits for longer than a second', `${kind}: ${times}`, ...run.current());
 }
