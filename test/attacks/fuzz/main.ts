@@ -86,6 +86,7 @@ async function attack(): Promise<void> {
   const probing = await startProbing();
   run.world = await createWorld(run.watch(), run.secrets, probing.origin, (text) => run.hear(text));
   process.on('exit', () => void run.world.serving.kill());
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
   watchLife(run);
   const { gateway, management, serving, bystander } = run.world;
   const memory = watchMemory(run, extremes);

@@ -39,8 +39,8 @@ export async function startProbing(): Promise<Probing> {
     execArgv: ['--disable-warning=ExperimentalWarning'],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const [news]: ProbeNews[] = await once(child, 'message');
-  if (news === undefined || !('origin' in news)) throw new Error('the probe did not start');
+  const [news]: (ProbeNews | number)[] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+  if (typeof news !== 'object' || news === null || !('origin' in news)) throw new Error('the probe did not start');
   return {
     origin: news.origin,
     start(orders, hear) {

@@ -5,7 +5,7 @@ import type { Generator } from './calls.ts';
 import { bodyFor, converse, judge, length, message, post, received, sendOn } from './connections.ts';
 import { chatBody } from './requests.ts';
 
-/** A long extension goes with no more chunks than these, or the fuzzer would be busy for too long. */
+/** More chunks than these have no long extensions and are sent together, or the fuzzer would be busy for too long. */
 const MANY_CHUNKS = 10_000;
 
 function* chunksOf(random: Random, text: string): Generator_ {
@@ -29,7 +29,8 @@ export const chunkedBodies: Generator = async (attack) => {
     : body;
   const head = message(post(token, 'Transfer-Encoding: chunked', 'Connection: close'));
   const chunks = [...chunksOf(random, text)];
-  await converse(attack, random.chance(0.5) ? [head, ...chunks] : [head + chunks.join('')], 1);
+  const isApart = random.chance(0.5) && chunks.length <= MANY_CHUNKS;
+  await converse(attack, isApart ? [head, ...chunks] : [head + chunks.join('')], 1);
 };
 
 /** Many requests at once, on one connection. */

@@ -4,7 +4,8 @@ import { build } from '../../../src/store/sql.ts';
 import { CAN_TELL_WAITS, STARVED_MS } from './delay.ts';
 import type { Probed } from './probing.ts';
 import type { Run } from './run.ts';
-import { RESIDENT_MB, type World } from './world.ts';
+import { RESIDENT_MB } from './settings.ts';
+import type { World } from './world.ts';
 
 /** The gateway's own part of an answer's delay, for those who behave. Where nobody can tell what its own part is, ten times as much. */
 const MOST_DELAY_MS = CAN_TELL_WAITS ? 1000 : 10_000;
