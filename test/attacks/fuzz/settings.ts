@@ -7,7 +7,7 @@ import { OF_ENVIRONMENT, OF_ORGANIZATION, PROBE } from './served.ts';
 import type { Upstream } from './upstreams.ts';
 
 /** Megabytes of JavaScript objects, and of all resident memory: 256 MB of request bodies and the code's own share come on top of the heap. */
-export const HEAP_MB = 512;
+const HEAP_MB = 512;
 export const RESIDENT_MB = 1000;
 
 /** A credential for a provider. */
