@@ -38,14 +38,21 @@ export interface Config {
   readonly defaultImageModel: string;
   /** The one that moderates. */
   readonly moderationModel: string;
+  /** Of answers to callers who ask for none by header. */
+  readonly metadataForm: Environment['METADATA_FORM'];
   readonly logLevel: Environment['LOG_LEVEL'];
   /** A file's path, `stdout` or `off`. */
   readonly accessLog: string;
   readonly limits: {
     readonly bodyBytes: number;
     readonly depth: number;
+    readonly jsonValues: number;
+    readonly jsonFields: number;
     readonly inFlight: number;
     readonly bufferedBytes: number;
+    /** Of the management listener, which takes nothing from the gateway's. */
+    readonly managementInFlight: number;
+    readonly managementBufferedBytes: number;
     readonly responseBytes: number;
     readonly cacheBytes: number;
   };
@@ -103,13 +110,18 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     sandbox: variables.SANDBOX === 'on',
     defaultImageModel: variables.DEFAULT_IMAGE_MODEL,
     moderationModel: variables.MODERATION_MODEL,
+    metadataForm: variables.METADATA_FORM,
     logLevel: variables.LOG_LEVEL,
     accessLog: variables.ACCESS_LOG,
     limits: {
       bodyBytes: Number(variables.MAX_BODY_BYTES),
       depth: Number(variables.MAX_DEPTH),
+      jsonValues: Number(variables.MAX_JSON_VALUES),
+      jsonFields: Number(variables.MAX_JSON_FIELDS),
       inFlight: Number(variables.MAX_IN_FLIGHT),
       bufferedBytes: Number(variables.MAX_BUFFERED_BYTES),
+      managementInFlight: Number(variables.MANAGEMENT_MAX_IN_FLIGHT),
+      managementBufferedBytes: Number(variables.MANAGEMENT_MAX_BUFFERED_BYTES),
       responseBytes: Number(variables.MAX_RESPONSE_BYTES),
       cacheBytes: Number(variables.CACHE_MAX_BYTES),
     },
@@ -119,6 +131,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       images: readRate(variables.RATE_LIMIT_IMAGES_PER_MINUTE),
       models: readRate(variables.RATE_LIMIT_MODELS_PER_MINUTE),
       moderations: readRate(variables.RATE_LIMIT_MODERATIONS_PER_MINUTE),
+      management: readRate(variables.RATE_LIMIT_MANAGEMENT_PER_MINUTE),
     },
     timeouts: {
       requestHeaders: Number(variables.REQUEST_HEADERS_TIMEOUT_MS),

@@ -25,8 +25,8 @@ import { type Clock, systemClock } from './domain/time.ts';
 import { createTurns } from './domain/turns.ts';
 import { createGatewayApp } from './http/gateway-app.ts';
 import { type Listener, listen } from './http/listen.ts';
+import { Load } from './http/load.ts';
 import { createManagementApp } from './http/management-app.ts';
-import { createLoad } from './http/middleware/overload.ts';
 import { createTransport } from './net/transport.ts';
 import { createActivePolicy } from './policy/active-policy.ts';
 import { createProviders } from './providers/providers.ts';
@@ -176,14 +176,27 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   warnOfUnknownModels(config, catalog, telemetry);
   const generateImage = createGenerateImage({ ...exchanges, defaultModel: config.defaultImageModel });
   const moderate = createModerate({ ...exchanges, model: config.moderationModel });
-  const listModels = createListModels({ catalog, findReach, findReachable, clock });
+  const listModels = createListModels({ catalog, findReach, findReachable, clock, telemetry });
 
   let stopping = false;
-  const readiness = (): string | undefined => (stopping ? 'stopping' : undefined);
-  const load = createLoad({ maxInFlight: limits.inFlight, maxBufferedBytes: limits.bufferedBytes });
+  const load = new Load({ maxInFlight: limits.inFlight, maxBufferedBytes: limits.bufferedBytes });
+  const managementLoad = new Load({
+    maxInFlight: limits.managementInFlight,
+    maxBufferedBytes: limits.managementBufferedBytes,
+  });
+  const readiness = (): string | undefined => {
+    if (stopping) return 'stopping';
+    return load.isFull() || telemetry.isLate() ? 'overloaded' : undefined;
+  };
+  const takeRate = createTakeRate(config.rateLimits);
   const hosts = { publicUrl: config.publicUrl, allowedHosts: config.allowedHosts };
   const trustedProxies = config.trustedProxies ?? undefined;
-  const bodyLimits = { maxBytes: limits.bodyBytes, maxDepth: limits.depth };
+  const bodyLimits = {
+    bytes: limits.bodyBytes,
+    depth: limits.depth,
+    values: limits.jsonValues,
+    fields: limits.jsonFields,
+  };
   const listenTimes = {
     headersTimeoutMs: timeouts.requestHeaders,
     bodyTimeoutMs: timeouts.requestBody,
@@ -196,13 +209,14 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     moderate,
     listModels,
     telemetry,
-    takeRate: createTakeRate(config.rateLimits),
+    takeRate,
     load,
     readiness,
     hosts: { ...hosts, boundHost: config.gateway.host },
     trustedProxies,
     bodyLimits,
     keepAliveMs: timeouts.keepAliveComment,
+    metadataForm: config.metadataForm,
   });
   const turns = createTurns();
   const analyst = createAnalyst({
@@ -226,7 +240,8 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     allowPrivateUpstreams: config.allowPrivateUpstreams,
     trustedProxies,
     telemetry,
-    load,
+    takeRate,
+    load: managementLoad,
     readiness,
     hosts: { ...hosts, boundHost: config.management.host },
     bodyLimits,
@@ -236,8 +251,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     version: manifest.version,
     catalogDate: catalog.date,
     bundleDigest: () => pdp().bundleDigest,
-    inFlight: () => load.inFlight,
-    bufferedBytes: () => load.bufferedBytes,
+    loads: { gateway: load, management: managementLoad },
     queuedWrites: store.waitingWrites,
     cacheEntries: () => cache.entries,
     cacheBytes: () => cache.bytes,

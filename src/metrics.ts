@@ -29,8 +29,8 @@ export interface Watched {
   readonly catalogDate: string;
   /** SHA-256 of the compiled policy in force, hex. */
   bundleDigest(): string;
-  inFlight(): number;
-  bufferedBytes(): number;
+  /** By listener. */
+  readonly loads: Readonly<Record<string, { readonly inFlight: number; readonly bufferedBytes: number }>>;
   queuedWrites(): number;
   cacheEntries(): number;
   cacheBytes(): number;
@@ -59,6 +59,8 @@ export interface Metrics {
   /** A transaction of the writer has ended. */
   committed(durationMs: number): void;
   recovered(calls: number): void;
+  /** A timer came so many seconds late. */
+  loopDelayed(seconds: number): void;
   overReserved(): void;
   /** Adds what can be read at any moment; once. */
   watch(watched: Watched): void;
@@ -72,6 +74,7 @@ const BUCKETS = {
   firstToken: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   evaluation: [0.00001, 0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01],
   commit: [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25],
+  loopDelay: [0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5],
 };
 
 /** The instruments, by registry: several containers may live in one process. */
@@ -109,6 +112,7 @@ function instruments(registers: Registry[]) {
     evaluation: histogram('policy_evaluation', BUCKETS.evaluation, 'Evaluation of the policy for one decision.'),
     cacheLookups: counter('cache_lookups', 'Look-ups of kept answers.', 'result'),
     commit: histogram('writer_commit', BUCKETS.commit, 'One transaction of the writer, with all that it holds.'),
+    loopDelay: histogram('event_loop_delay', BUCKETS.loopDelay, 'How late a timer comes that is due every 50 ms.'),
     recovered: counter('recovered_calls', 'Open calls that a crash had left and the start has settled.'),
     overReservations: counter('over_reservations', 'Calls that cost more than had been reserved for them.'),
   };
@@ -124,8 +128,18 @@ function watch(watched: Watched, registers: Registry[]): void {
         this.set(read());
       },
     });
-  gauge('requests_in_flight', 'Requests being served.', watched.inFlight);
-  gauge('buffered_body_bytes', 'Bytes of request bodies held in memory.', watched.bufferedBytes);
+  const loadGauge = (name: string, help: string, read: (load: Watched['loads'][string]) => number) =>
+    new Gauge({
+      name: `portcullis_${name}`,
+      help,
+      labelNames: ['listener'],
+      registers,
+      collect() {
+        for (const [listener, load] of Object.entries(watched.loads)) this.set({ listener }, read(load));
+      },
+    });
+  loadGauge('requests_in_flight', 'Requests being served.', ({ inFlight }) => inFlight);
+  loadGauge('buffered_body_bytes', 'Memory that request bodies take.', ({ bufferedBytes }) => bufferedBytes);
   gauge('writer_queue_operations', 'Writes that wait for the next transaction.', watched.queuedWrites);
   gauge('cache_entries', 'Kept answers.', watched.cacheEntries);
   gauge('cache_bytes', 'Memory of kept answers.', watched.cacheBytes);
@@ -165,6 +179,8 @@ export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const process = processRegistry();
   const counted = instruments(registers);
+  /** Under way: everyone who asks meanwhile gets this one. */
+  let gathering: Promise<string> | undefined;
 
   return {
     requestEnded: (route, status, code = 'none') =>
@@ -191,9 +207,17 @@ export function createMetrics(): Metrics {
     policyEvaluated: (durationMs) => counted.evaluation.observe(durationMs / 1000),
     cacheLookedUp: (result) => counted.cacheLookups.inc({ result }),
     committed: (durationMs) => counted.commit.observe(durationMs / 1000),
+    loopDelayed: (seconds) => counted.loopDelay.observe(seconds),
     recovered: (calls) => counted.recovered.inc(calls),
     overReserved: () => counted.overReservations.inc(),
     watch: (watched) => watch(watched, registers),
-    exposition: () => Registry.merge([...registers, process]).metrics(),
+    exposition: () => {
+      gathering ??= Registry.merge([...registers, process])
+        .metrics()
+        .finally(() => {
+          gathering = undefined;
+        });
+      return gathering;
+    },
   };
 }

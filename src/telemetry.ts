@@ -4,6 +4,7 @@ import pino, { type Logger as PinoLogger } from 'pino';
 import { ConfigError } from './domain/config-value.ts';
 import type { Mapping } from './domain/model.ts';
 import { formatUsd } from './domain/money.ts';
+import { EventLoop } from './event-loop.ts';
 import { makeFolders } from './folders.ts';
 import { createMetrics, type Metrics, type MetricTarget } from './metrics.ts';
 
@@ -44,7 +45,7 @@ export interface AttemptFailure {
 }
 
 /** Everything that is logged or counted, one helper for each event, so that redaction and names live in one place. */
-export interface Telemetry extends Omit<Metrics, 'requestEnded' | 'attemptEnded' | 'overReserved'> {
+export interface Telemetry extends Omit<Metrics, 'requestEnded' | 'attemptEnded' | 'overReserved' | 'loopDelayed'> {
   /** @param route the path of the route as it was declared, or `other` */
   access(record: AccessRecord, route: string): void;
   /** A fault of ours that a caller saw as a 500 or 503, or what ended a stream midway: its cause, for the operator alone. */
@@ -54,6 +55,10 @@ export interface Telemetry extends Omit<Metrics, 'requestEnded' | 'attemptEnded'
   attemptFailed(callId: string, mapping: Pick<Mapping, 'id'> & MetricTarget, failure: AttemptFailure): void;
   /** A provider reported more than the worst case that was reserved: the truth is booked, and told. In pico-dollars. */
   overReservation(callId: string, cost: bigint, reserved: bigint): void;
+  /** Work that may have kept the serving thread has just ended; it began at `startedAt`, by `performance.now()`. */
+  ran(what: string, startedAt: number, bytes?: number): void;
+  /** True while the event loop is more than 200 ms late, and for a second after it was. */
+  isLate(): boolean;
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
   /** Resolves when all that was logged has been handed to the system. */
@@ -112,7 +117,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     streams.set(target, stream);
     return pino({ base: null, level, timestamp: pino.stdTimeFunctions.isoTime }, stream);
   };
-  const { requestEnded, attemptEnded, overReserved, ...metrics } = createMetrics();
+  const { requestEnded, attemptEnded, overReserved, loopDelayed, ...metrics } = createMetrics();
   const log = logger('stdout', options.level);
   const accessLogger = logger(options.accessLog, options.level === 'silent' ? 'silent' : 'info');
   // Buffered lines reach a quiet terminal within a second.
@@ -120,9 +125,27 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     log.flush();
     accessLogger.flush();
   }, 1000).unref();
+  let loop: EventLoop | undefined;
 
   return {
     ...metrics,
+    watch: (watched) => {
+      metrics.watch(watched);
+      loop = new EventLoop({
+        onDelay: (delayMs) => loopDelayed(delayMs / 1000),
+        onLate: (delayMs, ran) => log.warn({ delayMs, ran }, 'the event loop was late: what ran kept everyone waiting'),
+      });
+    },
+    ran: (what, startedAt, bytes) => loop?.ran(what, startedAt, bytes),
+    isLate: () => loop?.isLate() ?? false,
+    policyEvaluated: (durationMs) => {
+      metrics.policyEvaluated(durationMs);
+      loop?.lasted('evaluating the policy', durationMs);
+    },
+    committed: (durationMs) => {
+      metrics.committed(durationMs);
+      loop?.lasted('a commit', durationMs);
+    },
     access: (record, route) => {
       accessLogger.info(record, 'request');
       requestEnded(route, record.status, record.code);
@@ -147,6 +170,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     warn: (message, fields = {}) => log.warn(fields, message),
     async close() {
       clearInterval(flushing);
+      loop?.close();
       await Promise.all(
         [...streams.values()].map(
           (stream) =>

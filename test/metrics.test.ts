@@ -116,7 +116,10 @@ describe('the metrics', () => {
     expect(counted('build_info')).toEqual({
       [`${manifest.version} ${(await policyRevision()).slice(0, 12)} ${catalog.date}`]: 1,
     });
-    for (const name of ['requests_in_flight', 'buffered_body_bytes', 'writer_queue_operations', 'resting_targets']) {
+    for (const name of ['requests_in_flight', 'buffered_body_bytes']) {
+      expect([name, counted(name)]).toEqual([name, { gateway: 0, management: 0 }]);
+    }
+    for (const name of ['writer_queue_operations', 'resting_targets']) {
       expect([name, counted(name)]).toEqual([name, { '': 0 }]);
     }
   });

@@ -43,10 +43,16 @@ const operations: readonly Operation[] = [
     id: 'createImage',
     tag: 'Images',
     summary: 'Make images',
+    description:
+      "OpenAI's request and answer. With `stream` the answer is server-sent events, each an `ImageEvent`: partial images where the provider gives them, then each whole image.",
     key: 'gateway',
     headers: { 'x-request-id': CALL_HEADERS['x-request-id'], 'x-no-fallback': CALL_HEADERS['x-no-fallback'] },
     request: 'ImageRequest',
-    answer: json('ImageAnswer', 'The images, as the provider gives them.'),
+    answer: {
+      status: 200,
+      description: 'The images, as the provider gives them.',
+      content: { 'application/json': 'ImageAnswer', 'text/event-stream': 'ImageEvent' },
+    },
     errors: CALL_ERRORS,
   },
   {

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { type Endpoint, endpointOfUrl } from '../domain/endpoint.ts';
 import { invalidRequest } from '../domain/errors.ts';
+import { withoutFinalSlashes } from '../domain/final-slashes.ts';
 import { isPublicAddress } from '../net/address-policy.ts';
 
 /** A name that means this machine wherever it is looked up. */
@@ -25,7 +26,7 @@ export function readBaseUrl(text: string, param: string, opened: readonly Endpoi
       param,
     );
   }
-  return url.href.replace(/\/+$/, '');
+  return withoutFinalSlashes(url.href);
 }
 
 /** Whether a secret that is sent to the one would go to the same server at the other. */

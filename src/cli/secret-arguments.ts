@@ -16,4 +16,8 @@ export function refuseSecrets(args: readonly string[]): void {
 
 /** What commander says of a faulty command line, without the values of arguments: any of them may be a secret. */
 export const withoutValues = (text: string): string =>
-  text.replace(/(--[\w-]+)=[^']*'/, "$1'").replace(/(but got \d+): [\s\S]*$/, '$1.');
+  text
+    .split("'")
+    .map((part) => (part.startsWith('--') ? part.split('=', 1).join('') : part))
+    .join("'")
+    .replace(/(but got \d+): [\s\S]*$/, '$1.');

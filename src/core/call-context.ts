@@ -14,6 +14,8 @@ export interface CallContext {
   onDecision(decisionId: string, policyRevision: string): void;
   /** Called once the call has its row. */
   onCall(callId: string): void;
+  /** Called before the answer is given, when the provider that gives it has left fields of the request out. */
+  onDropped(fields: readonly string[]): void;
   /** Called when the answer comes from the cache, before it is given. */
   onCacheHit(): void;
 }

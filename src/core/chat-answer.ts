@@ -2,6 +2,7 @@ import type { Mapping } from '../domain/model.ts';
 import type { CallMetadata, ChatChunk, ChatCompletion, ChatUsage, RoutingAttempt } from '../generated/types.ts';
 import type { UpstreamChunk, UpstreamCompletion } from '../providers/adapter.ts';
 import type { Call, CallFacts } from './call.ts';
+import { nameThoughts } from './chunk-pieces.ts';
 import type { CachedAnswer } from './response-cache.ts';
 
 /** What all parts of one answer share. */
@@ -52,7 +53,7 @@ export function callMetadata(
   };
 }
 
-/** A whole answer. Fields of the upstream's that nobody here knows are kept. */
+/** A whole answer. Fields of the upstream's that nobody here knows are kept. Thoughts get both of their names, in place. */
 export function chatCompletion(
   answer: AnswerFacts,
   upstream: Pick<UpstreamCompletion, 'choices' | 'fields'>,
@@ -60,6 +61,7 @@ export function chatCompletion(
   usage: ChatUsage,
   metadata: CallMetadata,
 ): ChatCompletion {
+  for (const { message } of upstream.choices) nameThoughts(message);
   return {
     ...upstream.fields,
     id: answerId(answer.call.id),
@@ -72,13 +74,14 @@ export function chatCompletion(
   };
 }
 
-/** One chunk of a streamed answer. */
+/** One chunk of a streamed answer. Thoughts get both of their names, in place. */
 export function chatChunk(
   answer: AnswerFacts,
   upstream: Pick<UpstreamChunk, 'choices' | 'fields'>,
   modelId: string,
   end: Pick<ChatChunk, 'usage' | 'metadata'> = {},
 ): ChatChunk {
+  for (const { delta } of upstream.choices) nameThoughts(delta);
   return {
     ...upstream.fields,
     id: answerId(answer.call.id),

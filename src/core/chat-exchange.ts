@@ -48,6 +48,12 @@ export const unsupportedIn =
   (mapping, { adapter, namedFields }) =>
     adapter.unsupported({ request, mapping, namedFields });
 
+/** Fields of a chat request that a target leaves out. */
+export const droppedIn =
+  (request: ChatRequest) =>
+  ({ mapping, provider: { adapter, namedFields } }: Target): readonly string[] =>
+    adapter.dropped({ request, mapping, namedFields });
+
 /** What a target produces for a request, for its bill. */
 export function producedBy(call: Call, { mapping, provider }: Target, request: ChatRequest): Produced {
   const limit = call.outputLimit(mapping);

@@ -1,6 +1,6 @@
 import type { ChatCompletion, ChatRequest } from '../generated/types.ts';
 import { callMetadata, chatCompletion, type DispatchedAnswer } from './chat-answer.ts';
-import { type ChatExchangeDeps, exchangeChat, producedBy } from './chat-exchange.ts';
+import { type ChatExchangeDeps, droppedIn, exchangeChat, producedBy } from './chat-exchange.ts';
 import { chatUsage } from './meter.ts';
 import { keptWhole } from './response-cache.ts';
 import { serveWhole } from './whole-call.ts';
@@ -31,11 +31,15 @@ export async function completeOnce(
       produced.addWhole(completion);
       return produced.usage(deps.estimator, request, each.mapping);
     },
+    { dropped: droppedIn(request) },
   );
+  const dropped = droppedIn(request)(target);
+  answer.facts.context.onDropped(dropped);
   answer.keep?.({
     mapping: target.mapping,
     upstreamModel: upstream.model,
     usage,
+    dropped,
     kept: keptWhole(upstream),
   });
   const metadata = callMetadata(answer, target.mapping, upstream.model, attempts);

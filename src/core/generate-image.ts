@@ -1,8 +1,9 @@
+import { Readable } from 'node:stream';
 import type { Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
 import { guessTokens, NO_USAGE, type Usage } from '../domain/usage.ts';
-import type { ImageAnswer, ImageRequest } from '../generated/types.ts';
-import type { UpstreamImages } from '../providers/adapter.ts';
+import type { ImageAnswer, ImageEvent, ImageRequest } from '../generated/types.ts';
+import type { PartialImage, UpstreamImages } from '../providers/adapter.ts';
 import { unknownImageField } from '../providers/request-fields.ts';
 import { notTakenByProvider } from '../providers/upstream-error.ts';
 import type { Authorize } from './authorize.ts';
@@ -10,8 +11,8 @@ import type { CallFacts } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import { callMetadata } from './chat-answer.ts';
 import { imageDemand } from './demand.ts';
-import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
-import { imageAnswer, imageUsage } from './image-answer.ts';
+import { type ExchangeLimits, endpointOf, exchange, exchangeWhole } from './exchange.ts';
+import { completedEvents, imageAnswer, imageUsage, partialEvent } from './image-answer.ts';
 import { openCall } from './open-call.ts';
 import type { Principal } from './principal.ts';
 import type { Resolve } from './resolve.ts';
@@ -26,11 +27,20 @@ export interface GenerateImageDeps extends WholeCallDeps {
   readonly defaultModel: string;
 }
 
+/** A whole answer, or a stream; nothing of a stream is asked of the upstream before its first event is asked for. */
+export type ImageOutcome =
+  | { readonly kind: 'answer'; readonly answer: ImageAnswer }
+  | { readonly kind: 'stream'; readonly events: AsyncIterable<ImageEvent> };
+
 /**
  * The one way to make images, for every door: resolve, decide, open the call, route, settle. Throws ApiError, PolicyFailure or
- * StoreUnavailable; whatever was dispatched is settled by then.
+ * StoreUnavailable, a stream to its reader; whatever was dispatched is settled by then.
  */
-export type GenerateImage = (principal: Principal, context: CallContext, request: ImageRequest) => Promise<ImageAnswer>;
+export type GenerateImage = (
+  principal: Principal,
+  context: CallContext,
+  request: ImageRequest,
+) => Promise<ImageOutcome>;
 
 /** What no tokens are charged for has none. */
 const promptUsage = ({ prompt }: ImageRequest, { prices }: Mapping): Usage =>
@@ -41,11 +51,24 @@ const promptUsage = ({ prompt }: ImageRequest, { prices }: Mapping): Usage =>
 export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
   const { resolve, store, transport, clock, defaultModel } = deps;
 
-  async function draw(request: ImageRequest, target: Target, limits: ExchangeLimits): Promise<UpstreamImages> {
-    const { mapping, provider } = target;
+  async function draw(
+    request: ImageRequest,
+    target: Target,
+    limits: ExchangeLimits,
+    view: View | undefined,
+  ): Promise<UpstreamImages> {
+    const { mapping, provider, credential } = target;
     const { images } = provider.adapter;
     if (images === undefined) throw notTakenByProvider(`${mapping.providerId} does not make images.`);
-    return exchangeWhole(transport, target, images, { request, mapping, namedFields: provider.namedFields }, limits);
+    const call = { request, mapping, namedFields: provider.namedFields };
+    const { partials } = images;
+    if (view === undefined || partials?.areGiven(call) !== true) {
+      return exchangeWhole(transport, target, images, call, limits);
+    }
+    const outbound = images.buildRequest(call, endpointOf(target));
+    const { signal } = view;
+    const response = await exchange(transport, target, outbound, 'streamed', { ...limits, signal });
+    return partials.parseStream(response, (partial) => view.show(partial), credential.secret);
   }
 
   return async (principal, context, request) => {
@@ -53,7 +76,8 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
     const { candidates, requestedProvider } = await resolve(model, 'image', principal, (_, { namedFields }) =>
       unknownImageField(request, namedFields),
     );
-    const facts: CallFacts = { principal, context, action: 'image', requestedModel: model, stream: false };
+    const stream = request.stream === true;
+    const facts: CallFacts = { principal, context, action: 'image', requestedModel: model, stream };
     const permitted = await permit(deps, facts, candidates);
     const call = await openCall(
       store,
@@ -63,15 +87,77 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
       (mapping) => promptUsage(request, mapping),
     );
     const created = Math.floor(clock.now() / 1000);
-    // What a provider leaves unreported is no tokens: where they alone would be charged, the cost is unknown.
-    const { value, target, attempts, usage, cost } = await serveWhole(
-      deps,
-      call,
-      facts,
-      (each, limits) => draw(request, each, limits),
-      (upstream) => upstream.usage ?? { ...NO_USAGE, images: upstream.images.length },
-    );
-    const metadata = callMetadata({ facts, call, requestedProvider, created }, target.mapping, value.model, attempts);
-    return imageAnswer(created, value, imageUsage(usage, cost), metadata);
+
+    async function serve(view?: View): Promise<ImageAnswer> {
+      // What a provider leaves unreported is no tokens: where they alone would be charged, the cost is unknown.
+      const { value, target, attempts, usage, cost } = await serveWhole(
+        deps,
+        call,
+        facts,
+        (each, limits) => draw(request, each, limits, view),
+        (upstream) => upstream.usage ?? { ...NO_USAGE, images: upstream.images.length },
+        { isShown: () => view?.isShown === true },
+      );
+      const metadata = callMetadata({ facts, call, requestedProvider, created }, target.mapping, value.model, attempts);
+      return imageAnswer(created, value, imageUsage(usage, cost), metadata);
+    }
+
+    return stream
+      ? { kind: 'stream', events: imageEvents(created, context.signal, serve) }
+      : { kind: 'answer', answer: await serve() };
   };
+}
+
+/**
+ * What a caller sees of an image while it is made. From the first draft on the image is paid for: the upstream is read to its
+ * end, which tells what it cost, even when the caller leaves.
+ */
+class View {
+  readonly #onPartial: (partial: PartialImage) => void;
+  readonly #leaving = new AbortController();
+  #isShown = false;
+
+  constructor(left: AbortSignal, onPartial: (partial: PartialImage) => void) {
+    this.#onPartial = onPartial;
+    const leave = (): void => {
+      if (!this.#isShown) this.#leaving.abort(left.reason);
+    };
+    if (left.aborted) leave();
+    left.addEventListener('abort', leave, { once: true });
+  }
+
+  get isShown(): boolean {
+    return this.#isShown;
+  }
+
+  /** Aborted when the caller has left before anything was shown. */
+  get signal(): AbortSignal {
+    return this.#leaving.signal;
+  }
+
+  show(partial: PartialImage): void {
+    this.#isShown = true;
+    this.#onPartial(partial);
+  }
+}
+
+/** A reader who leaves is waited for until the call is settled. */
+async function* imageEvents(
+  created: number,
+  left: AbortSignal,
+  serve: (view: View) => Promise<ImageAnswer>,
+): AsyncGenerator<ImageEvent, void, undefined> {
+  // It holds no more than the largest answer that the transport takes.
+  const partials = new Readable({ objectMode: true, read() {} });
+  const served = serve(new View(left, (partial) => partials.push(partialEvent(created, partial))));
+  const ended = served.then(
+    () => partials.push(null),
+    (error) => partials.destroy(error),
+  );
+  try {
+    yield* partials;
+    yield* completedEvents(await served);
+  } finally {
+    await ended;
+  }
 }

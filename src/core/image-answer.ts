@@ -1,6 +1,6 @@
 import type { Usage } from '../domain/usage.ts';
-import type { CallMetadata, ImageAnswer, ImageUsage } from '../generated/types.ts';
-import type { UpstreamImages } from '../providers/adapter.ts';
+import type { CallMetadata, ImageAnswer, ImageEvent, ImageUsage } from '../generated/types.ts';
+import type { PartialImage, UpstreamImages } from '../providers/adapter.ts';
 import { type Cost, costFields } from './meter.ts';
 
 /** The answer of an image call. Fields of the upstream's that nobody here knows are kept. */
@@ -35,4 +35,24 @@ export function imageUsage(usage: Usage, cost: Cost): ImageUsage {
     completion_tokens: completionTokens,
     ...costFields(usage, cost),
   };
+}
+
+/** What a stream shows of an image that is being made. */
+export const partialEvent = (created: number, { base64, position, fields }: PartialImage): ImageEvent => ({
+  ...fields,
+  type: 'image_generation.partial_image',
+  created_at: created,
+  b64_json: base64,
+  partial_image_index: position,
+});
+
+/** The events of a whole answer: one for each image, the last with the usage of all. */
+export function completedEvents({ created, data, usage, metadata, ...fields }: ImageAnswer): ImageEvent[] {
+  return data.map((image, position) => ({
+    ...fields,
+    type: 'image_generation.completed',
+    created_at: created,
+    ...image,
+    ...(position === data.length - 1 ? { usage, metadata } : {}),
+  }));
 }

@@ -3,7 +3,9 @@ import type { CatalogModel } from '../catalog/catalog-model.ts';
 import { type ModelListOptions, modelList } from '../catalog/list.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
-import type { ModelList } from '../generated/types.ts';
+import type { Telemetry } from '../telemetry.ts';
+import { KeptLists } from './kept-lists.ts';
+import { ModelListBytes } from './model-list-bytes.ts';
 import type { FindReach, Reach } from './reach.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
 
@@ -12,15 +14,19 @@ export interface ListModelsDeps {
   readonly findReach: FindReach;
   readonly findReachable: FindReachable;
   readonly clock: Clock;
+  readonly telemetry: Pick<Telemetry, 'ran'>;
 }
 
 export interface ListedModels {
-  readonly list: ModelList;
+  readonly list: ModelListBytes;
   /** By which policy and rules the list was judged; undefined for the whole catalogue, which nobody judged. */
   readonly policyRevision: string | undefined;
 }
 
-/** The list of what a caller may use; `all` of what his organization could, whatever the rules are; without a caller the whole catalogue. */
+/**
+ * The list of what a caller may use; `all` of what the caller's organization could, whatever the rules are; without a caller the
+ * whole catalogue. Lists that hold the same are built once, and again after a minute: models are deactivated at dates.
+ */
 export type ListModels = (
   caller: ListCaller | undefined,
   options: ModelListOptions,
@@ -44,14 +50,33 @@ const customModel = (mapping: Mapping): CatalogModel => ({
 });
 
 /** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
-export function createListModels({ catalog, findReach, findReachable, clock }: ListModelsDeps): ListModels {
+export function createListModels(deps: ListModelsDeps): ListModels {
+  const { catalog, findReach, findReachable, clock, telemetry } = deps;
+  const kept = new KeptLists();
+  const withCustom = ({ custom }: Reach) => [...catalog.models(), ...custom.map(customModel)];
+
+  /** @param of what the models are chosen by */
+  const listOf = (of: string, options: ModelListOptions, models: () => readonly CatalogModel[]): ModelListBytes => {
+    const { includeDeactivated, excludeDeprecated, noTraining, mapped } = options;
+    const key = [of, includeDeactivated, excludeDeprecated, noTraining, mapped].join(' ');
+    const known = kept.get(key);
+    if (known !== undefined) return known;
+    const startedAt = performance.now();
+    const list = new ModelListBytes(modelList(models(), catalog.providers(), options, clock.now()));
+    telemetry.ran('building a list of models', startedAt, list.bytes.length);
+    kept.set(key, list);
+    return list;
+  };
+
   return async (caller, options, which = 'usable') => {
-    const list = (models: readonly CatalogModel[]) => modelList(models, catalog.providers(), options, clock.now());
-    const withCustom = ({ custom }: Reach) => [...catalog.models(), ...custom.map(customModel)];
-    if (caller === undefined) return { list: list(catalog.models()), policyRevision: undefined };
-    if (which === 'all')
-      return { list: list(withCustom(await findReach(caller.principal))), policyRevision: undefined };
-    const { reach, usable, policyRevision } = await findReachable(caller);
-    return { list: list(only(withCustom(reach), usable)), policyRevision };
+    if (caller === undefined) {
+      return { list: listOf('catalogue', options, () => catalog.models()), policyRevision: undefined };
+    }
+    if (which === 'all') {
+      const reach = await findReach(caller.principal);
+      return { list: listOf(`all ${reach.id}`, options, () => withCustom(reach)), policyRevision: undefined };
+    }
+    const { id, reach, usable, policyRevision } = await findReachable(caller);
+    return { list: listOf(`usable ${id}`, options, () => only(withCustom(reach), usable)), policyRevision };
   };
 }

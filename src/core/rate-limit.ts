@@ -2,7 +2,7 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { ApiError } from '../domain/errors.ts';
 import type { LimitedEndpoint, RateLimits } from '../domain/rate-limits.ts';
 
-/** How an organization stands with an endpoint after one more request. */
+/** How a caller stands with an endpoint after one more request. */
 export interface Rate {
   readonly exceeded: boolean;
   /** Requests a minute. */
@@ -14,19 +14,19 @@ export interface Rate {
 }
 
 /** Counts one request; undefined where nothing is limited. Whether it is let through is the caller's business. */
-export type TakeRate = (endpoint: LimitedEndpoint, organizationId: string) => Promise<Rate | undefined>;
+export type TakeRate = (endpoint: LimitedEndpoint, caller: string) => Promise<Rate | undefined>;
 
 const WINDOW_SECONDS = 60;
 
-/** Most organizations whose windows are remembered; beyond, the window that began first is forgotten. */
+/** Most callers whose windows are remembered; beyond, the window that began first is forgotten. */
 const MAX_REMEMBERED = 10_000;
 
-/** Windows of a minute, each begun by an organization's first request. In memory: a start forgets them. */
+/** Windows of a minute, each begun by a caller's first request. In memory: a start forgets them. */
 class EndpointRate {
   readonly #limit: number;
   readonly #limiter: RateLimiterMemory;
   readonly #maxRemembered: number;
-  /** Organizations in the order in which their windows began. */
+  /** Callers in the order in which their windows began. */
   readonly #remembered = new Set<string>();
 
   constructor(limit: number, maxRemembered: number) {
@@ -35,9 +35,9 @@ class EndpointRate {
     this.#maxRemembered = maxRemembered;
   }
 
-  async take(organizationId: string): Promise<Rate> {
-    const taken = await this.#limiter.consume(organizationId).catch(refused);
-    if (taken.isFirstInDuration) await this.#remember(organizationId);
+  async take(caller: string): Promise<Rate> {
+    const taken = await this.#limiter.consume(caller).catch(refused);
+    if (taken.isFirstInDuration) await this.#remember(caller);
     return {
       exceeded: taken.consumedPoints > this.#limit,
       limit: this.#limit,
@@ -46,9 +46,9 @@ class EndpointRate {
     };
   }
 
-  async #remember(organizationId: string): Promise<void> {
-    this.#remembered.delete(organizationId);
-    this.#remembered.add(organizationId);
+  async #remember(caller: string): Promise<void> {
+    this.#remembered.delete(caller);
+    this.#remembered.add(caller);
     if (this.#remembered.size <= this.#maxRemembered) return;
     const [oldest] = this.#remembered;
     if (oldest === undefined) return;
@@ -64,7 +64,7 @@ function refused(reason: unknown): RateLimiterRes {
 }
 
 /**
- * Rate limits by organization and endpoint. Time is the system's own, not the injected clock's: windows are not kept, and nothing
+ * Rate limits by caller and endpoint. Time is the system's own, not the injected clock's: windows are not kept, and nothing
  * of what is on record depends on them.
  */
 export function createTakeRate(limits: RateLimits, maxRemembered: number = MAX_REMEMBERED): TakeRate {
@@ -75,17 +75,18 @@ export function createTakeRate(limits: RateLimits, maxRemembered: number = MAX_R
     images: rateOf(limits.images),
     models: rateOf(limits.models),
     moderations: rateOf(limits.moderations),
+    management: rateOf(limits.management),
   };
-  return async (endpoint, organizationId) => rates[endpoint]?.take(organizationId);
+  return async (endpoint, caller) => rates[endpoint]?.take(caller);
 }
 
-/** What a caller is told whose request was one too many: 429 `rate_limit_exceeded`. */
-export function rateLimitExceeded({ limit, resetMs }: Rate): ApiError {
+/** The answer to one request too many: 429 `rate_limit_exceeded`. @param who `Your organization` or the like */
+export function rateLimitExceeded({ limit, resetMs }: Rate, who: string): ApiError {
   const seconds = Math.max(1, Math.ceil(resetMs / 1000));
   return new ApiError(
     429,
     'rate_limit_exceeded',
-    `Your organization has made its ${limit} requests of this minute. Try again in ${seconds} s.`,
+    `${who} has made its ${limit} requests of this minute. Try again in ${seconds} s.`,
     { headers: { 'retry-after': String(seconds) } },
   );
 }

@@ -34,6 +34,8 @@ export interface CachedAnswer {
   readonly mapping: Mapping;
   readonly upstreamModel: string | undefined;
   readonly usage: Usage;
+  /** Fields of the request that it left out. */
+  readonly dropped: readonly string[];
   readonly kept: KeptWhole | KeptStream;
 }
 

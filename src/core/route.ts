@@ -42,6 +42,15 @@ export interface RouteDeps {
   readonly totalTimeoutMs: number;
 }
 
+export interface RouteOptions {
+  /** Of a stream the end is told by `streamEnded` or `streamBroke`: that it has begun is no success yet. Default: whole. */
+  readonly kind?: 'whole' | 'stream';
+  /** Whether the caller has seen a part of an answer: then no other attempt may follow. Default: never. */
+  readonly isShown?: () => boolean;
+  /** Fields of the request that a target would leave out: those that honour all of it go first. Default: none. */
+  readonly dropped?: (target: Target) => readonly string[];
+}
+
 /**
  * One exchange with a target, in at most `remainingMs`; for a stream they bound the whole of it.
  * @throws TransportError, UpstreamError
@@ -118,9 +127,9 @@ function afterFailure(rest: readonly Target[], { mapping }: Target, { errorType 
 }
 
 /**
- * Tries the permitted candidates until one attempt succeeds: cheapest first, each with the customer's keys in their order and
- * then the service's; what failed of late goes last. Only what `Permitted` holds is ever called, and each attempt asserts it anew.
- * @param kind of a stream the end is told by `streamEnded` or `streamBroke`: that it has begun is no success yet
+ * Tries the permitted candidates until one attempt succeeds: those that honour the whole request first, then the cheapest,
+ * each with the customer's keys in their order and then the service's. What failed recently goes last. Only what `Permitted`
+ * holds is ever called, and each attempt checks it again.
  * @throws RouteFailure, whatever happened
  */
 export async function route<T>(
@@ -129,7 +138,7 @@ export async function route<T>(
   principal: Principal,
   context: CallContext,
   attempt: Attempt<T>,
-  kind: 'whole' | 'stream' = 'whole',
+  { kind = 'whole', isShown, dropped }: RouteOptions = {},
 ): Promise<Routed<T>> {
   const { findReach, health } = deps;
   const { permitted, opened } = call;
@@ -144,7 +153,12 @@ export async function route<T>(
     const cheapestFirst = candidates.length === 1 ? candidates : candidates.toSorted(comparePrice);
     // The first attempt follows at once on the opening of the call, which read what it goes by; later ones read it anew.
     let reach = await findReach(principal, opened.providers);
-    let plan = health.ordered(cheapestFirst.flatMap((mapping) => reach.targets(mapping)));
+    let plan = health.ordered(
+      honouringFirst(
+        cheapestFirst.flatMap((mapping) => reach.targets(mapping)),
+        dropped,
+      ),
+    );
     for (let next = plan.shift(); next !== undefined && attempts.length < most; next = plan.shift()) {
       if (attempts.length > 0) reach = await findReach(principal);
       const target = current(reach, next);
@@ -158,7 +172,7 @@ export async function route<T>(
       if (result.error === undefined) return { value: result.value, target, attempts };
       last = result.error;
       retryAfterMs = shorter(retryAfterMs, last.retryAfterMs);
-      if (!last.retryable || context.signal.aborted) break;
+      if (!last.retryable || context.signal.aborted || isShown?.() === true) break;
       plan = afterFailure(plan, target, last);
     }
     throw failureAnswer(
@@ -169,6 +183,14 @@ export async function route<T>(
   } catch (error) {
     throw new RouteFailure(error, attempts, tried);
   }
+}
+
+function honouringFirst(targets: readonly Target[], dropped: RouteOptions['dropped']): readonly Target[] {
+  if (targets.length < 2 || dropped === undefined) return targets;
+  const { whole = [], part = [] } = Object.groupBy(targets, (target) =>
+    dropped(target).length === 0 ? 'whole' : 'part',
+  );
+  return [...whole, ...part];
 }
 
 const shorter = (one: number | undefined, other: number | undefined): number | undefined =>

@@ -22,7 +22,7 @@ export async function serveCached(
   { facts, requestedProvider, created }: Omit<AnswerFacts, 'call'>,
   permitted: Permitted,
   request: ChatRequest,
-  { mapping, upstreamModel, usage, kept }: CachedAnswer,
+  { mapping, upstreamModel, usage, dropped, kept }: CachedAnswer,
 ): Promise<ChatOutcome> {
   const answer: AnswerFacts = {
     facts,
@@ -30,6 +30,7 @@ export async function serveCached(
     created,
     call: await recordCacheHit(store, facts, permitted, mapping),
   };
+  facts.context.onDropped(dropped);
   const metadata = callMetadata(answer, mapping, upstreamModel, [], true);
   const free = chatUsage(usage, costOf(NO_USAGE, { prices: {} }));
   if (kept.kind === 'whole') {

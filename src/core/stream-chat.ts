@@ -6,12 +6,14 @@ import { type Call, settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import {
   type ChatExchangeDeps,
+  droppedIn,
   endedByUs,
   exchangeChat,
   failureCode,
   producedBy,
   settleFailure,
 } from './chat-exchange.ts';
+import { chunkPieces } from './chunk-pieces.ts';
 import { chatUsage, costOf } from './meter.ts';
 import type { Produced } from './produced.ts';
 import { failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
@@ -89,7 +91,7 @@ async function routeStream(
   try {
     const open = (target: Target, totalTimeoutMs: number): Promise<OpenedStream> =>
       openStream(deps, target, call, request, { signal: context.signal, totalTimeoutMs });
-    return await route(deps, call, principal, context, open, 'stream');
+    return await route(deps, call, principal, context, open, { kind: 'stream', dropped: droppedIn(request) });
   } catch (error) {
     throw await settleFailure(deps.store, call, context, error);
   }
@@ -109,6 +111,7 @@ export async function* streamChat(
   const routed = await routeStream(deps, answer, request);
   deps.telemetry.firstToken(routed.target.mapping, performance.now() - startedAt);
   const { modelId } = routed.target.mapping;
+  answer.facts.context.onDropped(droppedIn(request)(routed.target));
   const wantsUsageChunk = request.stream_options?.include_usage === true;
   const beforeEnd = wantsUsageChunk ? { usage: null } : {};
   const produced = producedBy(answer.call, routed.target, request);
@@ -118,11 +121,12 @@ export async function* streamChat(
     let held: UpstreamChunk | undefined;
     for await (const chunk of routed.value) {
       produced.addChunk(chunk);
-      if (chunk.choices.length === 0) continue;
-      keeper?.add(chunk);
-      if (held !== undefined) yield chatChunk(answer, held, modelId, beforeEnd);
-      held = endsChoice(chunk) ? chunk : undefined;
-      if (held === undefined) yield chatChunk(answer, chunk, modelId, beforeEnd);
+      for (const piece of chunkPieces(chunk)) {
+        keeper?.add(piece);
+        if (held !== undefined) yield chatChunk(answer, held, modelId, beforeEnd);
+        held = endsChoice(piece) ? piece : undefined;
+        if (held === undefined) yield chatChunk(answer, piece, modelId, beforeEnd);
+      }
     }
     settled = true;
     const end = await settleEnd(deps, answer, request, routed, produced, keeper);
@@ -159,7 +163,10 @@ async function settleEnd(
   const cost = costOf(usage, target.mapping);
   await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
   const kept = keeper?.kept();
-  if (kept !== undefined) answer.keep?.({ mapping: target.mapping, upstreamModel: produced.model, usage, kept });
+  if (kept !== undefined) {
+    const dropped = droppedIn(request)(target);
+    answer.keep?.({ mapping: target.mapping, upstreamModel: produced.model, usage, dropped, kept });
+  }
   const limit = answer.call.outputLimit(target.mapping);
   return {
     usage: chatUsage(usage, cost, limit),

@@ -7,7 +7,7 @@ import { type Call, type CallFacts, recordDenial, settleCall } from './call.ts';
 import { settleFailure } from './chat-exchange.ts';
 import type { ExchangeLimits } from './exchange.ts';
 import { type Cost, costOf } from './meter.ts';
-import { type RouteDeps, type Routed, route } from './route.ts';
+import { type RouteDeps, type Routed, type RouteOptions, route } from './route.ts';
 import type { Target } from './target.ts';
 
 export interface WholeCallDeps extends RouteDeps {
@@ -48,12 +48,18 @@ export async function serveWhole<T>(
   { principal, context }: CallFacts,
   attempt: (target: Target, limits: ExchangeLimits) => Promise<T>,
   usageOf: (value: T, target: Target) => Usage | Promise<Usage>,
+  options?: RouteOptions,
 ): Promise<Served<T>> {
   const { signal } = context;
   let served: Served<T>;
   try {
-    const routed = await route(deps, call, principal, context, (target, totalTimeoutMs) =>
-      attempt(target, { signal, totalTimeoutMs }),
+    const routed = await route(
+      deps,
+      call,
+      principal,
+      context,
+      (target, totalTimeoutMs) => attempt(target, { signal, totalTimeoutMs }),
+      options,
     );
     const usage = await usageOf(routed.value, routed.target);
     served = { ...routed, usage, cost: costOf(usage, routed.target.mapping) };

@@ -83,18 +83,56 @@ export interface AddressSources {
  * trusted proxies the first entry of the header counts; with them the chain is walked from the socket over trusted hops.
  */
 export function clientAddress({ forwardedFor, socketAddress, trustedProxies }: AddressSources): string | null {
-  const entries = (forwardedFor?.split(',') ?? []).map((entry) => entry.replace(/^[ \t]+|[ \t]+$/g, ''));
-  if (trustedProxies === undefined) return canonicalAddress(entries[0] ?? '');
+  if (trustedProxies === undefined) return canonicalAddress(firstEntry(forwardedFor ?? ''));
   let hop = parseAddress(socketAddress ?? '');
-  for (const entry of entries.reverse()) {
-    if (hop === null || !trustedProxies.some((range) => contains(range, hop))) break;
+  for (const entry of entriesFromTheRight(forwardedFor)) {
+    if (hop === null || !isTrusted(trustedProxies, hop)) break;
     hop = parseAddress(entry);
   }
   return hop === null ? null : formatAddress(hop);
 }
 
-const contains = (range: AddressRange, address: Address | null): boolean =>
-  address !== null && address.family === range.family && clearHostBits(address, range.prefix) === range.network;
+function firstEntry(list: string): string {
+  const comma = list.indexOf(',');
+  return withoutBlanks(comma === -1 ? list : list.slice(0, comma));
+}
+
+function* entriesFromTheRight(list: string | undefined): Generator<string> {
+  let rest = list;
+  while (rest !== undefined) {
+    const comma = rest.lastIndexOf(',');
+    yield withoutBlanks(rest.slice(comma + 1));
+    rest = comma === -1 ? undefined : rest.slice(0, comma);
+  }
+}
+
+const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t';
+
+/** Without spaces and tabs around it. */
+function withoutBlanks(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && isBlank(text[start])) start += 1;
+  while (start < end && isBlank(text[end - 1])) end -= 1;
+  return text.slice(start, end);
+}
+
+/**
+ * Who is counted as one caller without a key: an IPv4 address, or the /64 of an IPv6 address, out of which one subscriber has as many
+ * addresses as wanted. Text that is no address stands for itself.
+ */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const parsed = parseAddress(address);
+  if (parsed === null) return address;
+  if (parsed.family === 4) return formatAddress(parsed);
+  return `${formatAddress({ family: 6, value: clearHostBits(parsed, 64) })}/64`;
+}
+
+const isTrusted = (ranges: TrustedProxies, address: Address): boolean =>
+  ranges.some((range) => contains(range, address));
+
+const contains = (range: AddressRange, address: Address): boolean =>
+  address.family === range.family && clearHostBits(address, range.prefix) === range.network;
 
 function parseAddress(text: string): Address | null {
   const literal = parseLiteral(text);
@@ -102,16 +140,20 @@ function parseAddress(text: string): Address | null {
   return literal;
 }
 
+/** Characters of the longest text of an address: six groups and an IPv4 address. */
+const LONGEST = 45;
+
 /** The address as written, IPv4-mapped addresses still IPv6, because a prefix length counts the bits as written. */
 function parseLiteral(text: string): Address | null {
+  if (text.length > LONGEST) return null;
   if (isIPv4(text)) return { family: 4, value: BigInt(ipv4Number(text)) };
   if (!isIPv6(text) || text.includes('%')) return null;
-  const dotted = /[0-9.]+\.[0-9]+$/.exec(text)?.[0];
-  const low = dotted === undefined ? 0 : ipv4Number(dotted);
+  const last = text.slice(text.lastIndexOf(':') + 1);
+  const low = last.includes('.') ? ipv4Number(last) : undefined;
   const hex =
-    dotted === undefined
+    low === undefined
       ? text
-      : `${text.slice(0, -dotted.length)}${(low >>> 16).toString(16)}:${(low & 0xffff).toString(16)}`;
+      : `${text.slice(0, -last.length)}${(low >>> 16).toString(16)}:${(low & 0xffff).toString(16)}`;
   const [head = '', tail] = hex.split('::');
   const before = groupsOf(head);
   const after = tail === undefined ? [] : groupsOf(tail);

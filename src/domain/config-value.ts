@@ -1,3 +1,5 @@
+import { withoutFinalSlashes } from './final-slashes.ts';
+
 /** A variable is wrong. The message is one line that names it and says what it must be, never what a secret held. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -9,7 +11,7 @@ export const readList = (text: string | undefined): string[] => text?.split(',')
 /** A URL without a final slash. @throws ConfigError */
 export function readUrl(name: string, text: string): string {
   if (!URL.canParse(text)) throw new ConfigError(`${name} must be a URL.`);
-  return new URL(text).href.replace(/\/+$/, '');
+  return withoutFinalSlashes(new URL(text).href);
 }
 
 /** What `parse` returns; what it throws becomes a ConfigError that names the variable. */

@@ -1475,7 +1475,7 @@ export interface ChatChunk {
    */
   usage?: ChatUsage | null;
   /**
-   * On the chunk that carries usage.
+   * On the chunk that carries usage; by `METADATA_FORM=strings` or the header `x-metadata-form: strings` every value is a string, lists as JSON text.
    */
   metadata?: CallMetadata;
   system_fingerprint?: string | null;
@@ -1511,6 +1511,10 @@ export interface ChunkDelta {
   role?: 'assistant';
   content?: string | null;
   reasoning?: string | null;
+  /**
+   * The same as `reasoning`, by the other name that clients read.
+   */
+  reasoning_content?: string | null;
   /**
    * Thoughts in the provider's own form, with their signatures: pieces of one `index` belong together.
    */
@@ -1587,6 +1591,10 @@ export interface CompletionMessage {
    * The model's thoughts, as far as it shows them.
    */
   reasoning?: string | null;
+  /**
+   * The same as `reasoning`, by the other name that clients read.
+   */
+  reasoning_content?: string | null;
   /**
    * Thoughts in the provider's own form, with their signatures: to be sent back unchanged with the next turn.
    */
@@ -2366,6 +2374,44 @@ export interface ImageUsage {
 }
 
 /**
+ * One event of a streamed answer of `POST /v1/images/generations`. Its SSE `event` is its `type`. Fields that an upstream adds, such as `size` and `quality`, are kept.
+ */
+export interface ImageEvent {
+  /**
+   * `completed` comes once for each image.
+   */
+  type: 'image_generation.partial_image' | 'image_generation.completed';
+  /**
+   * Unix seconds; the same for the whole stream.
+   */
+  created_at: number;
+  /**
+   * Base64 of the file.
+   */
+  b64_json?: string;
+  /**
+   * As the provider gave it; the gateway never fetches it.
+   */
+  url?: string;
+  /**
+   * What was really drawn.
+   */
+  revised_prompt?: string;
+  /**
+   * Of a partial image: 0 for the first.
+   */
+  partial_image_index?: number;
+  /**
+   * On the last event.
+   */
+  usage?: ImageUsage;
+  /**
+   * On the last event; in the form that `METADATA_FORM` or `x-metadata-form` names.
+   */
+  metadata?: CallMetadata;
+}
+
+/**
  * Body of `POST /v1/images/generations`: OpenAI's. Next to the fields listed here, those are taken that the operator has named for the provider; any other field is 400 `unsupported_parameter`. An optional field that is null counts as absent.
  */
 export interface ImageRequest {
@@ -2404,9 +2450,13 @@ export interface ImageRequest {
    */
   aspect_ratio?: string | null;
   /**
-   * Partial images are not streamed: only false.
+   * True: the answer is server-sent events, each an `ImageEvent`.
    */
-  stream?: false | null;
+  stream?: boolean | null;
+  /**
+   * Of a stream: the most partial images, where one image is asked for and the provider gives partial ones. Others send the whole image alone.
+   */
+  partial_images?: number | null;
 }
 
 /**
@@ -2707,6 +2757,10 @@ export interface Environment {
    */
   MODERATION_MODEL: string;
   /**
+   * How answers write `metadata`, where the caller's header `x-metadata-form` does not say: `object` as documented, or `strings`, every value a string and lists as JSON text, for SDKs that type it so.
+   */
+  METADATA_FORM: 'object' | 'strings';
+  /**
    * Least severe level that is logged.
    */
   LOG_LEVEL: 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -2723,13 +2777,29 @@ export interface Environment {
    */
   MAX_DEPTH: string;
   /**
-   * Requests served at once; more are 503 `overloaded`.
+   * Values in a request body, objects, lists, texts and numbers all counted; more are 400.
+   */
+  MAX_JSON_VALUES: string;
+  /**
+   * Fields of one object in a request body; more are 400.
+   */
+  MAX_JSON_FIELDS: string;
+  /**
+   * Requests that the gateway serves at once; more are 503 `overloaded`. An address without a key gets at most a tenth of them, a key three fifths, an organization four fifths.
    */
   MAX_IN_FLIGHT: string;
   /**
-   * Bytes of request bodies held at once; more are 503 `overloaded`.
+   * Memory that request bodies take at once, parsed form and copies included, in bytes; more are 503 `overloaded`. Shared out as the requests are.
    */
   MAX_BUFFERED_BYTES: string;
+  /**
+   * The same as `MAX_IN_FLIGHT` of the management host, which takes nothing from the gateway nor the gateway from it.
+   */
+  MANAGEMENT_MAX_IN_FLIGHT: string;
+  /**
+   * The same as `MAX_BUFFERED_BYTES` of the management host.
+   */
+  MANAGEMENT_MAX_BUFFERED_BYTES: string;
   /**
    * Largest answer of an upstream, in bytes after decoding.
    */
@@ -2759,6 +2829,10 @@ export interface Environment {
    */
   RATE_LIMIT_MODERATIONS_PER_MINUTE: string;
   /**
+   * Requests a minute that a master key may make of the management host, and an address without a valid one; `off` for any number.
+   */
+  RATE_LIMIT_MANAGEMENT_PER_MINUTE: string;
+  /**
    * Time a client has to send its headers.
    */
   REQUEST_HEADERS_TIMEOUT_MS: string;
@@ -2775,7 +2849,7 @@ export interface Environment {
    */
   FIRST_BYTE_TIMEOUT_MS: string;
   /**
-   * Time between two pieces of an upstream's answer, and for a client to take a piece of its own.
+   * Time between two pieces of an upstream's answer, and for a client to take a piece of its own, to within an eighth.
    */
   IDLE_TIMEOUT_MS: string;
   /**
@@ -2787,7 +2861,7 @@ export interface Environment {
    */
   KEEP_ALIVE_COMMENT_MS: string;
   /**
-   * Time that running requests have to finish after SIGTERM.
+   * Time that running requests have to finish after SIGTERM; those that are idle or half sent have none.
    */
   SHUTDOWN_GRACE_MS: string;
   /**
@@ -2848,7 +2922,20 @@ export interface Environment {
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$".
    */
-  [k: string]: string | 'normal' | 'full' | 'on' | 'off' | 'debug' | 'info' | 'warn' | 'error' | 'silent' | undefined;
+  [k: string]:
+    | string
+    | 'normal'
+    | 'full'
+    | 'on'
+    | 'off'
+    | 'object'
+    | 'strings'
+    | 'debug'
+    | 'info'
+    | 'warn'
+    | 'error'
+    | 'silent'
+    | undefined;
 }
 
 /**

@@ -74,6 +74,7 @@ import type {
   GeneratedImage,
   IamRule,
   ImageAnswer,
+  ImageEvent,
   ImageRequest,
   ImageUsage,
   InputModality,
@@ -269,6 +270,7 @@ export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
 export declare const validateGeneratedImage: Validator<GeneratedImage>;
 export declare const validateIamRule: Validator<IamRule>;
 export declare const validateImageAnswer: Validator<ImageAnswer>;
+export declare const validateImageEvent: Validator<ImageEvent>;
 export declare const validateImageRequest: Validator<ImageRequest>;
 export declare const validateImageUsage: Validator<ImageUsage>;
 export declare const validateInputModality: Validator<InputModality>;

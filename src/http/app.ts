@@ -2,6 +2,7 @@ import Router from '@koa/router';
 import Koa from 'koa';
 import type { TrustedProxies } from '../domain/client-ip.ts';
 import type { Telemetry } from '../telemetry.ts';
+import type { Load } from './load.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { clientAddress } from './middleware/client-address.ts';
 import { decodablePath } from './middleware/decodable-path.ts';
@@ -9,7 +10,8 @@ import { errorEnvelope } from './middleware/error-envelope.ts';
 import { type HostCheckOptions, hostCheck } from './middleware/host-check.ts';
 import type { BodyLimits } from './middleware/json-body.ts';
 import { methodNotAllowed } from './middleware/method-not-allowed.ts';
-import { type Load, overload } from './middleware/overload.ts';
+import { overload } from './middleware/overload.ts';
+import { query } from './middleware/query.ts';
 import { requestId } from './middleware/request-id.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
 import type { AppContext, RequestState } from './state.ts';
@@ -37,9 +39,10 @@ export function createApp(deps: AppDeps, addRoutes: (router: Router<RequestState
     .use(requestId)
     .use(accessLog(telemetry))
     .use(errorEnvelope(telemetry))
+    .use(query)
+    .use(clientAddress(deps.trustedProxies))
     .use(overload(deps.load))
     .use(hostCheck(deps.hosts))
-    .use(clientAddress(deps.trustedProxies))
     .use(decodablePath)
     .use(router.routes())
     .use(methodNotAllowed(router));

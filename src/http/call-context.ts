@@ -28,6 +28,10 @@ export function callContext(ctx: AppContext): CallContext {
     onCall(callId) {
       state.callId = callId;
     },
+    onDropped(fields) {
+      // A comment line may have gone out before, and the headers with it.
+      if (!res.headersSent && fields.length > 0) res.setHeader('x-dropped-parameters', fields.join(', '));
+    },
     onCacheHit() {
       res.setHeader('x-cache', 'HIT');
     },

@@ -3,6 +3,12 @@ import { invalidRequest } from '../domain/errors.ts';
 
 const SENT_ONCE = ['authorization', 'x-api-key'];
 
+const SCHEME = 'bearer ';
+
+/** What stands behind the scheme, without blanks around it; undefined for another scheme. */
+const afterBearer = (header: string): string | undefined =>
+  header.slice(0, SCHEME.length).toLowerCase() === SCHEME ? header.slice(SCHEME.length).trim() : undefined;
+
 /**
  * Refuses a request whose credential is ambiguous: two lines of one header, or two headers that differ
  * (decisions.md, section 5, hostile inputs). Read from the raw lines, since Node drops a second `authorization` silently.
@@ -18,7 +24,7 @@ function assertUnambiguous(req: IncomingMessage): void {
     seen.set(lower, req.rawHeaders[i + 1] ?? '');
   }
   const [bearer, apiKey] = [seen.get('authorization'), seen.get('x-api-key')];
-  if (bearer !== undefined && apiKey !== undefined && bearer.replace(/^bearer +/i, '') !== apiKey) {
+  if (bearer !== undefined && apiKey !== undefined && (afterBearer(bearer) ?? bearer) !== apiKey) {
     throw invalidRequest('The request has two different credentials.');
   }
 }
@@ -26,5 +32,6 @@ function assertUnambiguous(req: IncomingMessage): void {
 /** The bearer token of a request, or undefined when it has none. Throws 400 when the credential is ambiguous. */
 export function bearerToken(req: IncomingMessage): string | undefined {
   assertUnambiguous(req);
-  return /^bearer +(\S+) *$/i.exec(req.headers.authorization ?? '')?.[1];
+  const token = afterBearer(req.headers.authorization ?? '');
+  return token === '' || token?.includes(' ') ? undefined : token;
 }

@@ -4,11 +4,17 @@ import { toApiError } from '../core/api-error.ts';
 import type { ApiError } from '../domain/errors.ts';
 import { isOurFault } from './middleware/error-envelope.ts';
 
-export interface EventStreamOptions {
+export interface EventStreamOptions<Chunk extends object> {
   /** Aborted when the client has left. */
   signal: AbortSignal;
   /** Milliseconds without a byte after which a comment line keeps proxies from closing the connection. */
   keepAliveMs: number;
+  /** A chunk as this caller wants it. */
+  formed(chunk: Chunk): object;
+  /** The SSE name of an event. Default: events have none. */
+  nameOf?(chunk: Chunk): string;
+  /** Data of one more event that says that nothing follows. Default: none. */
+  end?: string;
   /** Told of a failure after the first byte, which the status can no longer tell. */
   onFailure(failure: ApiError): void;
 }
@@ -39,18 +45,19 @@ class EventWriter {
     }, keepAliveMs);
   }
 
-  event(data: object): void {
+  event(data: object, name?: string): void {
     this.#commit();
     // The next tick comes when nothing is left that can go on by itself, and before anything is read again.
     if (this.#joined === '') process.nextTick(() => this.#flush());
+    if (name !== undefined) this.#joined += `event: ${name}\n`;
     this.#joined += `data: ${JSON.stringify(data)}\n\n`;
     if (this.#joined.length >= MOST_JOINED) this.#flush();
   }
 
-  /** Writes the last event. */
-  end(data: string): void {
+  /** @param data of a last event, if there is one */
+  end(data?: string): void {
     this.#commit();
-    this.#res.end(`${this.#joined}data: ${data}\n\n`);
+    this.#res.end(data === undefined ? this.#joined : `${this.#joined}data: ${data}\n\n`);
     this.#joined = '';
   }
 
@@ -78,23 +85,23 @@ async function drained(res: ServerResponse, signal: AbortSignal): Promise<void> 
 }
 
 /**
- * Writes chunks as server-sent events, `[DONE]` last. The first byte, a chunk or a comment, commits status 200; a failure before
- * it is thrown (and gets its own status), a failure after it is told in band, and the stream then ends without `[DONE]`
+ * Writes chunks as server-sent events. The first byte, a chunk or a comment, commits status 200; a failure before
+ * it is thrown (and gets its own status), a failure after it is told in band, and the stream then ends without its `end`
  * (decisions.md, section 5).
  */
-export async function writeEventStream(
+export async function writeEventStream<Chunk extends object>(
   res: ServerResponse,
-  chunks: AsyncIterable<object>,
-  { signal, keepAliveMs, onFailure }: EventStreamOptions,
+  chunks: AsyncIterable<Chunk>,
+  { signal, keepAliveMs, formed, nameOf, end, onFailure }: EventStreamOptions<Chunk>,
 ): Promise<void> {
   const writer = new EventWriter(res, keepAliveMs);
   try {
     for await (const chunk of chunks) {
-      writer.event(chunk);
+      writer.event(formed(chunk), nameOf?.(chunk));
       if (res.writableNeedDrain) await drained(res, signal);
       if (signal.aborted) return;
     }
-    writer.end('[DONE]');
+    writer.end(end);
   } catch (error) {
     if (!res.headersSent) throw error;
     const failure = toApiError(error);

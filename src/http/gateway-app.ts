@@ -5,6 +5,7 @@ import type { GenerateImage } from '../core/generate-image.ts';
 import type { ListModels } from '../core/list-models.ts';
 import type { Moderate } from '../core/moderate.ts';
 import { type AppDeps, createApp } from './app.ts';
+import type { MetadataForm } from './metadata-form.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { type LimitRateDeps, limitRate, rateLimit } from './middleware/rate-limit.ts';
@@ -22,6 +23,7 @@ export interface GatewayDeps extends AppDeps, LimitRateDeps {
   moderate: Moderate;
   listModels: ListModels;
   keepAliveMs: number;
+  metadataForm: MetadataForm;
 }
 
 /** The public gateway: one line for each route. */
@@ -29,7 +31,7 @@ export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>
   createApp(deps, (router) => {
     descriptionRoutes(router, 'gateway');
     const authenticated = authenticate(deps.authenticate);
-    const body = jsonBody(deps.load, deps.bodyLimits);
+    const body = jsonBody(deps.bodyLimits, deps.telemetry);
     router.post('/v1/chat/completions', authenticated, rateLimit(deps, 'chat'), body, chatCompletionsRoute(deps));
     router.post('/v1/images/generations', authenticated, rateLimit(deps, 'images'), body, imagesRoute(deps));
     router.post('/v1/moderations', authenticated, rateLimit(deps, 'moderations'), body, moderationsRoute(deps));

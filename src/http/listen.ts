@@ -1,8 +1,9 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Koa from 'koa';
 import { ConfigError } from '../domain/config-value.ts';
+import { Connections } from './connections.ts';
 import { answerMalformedRequests } from './malformed-request.ts';
 
 export interface ListenOptions {
@@ -14,14 +15,17 @@ export interface ListenOptions {
   /** Milliseconds for a client to send its headers, and then its body. */
   headersTimeoutMs: number;
   bodyTimeoutMs: number;
-  /** Milliseconds for a client to take a piece of the answer that waits for it. */
+  /** Milliseconds after which a client is cut that takes nothing of the answer that waits for it. */
   stallTimeoutMs: number;
 }
 
 export interface Listener {
   /** Where it listens, as a URL without a final slash. */
   readonly origin: string;
-  /** Stops accepting, waits for what runs, at most `graceMs`, then ends the rest, and waits until its calls are settled. */
+  /**
+   * Stops accepting and ends at once what is idle or has not sent its request whole; waits for the rest, at most `graceMs`, ends it,
+   * and waits until its calls are settled.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -54,51 +58,45 @@ function listening(server: Server, options: ListenOptions): Promise<AddressInfo>
   });
 }
 
-/** A client that takes nothing of what waits for it has left in all but name: it may not hold a place for ever. */
-function cutStalledClients(server: Server, afterMs: number): void {
-  server.timeout = afterMs;
-  server.on('request', (_request, response) => {
-    response.on('timeout', (socket) => {
-      if (socket.writableLength > 0) socket.destroy();
-      else socket.setTimeout(afterMs); // it is we who have nothing to say yet
-    });
-  });
-}
-
 /** Longer than it takes to settle a call whose connection was ended: to count its tokens has ten seconds. */
 const SETTLING_MS = 15_000;
 
+/** The request line and all headers, in bytes; more is 431. */
+const MAX_HEADER_BYTES = 16 * 1024;
+
+function createHttpServer({ headersTimeoutMs, bodyTimeoutMs }: ListenOptions): Server {
+  return createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: headersTimeoutMs + bodyTimeoutMs,
+    connectionsCheckingInterval: 1000,
+    // The host check refuses a request without `Host` too, in the envelope.
+    requireHostHeader: false,
+  });
+}
+
 /** Serves an app. @throws ConfigError when the address cannot be had */
 export async function listen<State>(app: Koa<State>, options: ListenOptions): Promise<Listener> {
-  const handle = app.callback();
+  const serve = app.callback();
   const handled = new Set<Promise<void>>();
-  const server = createServer(
-    {
-      headersTimeout: options.headersTimeoutMs,
-      requestTimeout: options.headersTimeoutMs + options.bodyTimeoutMs,
-      connectionsCheckingInterval: 1000,
-      // The host check refuses a request without `Host` too, in the envelope.
-      requireHostHeader: false,
-    },
-    (request, response) => {
-      const done = handle(request, response);
-      handled.add(done);
-      void done.finally(() => handled.delete(done));
-    },
-  );
-  answerMalformedRequests(server);
-  cutStalledClients(server, options.stallTimeoutMs);
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+    const done = serve(request, response);
+    handled.add(done);
+    void done.finally(() => handled.delete(done));
+  };
+  const server = createHttpServer(options);
+  const connections = new Connections(server, handle, options.stallTimeoutMs);
+  answerMalformedRequests(server, connections);
   const address = await listening(server, options);
   return {
     origin: originOf(address),
     async close(graceMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      // A connection that has its answer is idle: the client would keep it for seconds more.
-      const sweeping = setInterval(() => server.closeIdleConnections(), 50);
-      const ending = setTimeout(() => server.closeAllConnections(), graceMs);
+      connections.close();
+      const ending = setTimeout(() => connections.destroy(), graceMs);
       await closed;
-      clearInterval(sweeping);
       clearTimeout(ending);
+      connections.destroy();
       // Connections are gone before those who served them know; what they settle with must not be closed before them.
       await Promise.race([Promise.allSettled(handled), sleep(SETTLING_MS, undefined, { ref: false })]);
     },

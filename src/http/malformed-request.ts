@@ -1,7 +1,9 @@
-import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { type Server, STATUS_CODES } from 'node:http';
+import { Socket } from 'node:net';
 import { ApiError, invalidRequest } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
+import type { Connections } from './connections.ts';
+import { endLingering } from './unread-body.ts';
 
 /** What Node's HTTP parser found wrong, by its code, as an answer of ours. */
 function faultOf(error: Error): ApiError {
@@ -31,13 +33,16 @@ function answerOf(fault: ApiError): string {
 }
 
 /** Answers what never becomes a request in the envelope too, and ends its connection. */
-export function answerMalformedRequests(server: Server): void {
-  const latest = new WeakMap<Duplex, ServerResponse>();
-  server.on('request', (request, response) => latest.set(request.socket, response));
-  server.on('clientError', (error, socket) => {
-    const response = latest.get(socket);
+export function answerMalformedRequests(server: Server, connections: Connections): void {
+  server.on('clientError', (error, stream) => {
+    if (!(stream instanceof Socket)) return;
+    const response = connections.latest(stream);
     const isAnswering = response?.headersSent === true && !response.writableFinished;
-    if (!socket.writable || isAnswering) socket.destroy();
-    else socket.end(answerOf(faultOf(error)), () => socket.destroy());
+    if (!stream.writable || isAnswering) {
+      stream.destroy();
+    } else {
+      stream.write(answerOf(faultOf(error)));
+      endLingering(stream);
+    }
   });
 }

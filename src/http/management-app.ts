@@ -2,6 +2,7 @@ import type Koa from 'koa';
 import { type AppDeps, createApp } from './app.ts';
 import { authenticateMaster } from './middleware/authenticate-master.ts';
 import { jsonBody } from './middleware/json-body.ts';
+import type { LimitRateDeps } from './middleware/rate-limit.ts';
 import { descriptionRoutes } from './routes/description.ts';
 import { auditRoutes } from './routes/master/audit.ts';
 import { customModelRoutes } from './routes/master/custom-models.ts';
@@ -21,7 +22,7 @@ import { usageRoutes } from './routes/master/usage.ts';
 import { metricsRoute } from './routes/metrics.ts';
 import type { RequestState } from './state.ts';
 
-export interface ManagementDeps extends AppDeps, MasterDeps {
+export interface ManagementDeps extends AppDeps, MasterDeps, LimitRateDeps {
   /** With which metrics can be read from elsewhere than this machine. */
   metricsToken: string | undefined;
 }
@@ -34,7 +35,7 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
       router,
       deps,
       authenticated: authenticateMaster(deps),
-      jsonBody: jsonBody(deps.load, deps.bodyLimits),
+      jsonBody: jsonBody(deps.bodyLimits, deps.telemetry),
     };
     keyRoutes(master);
     ruleRoutes(master);

@@ -87,6 +87,33 @@ export interface UpstreamImages {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
+/** A draft of an image that is being made. */
+export interface PartialImage {
+  readonly base64: string;
+  /** 0 for the first. */
+  readonly position: number;
+  /** Every other field, but for those that the gateway writes: type, created_at. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Translation of image generation. */
+export interface ImageTranslation extends WholeTranslation<ImageCall, UpstreamImages> {
+  /** Absent: the provider gives no partial images. */
+  readonly partials?: {
+    /** Whether the request asks for them and the model gives them: then `buildRequest` asks for a stream. */
+    areGiven(call: ImageCall): boolean;
+    /**
+     * A streamed 2xx answer, to its end. @param secret what the request carried
+     * @throws UpstreamError `bad_response`, and what the transport throws
+     */
+    parseStream(
+      response: StreamedResponse,
+      onPartial: (partial: PartialImage) => void,
+      secret?: string,
+    ): Promise<UpstreamImages>;
+  };
+}
+
 /** One attempt to moderate. */
 export interface ModerationCall {
   readonly request: ModerationRequest;
@@ -114,6 +141,8 @@ export interface Adapter {
    * that cannot take a request is no candidate for it.
    */
   unsupported(call: Omit<ChatCall, 'maxOutputTokens'>): Unsupported | undefined;
+  /** Fields that only tune or label, and that the provider does not honour: they are left out. */
+  dropped(call: Omit<ChatCall, 'maxOutputTokens'>): readonly string[];
   /** Web searches that the provider bills for a request and reports nowhere; absent: it reports them. */
   unreportedSearches?(request: ChatRequest): number;
   /** @throws UpstreamError `rejected` for what the provider cannot take (an image by URL, say) */
@@ -129,6 +158,6 @@ export interface Adapter {
   /** Any answer that is no success, of any operation, and a gathered answer to a request with `stream`. */
   parseError(response: GatheredResponse, secret: string | undefined): UpstreamError;
   /** Absent: the provider's wire format has no such operation. */
-  readonly images?: WholeTranslation<ImageCall, UpstreamImages>;
+  readonly images?: ImageTranslation;
   readonly moderations?: WholeTranslation<ModerationCall, UpstreamModeration>;
 }

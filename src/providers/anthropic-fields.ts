@@ -1,10 +1,17 @@
-import type { Adapter } from './adapter.ts';
+import type { Mapping } from '../domain/model.ts';
+import type { ChatRequest } from '../generated/types.ts';
+import type { Adapter, Unsupported } from './adapter.ts';
+import { type ModelRules, modelRules } from './anthropic-model.ts';
+import { isKnownEffort, planThinking } from './anthropic-thinking.ts';
 import { record } from './json.ts';
 import {
   anything,
+  droppedBy,
   type Extensions,
+  type FitCall,
   listOf,
   objectOf,
+  openAiOnly,
   type RequestTable,
   single,
   unsupportedBy,
@@ -63,10 +70,76 @@ const EXTENSIONS: Extensions = {
  */
 const WEB_SEARCH: ReadonlySet<string> = new Set(['web_search_20250305', 'web_search_20260209']);
 
-const TABLE: RequestTable = { extensions: EXTENSIONS, searchTools: WEB_SEARCH };
+/** What the API has no field for. */
+const ABSENT = [
+  'audio',
+  'frequency_penalty',
+  'logit_bias',
+  'logprobs',
+  'metadata',
+  'modalities',
+  'moderation',
+  'n',
+  'prediction',
+  'presence_penalty',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'seed',
+  'store',
+  'top_logprobs',
+  'verbosity',
+  'web_search_options',
+];
+
+/** Newer models refuse sampling parameters, others take one of them, and none takes them all while it thinks. */
+function cannot({ request, mapping }: FitCall): readonly string[] {
+  const rules = modelRules(mapping.externalId);
+  const { temperature, top_p: topP, reasoning_effort: effort } = request;
+  const idleEffort = effort != null && effort !== 'none' && !mapping.reasoning ? ['reasoning_effort'] : [];
+  const tier = request.service_tier === 'flex' ? ['service_tier'] : [];
+  return [...ABSENT, ...idleEffort, ...tier, ...unsampled(temperature ?? undefined, topP ?? undefined)];
+
+  function unsampled(heat: number | undefined, nucleus: number | undefined): readonly string[] {
+    if (heat === undefined && nucleus === undefined && record(request).top_k === undefined) return [];
+    if (rules.sampling === 'none') return ['temperature', 'top_p', 'top_k'];
+    if (thinks(request, mapping, rules))
+      return ['temperature', 'top_k', ...(nucleus !== undefined && nucleus < 0.95 ? ['top_p'] : [])];
+    return rules.sampling === 'one' && heat !== undefined ? ['top_p'] : [];
+  }
+}
+
+const thinks = (request: ChatRequest, mapping: Mapping, rules: ModelRules): boolean =>
+  planThinking(
+    {
+      own: record(request).thinking,
+      effort: request.reasoning_effort,
+      reasons: mapping.reasoning,
+      maxTokens: request.max_completion_tokens ?? request.max_tokens ?? mapping.maxOutput ?? Number.MAX_SAFE_INTEGER,
+      manualAllowed: true,
+    },
+    rules,
+  ).on;
+
+const FORCED: ReadonlySet<unknown> = new Set(['required', 'function']);
+
+function refuses({ request, mapping }: FitCall): Unsupported | undefined {
+  const { tool_choice: choice, reasoning_effort: effort } = request;
+  const wanted = typeof choice === 'string' ? choice : choice?.type;
+  if (FORCED.has(wanted) && !modelRules(mapping.externalId).forcedTools) {
+    return { param: '/tool_choice', message: 'The model cannot be made to call a tool: use `auto`.' };
+  }
+  return effort == null || isKnownEffort(effort)
+    ? openAiOnly(request)
+    : { param: '/reasoning_effort', message: 'The provider does not know this `reasoning_effort`.' };
+}
+
+const TABLE: RequestTable = { extensions: EXTENSIONS, searchTools: WEB_SEARCH, cannot, refuses };
 
 /** What of a request the Messages API cannot take. */
 export const unsupported: Adapter['unsupported'] = (call) => unsupportedBy(call, TABLE);
+
+export const dropped: Adapter['dropped'] = (call) => droppedBy(call, TABLE);
 
 /** What a request says in the API's own words. */
 export interface AnthropicOptions {

@@ -16,12 +16,11 @@ type Fields = Readonly<Record<string, unknown>>;
 const DEFAULT_MAX_TOKENS = 4096;
 
 /**
- * The body of a Messages request. What the API has no field for (penalties, logprobs, seed, …) is left out: it refuses fields
- * that it does not know. @throws UpstreamError `rejected` for what it cannot do
+ * The body of a Messages request. What the API has no field for (anthropic-fields.ts) is left out: it refuses fields that it does
+ * not know. @throws UpstreamError `rejected` for content that it does not take
  */
 export function messagesBody(call: ChatCall): Fields {
   const { request, mapping } = call;
-  refuse(request);
   const own = anthropicOptions(request);
   const rules = modelRules(mapping.externalId);
   const { system, turns } = conversation(request.messages);
@@ -64,19 +63,6 @@ export function messagesBody(call: ChatCall): Fields {
 const list = (name: string, items: readonly unknown[]): Fields => (items.length === 0 ? {} : { [name]: items });
 
 const object = (name: string, value: Fields): Fields => (Object.keys(value).length === 0 ? {} : { [name]: value });
-
-/** Another provider may take it; to leave it out in silence would be another answer than the one asked for. */
-function refuse({ n, modalities, audio, web_search_options: search }: ChatRequest): void {
-  if (n != null && n > 1) throw notTakenByProvider('The provider gives one choice only.');
-  if (audio != null || modalities?.some((modality) => modality !== 'text') === true) {
-    throw notTakenByProvider('The provider answers in text only.');
-  }
-  if (search != null) {
-    throw notTakenByProvider(
-      'The provider does not take web_search_options; its own web search tool is taken as a tool.',
-    );
-  }
-}
 
 /** What the model cannot write anyway is not asked for: the API would refuse it. */
 function maxTokensOf({ request, mapping, maxOutputTokens }: ChatCall): number {

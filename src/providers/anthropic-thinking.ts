@@ -1,7 +1,6 @@
 import type { Turn } from './anthropic-messages.ts';
 import type { ModelRules } from './anthropic-model.ts';
 import { isRecord } from './json.ts';
-import { notTakenByProvider } from './upstream-error.ts';
 
 /** Tokens to think with, for models that want a number. Beyond 32k, Anthropic says, more gains little. */
 const BUDGETS: ReadonlyMap<string, number> = new Map([
@@ -53,12 +52,12 @@ export function allowsManualThinking(turns: readonly Turn[]): boolean {
   return begins || content.every(({ type }) => type !== 'tool_use');
 }
 
-/** How the model is to think. @throws UpstreamError `rejected` for an effort that nobody knows */
+/** Whether an effort is one that the API, or a budget, can say. */
+export const isKnownEffort = (effort: string): boolean => effort === 'none' || BUDGETS.has(effort);
+
+/** How the model is to think; by an effort that is known. */
 export function planThinking(request: ThinkingRequest, rules: ModelRules): ThinkingPlan {
   const { own, effort, reasons } = request;
-  if (effort != null && effort !== 'none' && !BUDGETS.has(effort)) {
-    throw notTakenByProvider('The provider does not know this reasoning_effort.');
-  }
   const asked = effort == null || !reasons || rules.thinking === 'none' ? undefined : effort;
   if (isRecord(own)) return ownPlan(own, asked, request, rules);
   if (asked === undefined) return LEFT_TO_MODEL;

@@ -4,7 +4,6 @@ import type { ModelRules } from './anthropic-model.ts';
 import { structuredSchema } from './anthropic-schema.ts';
 import { isRecord } from './json.ts';
 import { MAX_SEARCHES } from './request-fields.ts';
-import { notTakenByProvider } from './upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -20,7 +19,7 @@ export interface ToolOptions {
   readonly forceable: boolean;
 }
 
-/** The caller's tools and choice. @throws UpstreamError `rejected` for tools that are not functions or the API's own */
+/** The caller's tools and choice. */
 export function toolFields(
   request: ChatRequest,
   rules: ModelRules,
@@ -44,7 +43,6 @@ export function toolFields(
 }
 
 function toolOf(tool: ChatTool, rules: ModelRules): Fields {
-  if (tool.custom !== undefined) throw notTakenByProvider('The provider takes no custom tools.');
   if (tool.function !== undefined) return functionTool(tool.function, tool.cache_control, rules);
   const { type, name = 'web_search', max_uses: uses, ...rest } = tool;
   return { type, name, max_uses: uses ?? MAX_SEARCHES, ...rest };
@@ -78,7 +76,6 @@ function allowedNames(choice: ToolChoice | undefined): ReadonlySet<unknown> | un
   return new Set(names);
 }
 
-/** @throws UpstreamError `rejected` for a choice that the API has no word for */
 function choiceOf(choice: ToolChoice | undefined): Fields | undefined {
   if (choice == null) return undefined;
   const word = typeof choice === 'string' ? choice : choice.type;
@@ -90,7 +87,7 @@ function choiceOf(choice: ToolChoice | undefined): Fields | undefined {
   }
   if (word === 'none' || word === 'auto') return { type: word };
   if (word === 'required') return { type: 'any' };
-  throw notTakenByProvider('The provider does not take this tool_choice.');
+  return undefined;
 }
 
 /** The model must call something: one of the caller's tools where it may, else the one that takes the answer. */

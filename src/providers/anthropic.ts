@@ -1,7 +1,7 @@
 import type { OutboundRequest } from '../net/transport.ts';
 import type { Adapter, ChatCall, Endpoint } from './adapter.ts';
 import { parseError } from './anthropic-error.ts';
-import { anthropicOptions, unsupported } from './anthropic-fields.ts';
+import { anthropicOptions, dropped, unsupported } from './anthropic-fields.ts';
 import { messagesBody } from './anthropic-request.ts';
 import { parseResponse } from './anthropic-response.ts';
 import { parseStream } from './anthropic-stream.ts';
@@ -10,6 +10,7 @@ const VERSION = '2023-06-01';
 /** The adapter for Anthropic's Messages API, and for servers that speak it. */
 export const anthropicAdapter: Adapter = {
   unsupported,
+  dropped,
   buildRequest,
   parseResponse,
   parseStream,

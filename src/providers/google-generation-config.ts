@@ -3,12 +3,8 @@ import type { ChatCall } from './adapter.ts';
 import { toGoogleSchema } from './google-schema.ts';
 import { thinkingConfig } from './google-thinking.ts';
 import { isRecord, record } from './json.ts';
-import { notTakenByProvider } from './upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
-
-/** Google's limit. */
-const MAX_STOPS = 5;
 
 const MODALITIES: ReadonlyMap<string, string> = new Map([
   ['text', 'TEXT'],
@@ -17,24 +13,16 @@ const MODALITIES: ReadonlyMap<string, string> = new Map([
 
 function stopSequences(stop: ChatRequest['stop']): string[] | undefined {
   const stops = typeof stop === 'string' ? [stop] : (stop ?? []);
-  if (stops.length > MAX_STOPS) throw notTakenByProvider(`This provider takes at most ${MAX_STOPS} stop texts.`);
   return stops.length === 0 ? undefined : stops;
 }
 
 function responseModalities(modalities: ChatRequest['modalities']): string[] | undefined {
   if (!Array.isArray(modalities) || modalities.length === 0) return undefined;
-  return modalities.map((modality) => {
-    const known = MODALITIES.get(modality);
-    if (known === undefined) throw notTakenByProvider('This provider answers with text and images only.');
-    return known;
-  });
+  return modalities.flatMap((modality) => MODALITIES.get(modality) ?? []);
 }
 
 function formatFields(format: ResponseFormat | undefined): Fields {
   switch (format?.type) {
-    case undefined:
-    case 'text':
-      return {};
     case 'json_object':
       return { responseMimeType: 'application/json' };
     case 'json_schema': {
@@ -43,7 +31,7 @@ function formatFields(format: ResponseFormat | undefined): Fields {
       return isRecord(schema) ? { ...json, responseJsonSchema: toGoogleSchema(schema) } : json;
     }
     default:
-      throw notTakenByProvider('This provider does not take such a response format.');
+      return {};
   }
 }
 
@@ -53,9 +41,8 @@ function present(fields: Fields): Fields {
 }
 
 /**
- * `generationConfig`. The maximum of tokens is the gateway's where it set one, else the caller's. What Gemini has no word for is
- * left out: `logit_bias`, `parallel_tool_calls`, `prediction`, `verbosity`, and fields of the caller's own bookkeeping.
- * @throws UpstreamError for what the provider does not take
+ * `generationConfig`. The maximum of tokens is the gateway's where it set one, else the caller's. What Gemini has no word for
+ * (google-options.ts) is left out.
  */
 export function toGenerationConfig(call: ChatCall): Fields {
   const { request, mapping } = call;

@@ -21,6 +21,9 @@ export const fetchesLinks = (externalId: string): boolean => isSince(externalId,
 /** A function's result may hold images and documents. */
 export const takesMediaResults = (externalId: string): boolean => isSince(externalId, 300);
 
+/** An answer can have a schema while functions may be called. */
+export const formsAnswersWithTools = (externalId: string): boolean => isSince(externalId, 300);
+
 /** Web searches are charged one by one; before Gemini 3 once for an answer. */
 export const countsSearches = (externalId: string): boolean => isSince(externalId, 300);
 

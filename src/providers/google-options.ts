@@ -1,6 +1,17 @@
-import type { Adapter } from './adapter.ts';
+import type { Adapter, Unsupported } from './adapter.ts';
+import { formsAnswersWithTools } from './google-model.ts';
 import { isRecord, record } from './json.ts';
-import { type Extensions, listOf, objectOf, single, unsupportedBy } from './request-fields.ts';
+import {
+  droppedBy,
+  type Extensions,
+  type FitCall,
+  listOf,
+  objectOf,
+  openAiOnly,
+  type RequestTable,
+  single,
+  unsupportedBy,
+} from './request-fields.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -35,8 +46,49 @@ const GOOGLE = objectOf({
 
 const EXTENSIONS: Extensions = { ...BODY, top_k: single, google: GOOGLE, extra_body: objectOf({ google: GOOGLE }) };
 
+/** What Gemini has no word for. */
+const ABSENT = [
+  'audio',
+  'function_call',
+  'functions',
+  'logit_bias',
+  'metadata',
+  'moderation',
+  'parallel_tool_calls',
+  'prediction',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'safety_identifier',
+  'service_tier',
+  'store',
+  'user',
+  'verbosity',
+];
+
+/** Google's limit. */
+const MAX_STOPS = 5;
+
+function refuses({ request, mapping }: FitCall): Unsupported | undefined {
+  const { tools, stop, modalities, response_format: format } = request;
+  if (Array.isArray(stop) && stop.length > MAX_STOPS) {
+    return { param: '/stop', message: `The provider takes at most ${MAX_STOPS} stop texts.` };
+  }
+  if (modalities?.some((modality) => modality !== 'text' && modality !== 'image') === true) {
+    return { param: '/modalities', message: 'The provider answers with text and images only.' };
+  }
+  if (format?.type === 'json_schema' && (tools ?? []).length > 0 && !formsAnswersWithTools(mapping.externalId)) {
+    return { param: '/response_format', message: 'The model does not take tools and a schema for its answer at once.' };
+  }
+  return openAiOnly(request);
+}
+
+const TABLE: RequestTable = { extensions: EXTENSIONS, cannot: () => ABSENT, refuses };
+
 /** What of a request Gemini cannot take. */
-export const unsupported: Adapter['unsupported'] = (call) => unsupportedBy(call, { extensions: EXTENSIONS });
+export const unsupported: Adapter['unsupported'] = (call) => unsupportedBy(call, TABLE);
+
+export const dropped: Adapter['dropped'] = (call) => droppedBy(call, TABLE);
 
 export interface GoogleOptions {
   /** For the body. */

@@ -1,15 +1,10 @@
-import type { ChatRequest, ChatTool, ToolChoice } from '../generated/types.ts';
+import type { ChatRequest, FunctionDefinition, ToolChoice } from '../generated/types.ts';
 import { toGoogleSchema } from './google-schema.ts';
 import { isRecord, record } from './json.ts';
-import { notTakenByProvider } from './upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function toDeclaration(tool: ChatTool): Fields {
-  if (tool.type !== 'function' || tool.function === undefined) {
-    throw notTakenByProvider('This provider takes tools of type function only.');
-  }
-  const { name, description, parameters } = tool.function;
+function toDeclaration({ name, description, parameters }: FunctionDefinition): Fields {
   const declaration: Record<string, unknown> = { name };
   if (typeof description === 'string') declaration.description = description;
   if (isRecord(parameters) && Object.keys(parameters).length > 0) {
@@ -40,18 +35,14 @@ function callingConfig(choice: NonNullable<ToolChoice>): Fields | undefined {
     const allowed = record(choice.allowed_tools);
     return only(allowed.mode === 'required' ? 'ANY' : 'VALIDATED', allowedNames(allowed));
   }
-  throw notTakenByProvider('This provider does not take such a tool choice.');
+  return undefined;
 }
 
-/**
- * `tools` and `toolConfig`; `web_search_options` asks for Google's own search.
- * @throws UpstreamError for tools that are no functions, and for the old `functions`: the answer would not be in their form
- */
+/** `tools` and `toolConfig`; `web_search_options` asks for Google's own search. */
 export function toToolFields(request: ChatRequest): Fields {
-  if (Array.isArray(request.functions) && request.functions.length > 0) {
-    throw notTakenByProvider('This provider takes tools, not functions.');
-  }
-  const functionDeclarations = (request.tools ?? []).map(toDeclaration);
+  const functionDeclarations = (request.tools ?? []).flatMap((tool) =>
+    tool.function === undefined ? [] : [toDeclaration(tool.function)],
+  );
   const tools: Fields[] = functionDeclarations.length === 0 ? [] : [{ functionDeclarations }];
   if (isRecord(request.web_search_options)) tools.push({ googleSearch: {} });
   if (tools.length === 0) return {};

@@ -1,7 +1,8 @@
-import { depthExceeds } from '../domain/json-depth.ts';
+import { exceededBound } from '../domain/json-bounds.ts';
 
 /** Deeper than any answer nests, and far from where writing it down again would overflow the stack. */
 const MAX_DEPTH = 1000;
+const BOUNDS = { depth: MAX_DEPTH, values: Number.POSITIVE_INFINITY, fields: Number.POSITIVE_INFINITY };
 
 /** True for a JSON object. */
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -19,7 +20,7 @@ export const count = (value: unknown): number | undefined =>
 /** The parsed text of an upstream; undefined when it is no JSON, or nested deeper than 1,000 levels. */
 export function parseJson(text: string): unknown {
   // Each level takes two characters at least, so a text of usual length needs no look.
-  if (text.length > 2 * MAX_DEPTH && depthExceeds(Buffer.from(text), MAX_DEPTH)) return undefined;
+  if (text.length > 2 * MAX_DEPTH && exceededBound(Buffer.from(text), BOUNDS) !== undefined) return undefined;
   try {
     return JSON.parse(text);
   } catch {

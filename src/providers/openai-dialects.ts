@@ -13,17 +13,15 @@ export interface MessageDialect {
 }
 
 /** In what a provider's chat endpoint differs from OpenAI's. */
-export interface OpenAiDialect extends RequestTable {
+export interface OpenAiDialect extends Pick<RequestTable, 'extensions'> {
+  /** OpenAI's fields that it refuses. */
+  readonly cannot: readonly string[];
   /** The one field for the most tokens to generate. Absent: it knows both. */
   readonly maxTokens?: 'max_tokens' | 'max_completion_tokens';
   /** It refuses `stream_options` and reports the usage of a stream unasked. */
   readonly noStreamOptions?: boolean;
   /** Its names of request fields. */
   readonly renamed?: Readonly<Record<string, string>>;
-  /** Fields that it refuses and that the answer can do without. */
-  readonly leftOut?: readonly string[];
-  /** Fields that it refuses and that the answer depends on: such a request goes to another provider. */
-  readonly refused?: readonly string[];
   /** It bills each answer to a request with `web_search_options` for one search at least, and reports none. */
   readonly searchesUnreported?: boolean;
   /** Absent: messages are sent as they came, but for what no provider knows. */
@@ -44,8 +42,14 @@ const REASONING: Extensions = {
 };
 const THINKING: Extensions = { thinking: objectOf({ type: single, budget_tokens: single, keep: single }) };
 
+/** OpenAI's own alone. */
+const MODERATION = ['moderation'];
+
+const PENALTIES = ['presence_penalty', 'frequency_penalty'];
+
 /** What vLLM, SGLang, llama.cpp, Ollama, LM Studio and the like document: sampling, templates, guided answers, thoughts. */
 const DEFAULT: OpenAiDialect = {
+  cannot: MODERATION,
   extensions: {
     ...SAMPLING,
     ...TEMPLATE,
@@ -82,8 +86,8 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     // Reasoning models refuse `max_tokens`; every other model takes the newer field too.
     {
       maxTokens: 'max_completion_tokens',
+      cannot: [],
       extensions: {},
-      moderates: true,
       searchesUnreported: true,
       messages: { systemForDeveloper: false, leftOut: MARKS },
     },
@@ -95,8 +99,22 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
       maxTokens: 'max_tokens',
       noStreamOptions: true,
       renamed: { seed: 'random_seed' },
-      leftOut: ['user', 'safety_identifier', 'store', 'service_tier', 'verbosity'],
-      refused: ['logit_bias', 'logprobs', 'top_logprobs'],
+      cannot: [
+        ...MODERATION,
+        'logit_bias',
+        'logprobs',
+        'metadata',
+        'prompt_cache_key',
+        'prompt_cache_options',
+        'prompt_cache_retention',
+        'safety_identifier',
+        'service_tier',
+        'store',
+        'top_logprobs',
+        'user',
+        'verbosity',
+        'web_search_options',
+      ],
       extensions: { safe_prompt: single, random_seed: single, prompt_mode: single },
       messages: { systemForDeveloper: true, leftOut: [...MARKS, ...ECHOES, 'name'] },
     },
@@ -106,7 +124,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     // "OpenAI compatibility": these are a 400, and `n` must be 1.
     {
       maxTokens: 'max_completion_tokens',
-      refused: ['logit_bias', 'logprobs', 'top_logprobs', 'n'],
+      cannot: [...MODERATION, 'logit_bias', 'logprobs', 'top_logprobs', 'n'],
       extensions: {
         reasoning_format: single,
         include_reasoning: single,
@@ -121,6 +139,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     // "Thinking mode": a turn that called tools without `reasoning_content` is a 400; elsewhere it is ignored.
     {
       maxTokens: 'max_tokens',
+      cannot: MODERATION,
       extensions: THINKING,
       messages: {
         systemForDeveloper: true,
@@ -135,7 +154,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     // Reasoning models, and the newer others, refuse both penalties.
     {
       maxTokens: 'max_completion_tokens',
-      leftOut: ['presence_penalty', 'frequency_penalty'],
+      cannot: [...MODERATION, ...PENALTIES],
       extensions: {},
       messages: { systemForDeveloper: true, leftOut: MARKS },
     },
@@ -144,6 +163,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     'together',
     {
       maxTokens: 'max_tokens',
+      cannot: MODERATION,
       extensions: { ...SAMPLING, ...TEMPLATE, ...REASONING, context_length_exceeded_behavior: single },
     },
   ],
@@ -151,6 +171,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     'fireworks',
     {
       maxTokens: 'max_tokens',
+      cannot: MODERATION,
       extensions: {
         ...SAMPLING,
         ...THINKING,
@@ -170,8 +191,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     // 400 `wrong_api_format` for unknown properties; it wants thoughts back under the name that it gave them.
     {
       maxTokens: 'max_completion_tokens',
-      leftOut: ['presence_penalty', 'frequency_penalty'],
-      refused: ['logit_bias'],
+      cannot: [...MODERATION, ...PENALTIES, 'logit_bias'],
       extensions: { reasoning_format: single, disable_reasoning: single, clear_thinking: single },
       messages: { systemForDeveloper: true, leftOut: [...MARKS, ...ECHOES], thoughts: 'reasoning' },
     },
@@ -181,8 +201,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     // With thinking on, a turn that called tools without `reasoning_content` is a 400; sampling is fixed.
     {
       maxTokens: 'max_completion_tokens',
-      leftOut: ['temperature', 'top_p', 'presence_penalty', 'frequency_penalty'],
-      refused: ['n'],
+      cannot: [...MODERATION, ...PENALTIES, 'temperature', 'top_p', 'n'],
       extensions: THINKING,
       messages: {
         systemForDeveloper: true,
@@ -197,6 +216,7 @@ const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map<string, OpenAiDiale
     // `models`, `route`, `plugins`, `provider` and `preset` choose other models or other prices: they are not in the table.
     {
       maxTokens: 'max_tokens',
+      cannot: MODERATION,
       extensions: {
         ...SAMPLING,
         ...REASONING,

@@ -1,17 +1,23 @@
 import type { Mapping } from '../domain/model.ts';
 import { normaliseUsage, type Usage } from '../domain/usage.ts';
 import type { ImageRequest } from '../generated/types.ts';
-import type { GatheredResponse } from '../net/exchange.ts';
+import type { GatheredResponse, StreamedResponse } from '../net/exchange.ts';
+import { SseParser } from '../net/sse.ts';
 import type { OutboundRequest } from '../net/transport.ts';
-import type { Endpoint, ImageCall, UpstreamImage, UpstreamImages, WholeTranslation } from './adapter.ts';
-import { count, isRecord, record } from './json.ts';
+import type { Endpoint, ImageCall, ImageTranslation, PartialImage, UpstreamImage, UpstreamImages } from './adapter.ts';
+import { count, isRecord, parseJson, record } from './json.ts';
 import { openAiChatImages } from './openai-chat-images.ts';
+import { disguisedError, isError } from './openai-error.ts';
+import { MAX_EVENT_LENGTH } from './openai-stream.ts';
 import { openAiUsage } from './openai-usage.ts';
 import { openAiAnswer, openAiPost } from './openai-whole.ts';
 import { badResponse, notTakenByProvider } from './upstream-error.ts';
 
 /** More images than any request may ask for are not what was asked for. */
 const MAX_IMAGES = 10;
+
+/** More partial images than any request may ask for. */
+const MAX_PARTIAL_IMAGES = 3;
 
 /** These always answer in base64, and refuse the very field that would say so. */
 const BASE64_ONLY = /^(?:openai\/)?(?:chat)?gpt-image\b/;
@@ -21,16 +27,28 @@ const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const IMAGE_URL = /^(?:https?:\/\/|data:image\/)/i;
 
 /** Image generation at every server that speaks OpenAI's wire format. */
-export const openAiImages: WholeTranslation<ImageCall, UpstreamImages> = { buildRequest, parseResponse };
+export const openAiImages: ImageTranslation = {
+  buildRequest,
+  parseResponse,
+  partials: { areGiven: givesPartials, parseStream },
+};
+
+/** A stream is worth asking for where it holds more than the image. */
+function givesPartials({ request, mapping }: ImageCall): boolean {
+  const { stream, partial_images: partials, n } = request;
+  const isKnown = mapping.supportedParameters?.includes('partial_images') === true;
+  return isKnown && stream === true && (partials ?? 0) > 0 && (n ?? 1) === 1;
+}
 
 /**
- * The caller's request with our `model`; unknown fields go along, `stream` (which can only be false) does not. What the provider
- * is known not to take is refused rather than left out, because the picture would not be the one that was asked for.
+ * The caller's request with our `model`. What the provider is known not to take is refused rather than left out, because the
+ * picture would not be the one that was asked for.
  */
 function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {
   const { request, mapping } = call;
   if (drawsInChats(mapping)) return openAiChatImages.buildRequest(call, endpoint);
-  const { stream: _, response_format: form, aspect_ratio: ratio, ...rest } = request;
+  const { stream: _, partial_images: partials, response_format: form, aspect_ratio: ratio, ...rest } = request;
+  const streams = givesPartials(call);
   if (isGiven(ratio) && !takesAspectRatio(mapping)) {
     throw notTakenByProvider(`${mapping.id} takes no aspect_ratio: ask for a size.`);
   }
@@ -40,9 +58,10 @@ function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {
     ...rest,
     ...(isGiven(ratio) ? { aspect_ratio: ratio } : {}),
     ...(isGiven(form) && !base64Only ? { response_format: form } : {}),
+    ...(streams ? { stream: true, partial_images: partials } : {}),
     model: mapping.externalId,
   };
-  return openAiPost('/images/generations', body, endpoint);
+  return openAiPost('/images/generations', body, endpoint, streams);
 }
 
 /** A model that gives text beside images has no endpoint for images alone. */
@@ -61,13 +80,49 @@ function parseResponse(response: GatheredResponse, call: ImageCall, secret?: str
   if (!Array.isArray(data)) throw badResponse('The provider sent a malformed answer.');
   if (data.length === 0) throw badResponse('The provider sent no image.');
   if (data.length > MAX_IMAGES) throw badResponse('The provider sent too many images.');
-  const images = data.map(parseImage);
-  return {
-    model: typeof model === 'string' ? model : undefined,
-    images,
-    usage: normaliseUsage({ ...(imageUsage(usage) ?? openAiUsage(usage)), images: images.length }),
-    fields,
-  };
+  return answerOf(data.map(parseImage), model, usage, fields);
+}
+
+const answerOf = (
+  images: readonly UpstreamImage[],
+  model: unknown,
+  usage: unknown,
+  fields: UpstreamImages['fields'],
+): UpstreamImages => ({
+  model: typeof model === 'string' ? model : undefined,
+  images,
+  usage: normaliseUsage({ ...(imageUsage(usage) ?? openAiUsage(usage)), images: images.length }),
+  fields,
+});
+
+/** OpenAI's guide "Image generation", "Streaming": drafts, then the image with its usage. */
+async function parseStream(
+  response: StreamedResponse,
+  onPartial: (partial: PartialImage) => void,
+  secret?: string,
+): Promise<UpstreamImages> {
+  const parser = new SseParser(MAX_EVENT_LENGTH);
+  let partials = 0;
+  for await (const bytes of response.chunks) {
+    for (const { event, data } of parser.push(bytes)) {
+      if (data === '[DONE]') throw badResponse('The provider sent no image.');
+      const parsed = parseJson(data);
+      if (!isRecord(parsed)) throw badResponse('The provider sent a malformed event.');
+      if (event === 'error' || isError(parsed)) throw disguisedError(parsed, secret);
+      const { type, created_at, usage, metadata, model, error, ...fields } = parsed;
+      if (type === 'image_generation.completed') {
+        response.drain();
+        const { b64_json, url, revised_prompt, ...others } = fields;
+        return answerOf([parseImage(fields)], model, usage, others);
+      }
+      if (type !== 'image_generation.partial_image') continue;
+      const { b64_json: base64, partial_image_index: _, ...others } = fields;
+      if (typeof base64 !== 'string' || !BASE64.test(base64)) throw badResponse('The provider sent a malformed image.');
+      if (partials === MAX_PARTIAL_IMAGES) throw badResponse('The provider sent too many partial images.');
+      onPartial({ base64, position: partials++, fields: others });
+    }
+  }
+  throw badResponse("The provider's stream was cut off.");
 }
 
 function parseImage(item: unknown): UpstreamImage {

@@ -5,13 +5,11 @@ import type { OpenAiDialect } from './openai-dialects.ts';
 import { translateMessages } from './openai-messages.ts';
 import { openAiPost } from './openai-whole.ts';
 import { NONE, takenFields } from './request-fields.ts';
-import { notTakenByProvider } from './upstream-error.ts';
 
 type Body = Record<string, unknown>;
 
 /**
  * The caller's request with the provider's `model`, in its dialect. Usage is always asked for.
- * @throws UpstreamError `rejected` for a field that the provider refuses and the answer depends on
  */
 export function buildChatRequest(call: ChatCall, endpoint: Endpoint, dialect: OpenAiDialect): OutboundRequest {
   return openAiPost('/chat/completions', chatBody(call, dialect), endpoint, call.request.stream === true);
@@ -24,11 +22,7 @@ function chatBody(
   const body: Body = takenFields(request, { extensions: dialect.extensions, named });
   body.model = mapping.externalId;
   body.messages = translateMessages(request.messages, dialect.messages, mapping.reasoning);
-  for (const field of dialect.refused ?? []) {
-    if (asksForSomething(field, body[field])) throw notTakenByProvider(`The provider does not take \`${field}\`.`);
-    delete body[field];
-  }
-  for (const field of dialect.leftOut ?? []) delete body[field];
+  for (const field of dialect.cannot) delete body[field];
   for (const [field, name] of Object.entries(dialect.renamed ?? {})) rename(body, field, name);
   limitOutput(body, dialect, maxOutputTokens);
   if (dialect.noStreamOptions === true) {
@@ -38,13 +32,6 @@ function chatBody(
     body.stream_options = isRecord(options) ? { ...options, include_usage: true } : { include_usage: true };
   }
   return body;
-}
-
-/** A field that is at rest, such as `logprobs: false` or `n: 1`, can be left out without loss. */
-function asksForSomething(field: string, value: unknown): boolean {
-  if (field === 'n') return typeof value === 'number' && value > 1;
-  if (isRecord(value)) return Object.keys(value).length > 0;
-  return Boolean(value);
 }
 
 /** A caller who used the provider's own name too is taken at that word. */

@@ -9,7 +9,7 @@ import { reportedUsage } from './openai-usage.ts';
 import { badResponse } from './upstream-error.ts';
 
 /** Longest event of a stream: room for an image in base64. */
-const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
+export const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
 
 const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undefined };
 

@@ -8,7 +8,7 @@ import { openAiImages } from './openai-images.ts';
 import { openAiModerations } from './openai-moderations.ts';
 import { buildChatRequest } from './openai-request.ts';
 import { OpenAiStream } from './openai-stream.ts';
-import { unsupportedBy } from './request-fields.ts';
+import { droppedBy, type RequestTable, unsupportedBy } from './request-fields.ts';
 
 const adapters = new Map<OpenAiDialect, Adapter>();
 
@@ -19,8 +19,10 @@ export function openAiAdapterFor(providerId: string): Adapter {
   const dialect = openAiDialect(providerId);
   const known = adapters.get(dialect);
   if (known !== undefined) return known;
+  const table: RequestTable = { extensions: dialect.extensions, cannot: () => dialect.cannot };
   const adapter: Adapter = {
-    unsupported: (call) => unsupportedBy(call, dialect),
+    unsupported: (call) => unsupportedBy(call, table),
+    dropped: (call) => droppedBy(call, table),
     ...(dialect.searchesUnreported === true ? { unreportedSearches } : {}),
     buildRequest: (call, endpoint) => buildChatRequest(call, endpoint, dialect),
     parseResponse: parseCompletion,

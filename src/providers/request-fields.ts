@@ -3,7 +3,7 @@ import imageSchema from '../../schemas/api/image-request.json' with { type: 'jso
 import type { Mapping } from '../domain/model.ts';
 import type { ChatRequest, ImageRequest } from '../generated/types.ts';
 import type { ChatCall, Unsupported } from './adapter.ts';
-import { isRecord } from './json.ts';
+import { isRecord, record } from './json.ts';
 
 /** Whether a provider's own field may hold a value. It is checked in depth: nothing that the table does not know may travel inside. */
 type Takes = (value: unknown) => boolean;
@@ -89,21 +89,28 @@ export interface RequestTable {
   readonly extensions: Extensions;
   /** Types of tools that search the web: they call no other model, and each search has the mapping's `web_search` price. */
   readonly searchTools?: ReadonlySet<string>;
-  /** It takes OpenAI's `moderation`, which names a model that is free. */
-  readonly moderates?: boolean;
+  /** OpenAI's fields that it does not honour for a request: it refuses them, or has no word for them. */
+  cannot(call: FitCall): readonly string[];
+  /** What else it cannot take; its own rules. */
+  refuses?(call: FitCall): Unsupported | undefined;
 }
+
+/** What a provider's fit for a request is told from. */
+export type FitCall = Omit<ChatCall, 'maxOutputTokens'>;
 
 /** What of a request a provider cannot take, or would charge for at prices that the gateway does not know. */
 export function unsupportedBy(
-  { request, mapping, namedFields: named = NONE }: Omit<ChatCall, 'maxOutputTokens'>,
-  { extensions, searchTools = NONE, moderates = false }: RequestTable,
+  call: FitCall,
+  { extensions, searchTools = NONE, cannot, refuses }: RequestTable,
 ): Unsupported | undefined {
+  const { request, mapping, namedFields: named = NONE } = call;
   return (
     unknownField(request, { extensions, named }) ??
     unknownTool(request, searchTools) ??
     unlistedTier(request) ??
     unpricedSearch(request, searchTools, mapping) ??
-    (moderates ? undefined : moderation(request))
+    changed(request, cannot(call)) ??
+    refuses?.(call)
   );
 }
 
@@ -160,7 +167,72 @@ function unpricedSearch(
   return { param, message: 'The price of a web search at this provider is not known.' };
 }
 
-const moderation = ({ moderation: wanted }: ChatRequest): Unsupported | undefined =>
-  wanted === undefined || wanted === null
+/** Fields that change what comes back. All others only tune the answer, or label the request. */
+const CHANGING: ReadonlySet<string> = new Set([
+  'audio',
+  'function_call',
+  'functions',
+  'logprobs',
+  'modalities',
+  'moderation',
+  'n',
+  'response_format',
+  'stop',
+  'tool_choice',
+  'tools',
+  'top_logprobs',
+  'web_search_options',
+]);
+
+/** Values that ask for what happens anyway. */
+const AT_REST: Readonly<Record<string, unknown>> = {
+  frequency_penalty: 0,
+  logprobs: false,
+  n: 1,
+  parallel_tool_calls: true,
+  presence_penalty: 0,
+  store: false,
+  top_logprobs: 0,
+};
+
+/** A field that is at rest, such as `logprobs: false` or `n: 1`, can be left out without loss. */
+export function asksForSomething(field: string, value: unknown): boolean {
+  if (value === undefined || value === null || value === '' || value === AT_REST[field]) return false;
+  if (field === 'modalities') return Array.isArray(value) && value.some((modality) => modality !== 'text');
+  if (field === 'service_tier') return value === 'flex';
+  return typeof value !== 'object' || Object.keys(value).length > 0;
+}
+
+/** The first field that the answer depends on and that the provider does not honour. */
+function changed(request: ChatRequest, cannot: readonly string[]): Unsupported | undefined {
+  const fields = record(request);
+  const field = cannot.find((name) => CHANGING.has(name) && asksForSomething(name, fields[name]));
+  return field === undefined ? undefined : { param: `/${field}`, message: `The provider does not take \`${field}\`.` };
+}
+
+/** Ways to choose a tool that have a word in every wire format but OpenAI's too. */
+const CHOICES: ReadonlySet<unknown> = new Set([undefined, 'auto', 'none', 'required', 'function', 'allowed_tools']);
+
+const FORMATS: ReadonlySet<unknown> = new Set([undefined, 'text', 'json_object', 'json_schema']);
+
+/** What only providers that speak OpenAI's wire format can take: custom tools, and other choices of tools and forms of an answer. */
+export function openAiOnly({
+  tools,
+  tool_choice: choice,
+  response_format: format,
+}: ChatRequest): Unsupported | undefined {
+  const custom = (tools ?? []).findIndex(({ type }) => type === 'custom');
+  if (custom !== -1)
+    return { param: `/tools/${custom}/type`, message: 'The provider takes no tools of type `custom`.' };
+  const wanted = typeof choice === 'string' ? choice : choice?.type;
+  if (!CHOICES.has(wanted)) return { param: '/tool_choice', message: 'The provider does not take this `tool_choice`.' };
+  return FORMATS.has(format?.type)
     ? undefined
-    : { param: '/moderation', message: 'The provider does not moderate what it is sent.' };
+    : { param: '/response_format', message: 'The provider does not take this `response_format`.' };
+}
+
+/** The fields that only tune or label, and that the provider does not honour: they are left out, and named to the caller. */
+export function droppedBy(call: FitCall, { cannot }: RequestTable): readonly string[] {
+  const fields = record(call.request);
+  return cannot(call).filter((name) => !CHANGING.has(name) && asksForSomething(name, fields[name]));
+}

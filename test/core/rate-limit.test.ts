@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createTakeRate, type Rate, rateLimitExceeded } from '../../src/core/rate-limit.ts';
 
-const OFF = { chat: undefined, images: undefined, models: undefined, moderations: undefined };
+const OFF = { chat: undefined, images: undefined, models: undefined, moderations: undefined, management: undefined };
 
 // The windows are the package's, by the system's time and a timer.
 beforeEach(() => void vi.useFakeTimers({ now: 0, toFake: ['Date', 'setTimeout', 'clearTimeout'] }));
@@ -83,7 +83,7 @@ it.each([
   [1000, '1'],
   [1, '1'],
 ])('with %i ms to go the caller is asked to come back in %s s', (resetMs, seconds) => {
-  const error = rateLimitExceeded({ exceeded: true, limit: 600, remaining: 0, resetMs });
+  const error = rateLimitExceeded({ exceeded: true, limit: 600, remaining: 0, resetMs }, 'Your organization');
 
   expect([error.status, error.headers, error.envelope()]).toEqual([
     429,

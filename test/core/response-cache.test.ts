@@ -10,6 +10,7 @@ const MAX_BYTES = 64 * KB;
 const answer = (characters: number): CachedAnswer => ({
   mapping: mappingOf('acme'),
   upstreamModel: undefined,
+  dropped: [],
   usage: NO_USAGE,
   kept: { kind: 'stream', characters, chunks: () => [] },
 });

@@ -15,7 +15,13 @@ afterEach(() => {
 async function streamOf(chunks: AsyncIterable<object>): Promise<Socket> {
   server = createServer((_request, response) => {
     const { signal } = new AbortController();
-    void writeEventStream(response, chunks, { signal, keepAliveMs: 60_000, onFailure: () => {} });
+    void writeEventStream(response, chunks, {
+      signal,
+      keepAliveMs: 60_000,
+      end: '[DONE]',
+      formed: (chunk) => chunk,
+      onFailure: () => {},
+    });
   });
   const listening = server;
   await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));

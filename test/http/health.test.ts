@@ -7,6 +7,8 @@ let gateway: TestGateway;
 
 beforeAll(async () => {
   gateway = await startGateway();
+  // On a busy machine the start itself may have kept the event loop.
+  while ((await send(gateway.origin, { path: '/ready' })).status !== 200);
 });
 
 afterAll(() => gateway.close());

@@ -25,7 +25,8 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-const started = () => serve({ DATA_DIR: dataDir, LOG_LEVEL: 'info', ...upstreamEnv('acme', upstream.origin, 'large') });
+const started = (more: Record<string, string> = {}) =>
+  serve({ DATA_DIR: dataDir, LOG_LEVEL: 'info', ...upstreamEnv('acme', upstream.origin, 'large'), ...more });
 
 const lines = (said: string): Record<string, unknown>[] =>
   said
@@ -123,8 +124,14 @@ it('a refusal for want of room is no failure', async () => {
   expect([answer.status, lines((await ended).stdout)]).toEqual([503, []]);
 });
 
-it('an attempt that failed is logged without what looks like a credential', async () => {
-  const { origin, key, child, ended } = await started();
+it.each([
+  ['info', []],
+  [
+    'debug',
+    [{ level: 20, said: 'The provider failed: broken with [redacted] and [redacted]', msg: 'the provider said' }],
+  ],
+])('at level %s a failed attempt is logged, with the words of the provider at debug only', async (level, words) => {
+  const { origin, key, child, ended } = await started({ LOG_LEVEL: level });
   upstream.begin((response) => {
     response.writeHead(500, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ error: { message: 'broken with secret-of-acme and sk-abcdefghijkl' } }));
@@ -144,9 +151,10 @@ it('an attempt that failed is logged without what looks like a credential', asyn
       callId: expect.stringMatching(/^call_/),
       mapping: 'acme/large',
       errorType: 'upstream_error',
-      detail: 'The provider failed: broken with [redacted] and [redacted]',
+      detail: 'The provider failed. (status 500)',
       msg: 'attempt failed',
     },
+    ...words,
   ]);
 });
 

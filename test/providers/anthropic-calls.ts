@@ -23,14 +23,18 @@ export interface Asked extends Partial<Omit<ChatCall, 'request'>> {
   readonly endpoint?: Endpoint;
 }
 
-/** The request for a caller's body; the body is checked as the gateway checks it. */
-export function built(fields: Record<string, unknown>, { endpoint = ENDPOINT, ...more }: Asked = {}): OutboundRequest {
+/** A call for a caller's body, which is checked as the gateway checks it. */
+export function asked(fields: Record<string, unknown>, { endpoint: _, ...more }: Asked = {}): ChatCall {
   const request: unknown = JSON.parse(
     JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...fields }),
   );
   if (!validateChatRequest(request)) throw new Error(`not a chat request: ${JSON.stringify(request)}`);
-  return anthropicAdapter.buildRequest({ request, mapping: mappingTo(BUDGET), ...more }, endpoint);
+  return { request, mapping: mappingTo(BUDGET), ...more };
 }
+
+/** The request for it. */
+export const built = (fields: Record<string, unknown>, more: Asked = {}): OutboundRequest =>
+  anthropicAdapter.buildRequest(asked(fields, more), more.endpoint ?? ENDPOINT);
 
 /** The whole body sent for it. */
 export function sent(fields: Record<string, unknown>, more: Asked = {}): unknown {

@@ -35,6 +35,13 @@ function sent(
   return JSON.parse(openAiAdapterFor(providerId).buildRequest(call, endpoint).body ?? '');
 }
 
+/** What a provider cannot take of these fields, and what it leaves out. */
+function fitOf(providerId: string, fields: object) {
+  const call = { request: { model: 'm', messages: [USER], ...fields }, mapping: mappingOf(providerId) };
+  const adapter = openAiAdapterFor(providerId);
+  return { unsupported: adapter.unsupported(call), dropped: adapter.dropped(call) };
+}
+
 /** The messages that a provider gets instead of this one. */
 const message = (providerId: string, one: object, reasoning = false): unknown =>
   sent(providerId, { messages: [one] }, { reasoning }).messages;
@@ -101,32 +108,30 @@ describe('request fields', () => {
   });
 
   it.each([
-    ['mistral', { user: 'u', safety_identifier: 's', store: true, service_tier: 'auto', verbosity: 'low' }],
-    ['xai', { presence_penalty: 0.5, frequency_penalty: 0 }],
-    ['cerebras', { presence_penalty: 0.5, frequency_penalty: 0 }],
-    ['moonshotai', { temperature: 0.5, top_p: 0.9, presence_penalty: 0.5, frequency_penalty: 0 }],
-  ])('that %s refuses and the answer can do without are left out', (id, fields) => {
+    ['mistral', { user: 'u', safety_identifier: 's', store: true, service_tier: 'flex', verbosity: 'low' }],
+    ['mistral', { logit_bias: { '50256': -100 } }],
+    ['groq', { logit_bias: { '50256': -100 } }],
+    ['xai', { presence_penalty: 0.5, frequency_penalty: 1 }],
+    ['cerebras', { presence_penalty: 0.5, frequency_penalty: 1 }],
+    ['moonshotai', { temperature: 0.5, top_p: 0.9, presence_penalty: 0.5, frequency_penalty: 1 }],
+  ])('that %s refuses and that only tune or label are left out, and named', (id, fields) => {
     expect(sent(id, fields)).toEqual(body({}));
+    expect([...fitOf(id, fields).dropped].sort()).toEqual(Object.keys(fields).sort());
     expect(sent('openai', fields)).toEqual(body(fields));
   });
 
   it.each([
     ['mistral', { logprobs: true }],
     ['mistral', { top_logprobs: 2 }],
-    ['mistral', { logit_bias: { '50256': -100 } }],
     ['groq', { logprobs: true }],
     ['groq', { n: 2 }],
     ['moonshotai', { n: 2 }],
-    ['cerebras', { logit_bias: { '50256': -100 } }],
   ])('that %s refuses and the answer depends on send the request elsewhere: %j', (id, fields) => {
     const [name] = Object.keys(fields);
-    expect(() => sent(id, fields)).toThrow(
-      expect.objectContaining({
-        errorType: 'rejected',
-        retryable: true,
-        message: `The provider does not take \`${name}\`.`,
-      }),
-    );
+    expect(fitOf(id, fields)).toEqual({
+      unsupported: { param: `/${name}`, message: `The provider does not take \`${name}\`.` },
+      dropped: [],
+    });
     expect(sent('openai', fields)).toEqual(body(fields));
   });
 

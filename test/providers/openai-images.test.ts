@@ -6,7 +6,7 @@ import { validateImageRequest } from '../../src/generated/validators.js';
 import type { Endpoint } from '../../src/providers/adapter.ts';
 import { openAiImages } from '../../src/providers/openai-images.ts';
 import { UpstreamError } from '../../src/providers/upstream-error.ts';
-import { gathered } from './answers.ts';
+import { gathered, streamed } from './answers.ts';
 
 const ENDPOINT: Endpoint = {
   base: { origin: 'https://up.example', path: '/v1' },
@@ -109,6 +109,70 @@ describe('the request', () => {
       true,
       'openai/gpt-image-1 gives no URLs: ask for b64_json.',
     ]);
+  });
+});
+
+describe('a request for drafts', () => {
+  const DRAWS = { ...GPT_IMAGE, supportedParameters: ['n', 'partial_images', 'size'] };
+  const plain = { prompt: 'a fox', model: 'gpt-image-1' };
+
+  it('is a stream where the model gives them', () => {
+    const built = build({ stream: true, partial_images: 2 }, DRAWS);
+
+    expect([built.stream, built.headers?.accept, JSON.parse(built.body ?? '')]).toEqual([
+      true,
+      'text/event-stream',
+      { ...plain, stream: true, partial_images: 2 },
+    ]);
+  });
+
+  it.each([
+    ['of several images', { stream: true, partial_images: 2, n: 2 }, DRAWS, { ...plain, n: 2 }],
+    ['for none', { stream: true, partial_images: 0 }, DRAWS, plain],
+    ['that is no stream', { partial_images: 2 }, DRAWS, plain],
+    ['to a model that gives none', { stream: true, partial_images: 2 }, GPT_IMAGE, plain],
+  ])('%s is one for the whole image', (_, fields, to, body) => {
+    const built = build(fields, to);
+
+    expect([built.stream, JSON.parse(built.body ?? '')]).toEqual([false, body]);
+  });
+});
+
+describe('a stream of drafts', () => {
+  const read = (...pieces: (object | string)[]) => {
+    const drafts: unknown[] = [];
+    const data = pieces.map((piece) => `data: ${typeof piece === 'string' ? piece : JSON.stringify(piece)}\n\n`);
+    const parsed = openAiImages.partials?.parseStream(streamed(...data), (draft) => drafts.push(draft), 'sk-x');
+    return { parsed, drafts };
+  };
+  const draft = { type: 'image_generation.partial_image', b64_json: 'YQ==', size: '1x1' };
+  const whole = { type: 'image_generation.completed', b64_json: 'aGk=', size: '1x1' };
+
+  it('gives each as it comes, passes over what it does not know, and ends with the image', async () => {
+    const { parsed, drafts } = read(draft, { type: 'image_generation.new' }, draft, whole, 'not read');
+
+    expect([await parsed, drafts]).toEqual([
+      { model: undefined, images: [{ base64: 'aGk=' }], usage: { ...NO_USAGE, images: 1 }, fields: { size: '1x1' } },
+      [0, 1].map((position) => ({ base64: 'YQ==', position, fields: { size: '1x1' } })),
+    ]);
+  });
+
+  it.each<[string, (object | string)[], string]>([
+    ['that is cut off', [draft], "The provider's stream was cut off."],
+    ['without an image', [draft, '[DONE]'], 'The provider sent no image.'],
+    ['of no JSON', ['<html>'], 'The provider sent a malformed event.'],
+    ['of no objects', ['[]'], 'The provider sent a malformed event.'],
+    ['with a draft that is no base64', [{ ...draft, b64_json: '<b>' }], 'The provider sent a malformed image.'],
+    ['with an image that is no base64', [{ ...whole, b64_json: 1 }], 'The provider sent a malformed image.'],
+    ['with four drafts', [draft, draft, draft, draft, whole], 'The provider sent too many partial images.'],
+  ])('%s is refused', async (_, pieces, message) => {
+    await expect(read(...pieces).parsed).rejects.toMatchObject({ errorType: 'bad_response', message });
+  });
+
+  it('never quotes the secret that the upstream echoes in an error', async () => {
+    const { parsed } = read({ type: 'error', error: { message: 'bad key sk-x', code: 'server_error' } });
+
+    await expect(parsed).rejects.toMatchObject({ message: expect.not.stringContaining('sk-x') });
   });
 });
 

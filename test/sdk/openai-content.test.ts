@@ -1,5 +1,5 @@
 // The `openai` package as its users have it, for structured output, images in messages, thoughts, and errors of the gateway's own.
-import OpenAI, { APIConnectionError, InternalServerError } from 'openai';
+import OpenAI, { APIConnectionError, InternalServerError, RateLimitError } from 'openai';
 import { LengthFinishReasonError } from 'openai/error';
 import { zodResponseFormat } from 'openai/helpers/zod';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -139,18 +139,30 @@ describe('what the package tries again', () => {
     for (const each of [...held, later]) expect((await each).choices[0]?.message.content).toBe('Hello');
   });
 
-  it.each(['429', '500', '503', '408'])(
-    'is not what an upstream says with status %s, which was tried already',
-    async (status) => {
-      const before = callRows(gateway).length;
-      const messages = [{ role: 'user' as const, content: `fail:${status}` }];
+  it.each([
+    ['429', RateLimitError],
+    ['503', InternalServerError],
+  ])('is what every upstream refuses for now with status %s', async (status, type) => {
+    const before = callRows(gateway).length;
+    const messages = [{ role: 'user' as const, content: `fail:${status}` }];
 
-      const error = await thrown(client.chat.completions.create({ model: 'sandbox-faulty', messages }));
+    const error = await thrown(
+      client.chat.completions.create({ model: 'sandbox-faulty', messages }, { maxRetries: 1 }),
+    );
 
-      expect(error).toBeInstanceOf(InternalServerError);
-      expect(callRows(gateway)).toHaveLength(before + 1);
-    },
-  );
+    expect(error).toBeInstanceOf(type);
+    expect(callRows(gateway)).toHaveLength(before + 2);
+  });
+
+  it.each(['500', '408'])('is not what an upstream says with status %s, which was tried already', async (status) => {
+    const before = callRows(gateway).length;
+    const messages = [{ role: 'user' as const, content: `fail:${status}` }];
+
+    const error = await thrown(client.chat.completions.create({ model: 'sandbox-faulty', messages }));
+
+    expect(error).toBeInstanceOf(InternalServerError);
+    expect(callRows(gateway)).toHaveLength(before + 1);
+  });
 
   it('is a connection that cannot be made', async () => {
     const nobody = new OpenAI({ apiKey: 'x', baseURL: 'http://127.0.0.1:1/v1', maxRetries: 0 });

@@ -41,6 +41,24 @@ describe('images.generate', () => {
     expect(_request_id).toMatch(/^req_[0-9a-f]{32}$/);
   });
 
+  it('streams drafts, then the image', async () => {
+    const stream = await client.images.generate({
+      model: 'sandbox-image-max',
+      prompt: 'a red fox',
+      size: '1024x1536',
+      stream: true,
+      partial_images: 2,
+    });
+    const events: [string, unknown][] = [];
+    for await (const event of stream) events.push([event.type, pngSize(event.b64_json)]);
+
+    expect(events).toEqual([
+      ['image_generation.partial_image', [1024, 1536]],
+      ['image_generation.partial_image', [1024, 1536]],
+      ['image_generation.completed', [1024, 1536]],
+    ]);
+  });
+
   it('draws with the default model where none is named', async () => {
     const { data } = await client.images.generate({ prompt: 'a red fox' });
 

@@ -7,9 +7,10 @@ import { type FoundMasterKey, findMasterKeyByHash, touchMasterKey } from '../../
 import { rehash } from '../../store/rehash.ts';
 import type { Store } from '../../store/store.ts';
 import { bearerToken } from '../credential.ts';
-import type { AppContext, AppMiddleware } from '../state.ts';
+import { type AppContext, type AppMiddleware, placeOf } from '../state.ts';
+import { type LimitRateDeps, limitRate } from './rate-limit.ts';
 
-export interface MasterAuthentication {
+export interface MasterAuthentication extends LimitRateDeps {
   store: Pick<Store, 'read' | 'write'>;
   clock: Clock;
   /** Accepted peppers, the current one first. */
@@ -25,19 +26,29 @@ export function actorOf(ctx: AppContext): Actor {
   return ctx.state.actor;
 }
 
-/** The bearer master key becomes an actor with its maker's current role; anything else is 401 `invalid_api_key`. */
-export function authenticateMaster({ store, clock, peppers }: MasterAuthentication): AppMiddleware {
+const NO_KEY = 'No master key was given: send `Authorization: Bearer <master key>`.';
+
+/**
+ * The bearer master key becomes an actor with its maker's current role; anything else is 401 `invalid_api_key`. A request counts
+ * against the rate of its master key, without a valid one against that of its address: guessing takes nothing from administrators.
+ */
+export function authenticateMaster(deps: MasterAuthentication): AppMiddleware {
+  const { store, clock, peppers } = deps;
+  const limit = limitRate(deps, 'management');
   return async (ctx, next) => {
     const token = bearerToken(ctx.req);
-    if (token === undefined) {
-      throw unauthorized('invalid_api_key', 'No master key was given: send `Authorization: Bearer <master key>`.');
+    const found =
+      token !== undefined && isWellFormedSecret(token, 'master')
+        ? await store.read((db) => findByToken(db, token, peppers))
+        : undefined;
+    if (token === undefined || found === undefined) {
+      await limit(ctx, ctx.state.network, 'Your address');
+      throw unauthorized('invalid_api_key', token === undefined ? NO_KEY : 'The master key is not valid.');
     }
-    const found = isWellFormedSecret(token, 'master')
-      ? await store.read((db) => findByToken(db, token, peppers))
-      : undefined;
-    if (found === undefined) throw unauthorized('invalid_api_key', 'The master key is not valid.');
     const { lastUsedAt, outdatedHash, ...credential } = found;
     ctx.state.actor = { kind: 'master_key', ...credential };
+    placeOf(ctx).countForKey(credential.organizationId, credential.masterKeyId);
+    await limit(ctx, credential.masterKeyId, 'Your master key');
     if (outdatedHash !== undefined) {
       const { organizationId, masterKeyId: id } = credential;
       const outdated = { table: 'master_keys', organizationId, id, secretHash: outdatedHash } as const;

@@ -1,11 +1,18 @@
 import type { Authenticate } from '../../core/authenticate.ts';
+import type { Principal } from '../../core/principal.ts';
 import { bearerToken } from '../credential.ts';
-import type { AppMiddleware } from '../state.ts';
+import { type AppContext, type AppMiddleware, placeOf } from '../state.ts';
+
+/** The request counts for its organization and key from now on. @throws ApiError 503 */
+export function setPrincipal(ctx: AppContext, principal: Principal): void {
+  ctx.state.principal = principal;
+  placeOf(ctx).countForKey(principal.organizationId, principal.keyId);
+}
 
 /** Step 4 of the journey: the bearer key becomes a principal, or 401. */
 export function authenticate(authenticateKey: Authenticate): AppMiddleware {
   return async (ctx, next) => {
-    ctx.state.principal = await authenticateKey(bearerToken(ctx.req));
+    setPrincipal(ctx, await authenticateKey(bearerToken(ctx.req)));
     return next();
   };
 }

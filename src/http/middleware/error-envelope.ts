@@ -2,7 +2,8 @@ import { toApiError } from '../../core/api-error.ts';
 import { type ApiError, notFound } from '../../domain/errors.ts';
 import { UpstreamError } from '../../providers/upstream-error.ts';
 import type { Telemetry } from '../../telemetry.ts';
-import type { AppMiddleware } from '../state.ts';
+import type { AppContext, AppMiddleware } from '../state.ts';
+import { leaveUnread } from '../unread-body.ts';
 
 /**
  * The only catch in HTTP: every failure becomes the error envelope with all four keys. What failed inside is logged here, once;
@@ -14,20 +15,35 @@ export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
       await next();
       if (ctx.status === 404 && ctx.body == null && ctx.respond !== false)
         throw notFound(`There is nothing at ${ctx.path}.`);
+      ctx.state.place?.served(ctx.state.network);
     } catch (thrown) {
-      const error = toApiError(thrown);
-      if (isOurFault(error)) telemetry.failure(ctx.state.requestId, error);
-      ctx.state.errorCode = error.code;
-      if (ctx.res.headersSent) {
-        ctx.res.destroy();
-        return;
-      }
-      ctx.status = error.status;
-      ctx.set(error.headers);
-      ctx.type = 'application/json';
-      ctx.body = JSON.stringify(error.envelope());
+      answerFault(ctx, faultOf(ctx, thrown), telemetry);
     }
+    if (!ctx.req.complete) await leaveUnread(ctx.req, ctx.res);
   };
+}
+
+/** What to answer: 503 if the caller has no place left, otherwise what was thrown. */
+function faultOf({ state }: AppContext, thrown: unknown): ApiError {
+  try {
+    state.place?.served(state.network);
+  } catch (refusal) {
+    return toApiError(refusal);
+  }
+  return toApiError(thrown);
+}
+
+function answerFault(ctx: AppContext, error: ApiError, telemetry: Telemetry): void {
+  if (isOurFault(error)) telemetry.failure(ctx.state.requestId, error);
+  ctx.state.errorCode = error.code;
+  if (ctx.res.headersSent) {
+    ctx.res.destroy();
+    return;
+  }
+  ctx.status = error.status;
+  ctx.set(error.headers);
+  ctx.type = 'application/json';
+  ctx.body = JSON.stringify(error.envelope());
 }
 
 /** Something failed inside: the database, the policy, the code. */

@@ -4,10 +4,28 @@ import type { AppMiddleware } from '../state.ts';
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
+const [ZERO, NINE] = [0x30, 0x39];
+
 /** The host name of a `Host` header, lower-cased, without its port. */
-export const hostName = (header: string): string => header.toLowerCase().replace(/:\d*$/, '');
+export function hostName(header: string): string {
+  const name = header.toLowerCase();
+  const colon = name.lastIndexOf(':');
+  return colon !== -1 && hasOnlyDigits(name, colon + 1) ? name.slice(0, colon) : name;
+}
+
+function hasOnlyDigits(text: string, start: number): boolean {
+  for (let at = start; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code < ZERO || code > NINE) return false;
+  }
+  return true;
+}
 
 const bracketed = (address: string): string => (isIP(address) === 6 ? `[${address}]` : address);
+
+/** A literal address; IPv6 stands in brackets. */
+const isAddress = (name: string): boolean =>
+  isIP(name.startsWith('[') && name.endsWith(']') ? name.slice(1, -1) : name) !== 0;
 
 export interface HostCheckOptions {
   /** The address that the listener is bound to. */
@@ -30,7 +48,7 @@ export function hostCheck(options: HostCheckOptions): AppMiddleware {
   const anyAddress = options.boundHost === '0.0.0.0' || options.boundHost === '::';
   return (ctx, next) => {
     const name = hostName(ctx.req.headers.host ?? '');
-    if (known.has(name) || (anyAddress && isIP(name.replace(/^\[|\]$/g, '')) !== 0)) return next();
+    if (known.has(name) || (anyAddress && isAddress(name))) return next();
     throw new ApiError(421, 'misdirected_request', 'This gateway does not serve the host named in the request.');
   };
 }

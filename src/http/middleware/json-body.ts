@@ -1,19 +1,33 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
-import { depthExceeds } from '../../domain/json-depth.ts';
-import type { AppMiddleware, RequestState } from '../state.ts';
-import { type Load, overloaded } from './overload.ts';
+import { GrowingBytes } from '../../domain/growing-bytes.ts';
+import { type JsonBounds, measureJson } from '../../domain/json-bounds.ts';
+import type { Telemetry } from '../../telemetry.ts';
+import { bodyMemory } from '../body-memory.ts';
+import type { Place } from '../load.ts';
+import { type AppMiddleware, placeOf } from '../state.ts';
+import { timed } from '../timed.ts';
 
-export interface BodyLimits {
-  maxBytes: number;
-  maxDepth: number;
+export interface BodyLimits extends JsonBounds {
+  readonly bytes: number;
 }
 
-const tooLarge = (maxBytes: number): ApiError =>
-  new ApiError(413, 'request_too_large', `The request body is larger than ${maxBytes} bytes.`);
+/** Most pieces in which a body may come: each takes a little time, however small it is. */
+const MAX_PIECES = 250_000;
+
+const tooLarge = (message: string): ApiError => new ApiError(413, 'request_too_large', message);
+
+const moreThan = (bytes: number): ApiError => tooLarge(`The request body is larger than ${bytes} bytes.`);
 
 const cutOff = (): ApiError => invalidRequest('The request body did not arrive whole.');
+
+/** `application/json`, with parameters or without. */
+function isJson(contentType: string): boolean {
+  const end = contentType.indexOf(';');
+  const type = end === -1 ? contentType : contentType.slice(0, end);
+  return type.trim().toLowerCase() === 'application/json';
+}
 
 function assertJson(req: IncomingMessage): void {
   const encoding = req.headers['content-encoding'];
@@ -24,32 +38,40 @@ function assertJson(req: IncomingMessage): void {
       'The request body must not be encoded (content-encoding: identity).',
     );
   }
-  if (!/^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '')) {
+  if (!isJson(req.headers['content-type'] ?? '')) {
     throw new ApiError(415, 'unsupported_media_type', 'The request body must be application/json.');
   }
 }
 
-/** Gathers the body, never more than `maxBytes` of it and never more than the process has room for. */
-function readBody(req: IncomingMessage, state: RequestState, load: Load, maxBytes: number): Promise<Buffer> {
+/** Gathers the body, never more than `maxBytes` of it and never more than there is room for. */
+function readBody(req: IncomingMessage, place: Place, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const stop = (error: ApiError): void => {
-      req.removeAllListeners('data');
-      req.resume();
-      reject(error);
+    const announced = Number(req.headers['content-length'] ?? Number.NaN);
+    const body = new GrowingBytes();
+    // A body that comes in one piece needs no buffer of its own.
+    let whole: Buffer | undefined;
+    let pieces = 0;
+    const take = (chunk: Buffer): void => {
+      pieces += 1;
+      if (chunk.length === announced) {
+        whole = chunk;
+        return;
+      }
+      if (body.length + chunk.length > maxBytes) throw moreThan(maxBytes);
+      if (pieces > MAX_PIECES) throw tooLarge(`The request body comes in more than ${MAX_PIECES} pieces.`);
+      body.append(chunk);
+      place.hold(body.capacity);
     };
     req.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > maxBytes) return stop(tooLarge(maxBytes));
-      if (load.bufferedBytes + chunk.length > load.limits.maxBufferedBytes) return stop(overloaded());
-      load.bufferedBytes += chunk.length;
-      state.bufferedBytes += chunk.length;
-      chunks.push(chunk);
+      try {
+        take(chunk);
+      } catch (error) {
+        req.removeAllListeners('data');
+        req.pause();
+        reject(error);
+      }
     });
-    req.on('end', () =>
-      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size)),
-    );
+    req.on('end', () => resolve(whole ?? body.take()));
     req.on('error', () => reject(cutOff()));
     req.on('close', () => {
       if (!req.complete) reject(cutOff());
@@ -57,11 +79,23 @@ function readBody(req: IncomingMessage, state: RequestState, load: Load, maxByte
   });
 }
 
-function parseJson(bytes: Buffer, maxDepth: number): unknown {
-  if (!isUtf8(bytes)) throw new ApiError(400, 'invalid_json', 'The request body is not UTF-8.');
-  if (depthExceeds(bytes, maxDepth)) {
-    throw invalidRequest(`The request body is nested deeper than ${maxDepth} levels.`);
+function boundFault(exceeded: keyof JsonBounds, bounds: JsonBounds): ApiError {
+  switch (exceeded) {
+    case 'depth':
+      return invalidRequest(`The request body is nested deeper than ${bounds.depth} levels.`);
+    case 'values':
+      return invalidRequest(`The request body holds more than ${bounds.values} values.`);
+    case 'fields':
+      return invalidRequest(`An object in the request body has more than ${bounds.fields} fields.`);
   }
+}
+
+/** Nothing is parsed that exceeds a bound, or for which there is no room. */
+function parseJson(bytes: Buffer, place: Place, bounds: JsonBounds): unknown {
+  if (!isUtf8(bytes)) throw new ApiError(400, 'invalid_json', 'The request body is not UTF-8.');
+  const size = measureJson(bytes, bounds);
+  if (size.exceeded !== undefined) throw boundFault(size.exceeded, bounds);
+  place.hold(bodyMemory(bytes, size));
   try {
     const parsed: unknown = JSON.parse(bytes.toString('utf8'));
     return parsed;
@@ -70,13 +104,17 @@ function parseJson(bytes: Buffer, maxDepth: number): unknown {
   }
 }
 
-/** Step 6 of the journey: bytes become JSON of bounded size and depth; 413, 415 or 400 otherwise. */
-export function jsonBody(load: Load, limits: BodyLimits): AppMiddleware {
+/** Step 6 of the journey: bytes become JSON of bounded size and form; 413, 415, 400 or 503 otherwise. */
+export function jsonBody(limits: BodyLimits, telemetry: Pick<Telemetry, 'ran'>): AppMiddleware {
   return async (ctx, next) => {
-    assertJson(ctx.req);
-    if (Number(ctx.req.headers['content-length'] ?? 0) > limits.maxBytes) throw tooLarge(limits.maxBytes);
-    const bytes = await readBody(ctx.req, ctx.state, load, limits.maxBytes);
-    ctx.state.body = parseJson(bytes, limits.maxDepth);
+    const { req, res, state } = ctx;
+    assertJson(req);
+    if (Number(req.headers['content-length'] ?? 0) > limits.bytes) throw moreThan(limits.bytes);
+    if (req.headers.expect !== undefined && req.httpVersion === '1.1') res.writeContinue();
+    const place = placeOf(ctx);
+    const bytes = await readBody(req, place, limits.bytes);
+    state.bodyBytes = bytes.length;
+    state.body = timed('parsing a request body', bytes.length, telemetry, () => parseJson(bytes, place, limits));
     return next();
   };
 }

@@ -4,8 +4,8 @@ import type { Telemetry } from '../../telemetry.ts';
 import { principalOf } from '../call-context.ts';
 import type { AppContext, AppMiddleware } from '../state.ts';
 
-/** Counts the authenticated request against its organization's limit. @throws ApiError 429 */
-export type LimitRate = (ctx: AppContext) => Promise<void>;
+/** Counts the request against a caller's limit. @param who the caller in words, `Your organization` or the like. @throws ApiError 429 */
+export type LimitRate = (ctx: AppContext, caller: string, who: string) => Promise<void>;
 
 /** Time as OpenAI writes it there: `1s`, `6m0s`. */
 function duration(milliseconds: number): string {
@@ -27,21 +27,25 @@ export interface LimitRateDeps {
 
 /** Tells in headers, of every request that it counts, how much is left (decisions.md, section 5, errors, 429). */
 export function limitRate({ takeRate, telemetry }: LimitRateDeps, endpoint: LimitedEndpoint): LimitRate {
-  return async (ctx) => {
-    const rate = await takeRate(endpoint, principalOf(ctx).organizationId);
+  return async (ctx, caller, who) => {
+    const rate = await takeRate(endpoint, caller);
     if (rate === undefined) return;
     setHeaders(ctx, rate);
     if (!rate.exceeded) return;
     telemetry.rateLimited(endpoint);
-    throw rateLimitExceeded(rate);
+    throw rateLimitExceeded(rate, who);
   };
 }
+
+/** Counts the authenticated request against its organization's limit. @throws ApiError 429 */
+export const limitOrganization = (ctx: AppContext, limit: LimitRate): Promise<void> =>
+  limit(ctx, principalOf(ctx).organizationId, 'Your organization');
 
 /** Step 5 of the journey: whoever authenticated may have asked too often. */
 export function rateLimit(deps: LimitRateDeps, endpoint: LimitedEndpoint): AppMiddleware {
   const limit = limitRate(deps, endpoint);
   return async (ctx, next) => {
-    await limit(ctx);
+    await limitOrganization(ctx, limit);
     return next();
   };
 }

@@ -1,37 +1,24 @@
 import type { CompleteChat } from '../../core/complete-chat.ts';
-import { checkOpenAiShape } from '../../domain/check-shape.ts';
 import { validateChatRequest } from '../../generated/validators.js';
-import type { Telemetry } from '../../telemetry.ts';
 import { callContext, principalOf } from '../call-context.ts';
-import { writeEventStream } from '../event-stream.ts';
-import { isOurFault } from '../middleware/error-envelope.ts';
+import { checkedBody } from '../checked-body.ts';
+import { inForm, type MetadataForm, metadataForm } from '../metadata-form.ts';
+import { type SendEventsDeps, sendEvents } from '../send-events.ts';
 import { sendJson } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
-export interface ChatCompletionsDeps {
+export interface ChatCompletionsDeps extends SendEventsDeps {
   completeChat: CompleteChat;
-  telemetry: Telemetry;
-  keepAliveMs: number;
+  metadataForm: MetadataForm;
 }
 
 /** `POST /v1/chat/completions`: OpenAI's request and answer, JSON or server-sent events. */
-export function chatCompletionsRoute({ completeChat, telemetry, keepAliveMs }: ChatCompletionsDeps): AppMiddleware {
+export function chatCompletionsRoute(deps: ChatCompletionsDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkOpenAiShape(validateChatRequest, ctx.state.body);
-    const outcome = await completeChat(principalOf(ctx), callContext(ctx), request);
-    if (outcome.kind === 'completion') {
-      sendJson(ctx, outcome.completion);
-      return;
-    }
-    await writeEventStream(ctx.res, outcome.chunks, {
-      signal: ctx.state.signal,
-      keepAliveMs,
-      onFailure(failure) {
-        ctx.state.errorCode = failure.code;
-        // A stream that a provider broke is told of where its attempt is.
-        if (isOurFault(failure)) telemetry.failure(ctx.state.requestId, failure);
-      },
-    });
-    ctx.respond = false;
+    const request = checkedBody(ctx, validateChatRequest, deps.telemetry);
+    const form = metadataForm(ctx, deps.metadataForm);
+    const outcome = await deps.completeChat(principalOf(ctx), callContext(ctx), request);
+    if (outcome.kind === 'completion') sendJson(ctx, inForm(outcome.completion, form));
+    else await sendEvents(deps, ctx, outcome.chunks, form, { end: '[DONE]' });
   };
 }

@@ -1,18 +1,24 @@
 import type { GenerateImage } from '../../core/generate-image.ts';
-import { checkOpenAiShape } from '../../domain/check-shape.ts';
 import { validateImageRequest } from '../../generated/validators.js';
 import { callContext, principalOf } from '../call-context.ts';
+import { checkedBody } from '../checked-body.ts';
+import { inForm, type MetadataForm, metadataForm } from '../metadata-form.ts';
+import { type SendEventsDeps, sendEvents } from '../send-events.ts';
 import { sendJson } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
-export interface ImagesDeps {
+export interface ImagesDeps extends SendEventsDeps {
   generateImage: GenerateImage;
+  metadataForm: MetadataForm;
 }
 
-/** `POST /v1/images/generations`: OpenAI's request and answer. */
-export function imagesRoute({ generateImage }: ImagesDeps): AppMiddleware {
+/** `POST /v1/images/generations`: OpenAI's request and answer, JSON or server-sent events. */
+export function imagesRoute(deps: ImagesDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkOpenAiShape(validateImageRequest, ctx.state.body);
-    sendJson(ctx, await generateImage(principalOf(ctx), callContext(ctx), request));
+    const request = checkedBody(ctx, validateImageRequest, deps.telemetry);
+    const form = metadataForm(ctx, deps.metadataForm);
+    const outcome = await deps.generateImage(principalOf(ctx), callContext(ctx), request);
+    if (outcome.kind === 'answer') sendJson(ctx, inForm(outcome.answer, form));
+    else await sendEvents(deps, ctx, outcome.events, form, { nameOf: ({ type }) => type });
   };
 }

@@ -1,18 +1,23 @@
 import type { Moderate } from '../../core/moderate.ts';
-import { checkOpenAiShape } from '../../domain/check-shape.ts';
 import { validateModerationRequest } from '../../generated/validators.js';
+import type { Telemetry } from '../../telemetry.ts';
 import { callContext, principalOf } from '../call-context.ts';
+import { checkedBody } from '../checked-body.ts';
+import { inForm, type MetadataForm, metadataForm } from '../metadata-form.ts';
 import { sendJson } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ModerationsDeps {
+  telemetry: Telemetry;
   moderate: Moderate;
+  metadataForm: MetadataForm;
 }
 
 /** `POST /v1/moderations`: OpenAI's request and answer. */
-export function moderationsRoute({ moderate }: ModerationsDeps): AppMiddleware {
+export function moderationsRoute(deps: ModerationsDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkOpenAiShape(validateModerationRequest, ctx.state.body);
-    sendJson(ctx, await moderate(principalOf(ctx), callContext(ctx), request));
+    const request = checkedBody(ctx, validateModerationRequest, deps.telemetry);
+    const form = metadataForm(ctx, deps.metadataForm);
+    sendJson(ctx, inForm(await deps.moderate(principalOf(ctx), callContext(ctx), request), form));
   };
 }

@@ -25,13 +25,24 @@ type Colour = [red: number, green: number, blue: number];
  */
 export function drawImage(prompt: string, number: number, { width, height }: ImageSize, detail: Detail): Uint8Array {
   const style = STYLES[detail];
-  const seed = createHash('shake256', { outputLength: 64 })
-    .update(JSON.stringify([prompt, number, detail]))
-    .digest();
+  const seed = seedOf(prompt, number, detail);
   const data = drawBands({ width, height }, seed, style.shades);
   drawEmblem(data, { width, height }, seed, style);
   return encode({ width, height, data, depth: 8, channels: 1, palette: paletteOf(seed, style.shades) });
 }
+
+/** A draft of the same picture: its background alone, in more shades from step to step. */
+export function drawDraft(prompt: string, size: ImageSize, detail: Detail, step: number): Uint8Array {
+  const shades = Math.min(STYLES[detail].shades, 2 ** (step + 2));
+  const seed = seedOf(prompt, 0, detail);
+  const data = drawBands(size, seed, shades);
+  return encode({ ...size, data, depth: 8, channels: 1, palette: paletteOf(seed, shades) });
+}
+
+const seedOf = (prompt: string, number: number, detail: Detail): Buffer =>
+  createHash('shake256', { outputLength: 64 })
+    .update(JSON.stringify([prompt, number, detail]))
+    .digest();
 
 /** A byte of the seed as a part of one. */
 const partAt = (seed: Buffer, position: number): number => (seed[position] ?? 0) / 255;

@@ -4,12 +4,12 @@ import type { ImageRequest } from '../../generated/types.ts';
 import { validateImageRequest } from '../../generated/validators.js';
 import { parseJson } from '../json.ts';
 import { CREATED } from './birthday.ts';
-import { type Detail, drawImage } from './draw-image.ts';
+import { type Detail, drawDraft, drawImage } from './draw-image.ts';
 import { faultIn, sendFault } from './fault.ts';
 import { type ImageSize, imageSize, MAX_SIDE } from './image-size.ts';
 import { detailOf } from './models.ts';
 import { textTokens } from './tokens.ts';
-import { sendError, sendJson } from './wire.ts';
+import { beginEvents, sendError, sendEvent, sendJson } from './wire.ts';
 
 const EMPTY = { created: CREATED, data: [] };
 
@@ -36,14 +36,41 @@ export async function generateImages(body: string, response: ServerResponse, sig
     sendError(response, 400, 'invalid_request', refusal ?? `The sandbox draws sides of 16 to ${MAX_SIDE} pixels.`);
     return;
   }
+  if (request.stream === true) {
+    await streamImage(request, response, size, detail, signal);
+    return;
+  }
   const images = await drawAll(request.prompt, request.n ?? 1, size, detail, signal);
-  sendJson(response, 200, answer(request, images, size, detail));
+  sendJson(response, 200, { created: CREATED, ...answer(request, images, size, detail) });
+}
+
+/** Drafts, then the picture. */
+async function streamImage(
+  request: ImageRequest,
+  response: ServerResponse,
+  size: ImageSize,
+  detail: Detail,
+  signal: AbortSignal,
+): Promise<void> {
+  const send = (name: string, event: object): void =>
+    sendEvent(response, JSON.stringify({ type: name, created_at: CREATED, ...event }), name);
+  beginEvents(response);
+  for (let step = 0; step < (request.partial_images ?? 0); step++) {
+    await turn(undefined, { signal });
+    const draft = Buffer.from(drawDraft(request.prompt, size, detail, step)).toString('base64');
+    send('image_generation.partial_image', { ...formOf(size), b64_json: draft, partial_image_index: step });
+  }
+  const images = await drawAll(request.prompt, 1, size, detail, signal);
+  const { data, ...whole } = answer(request, images, size, detail);
+  send('image_generation.completed', { ...whole, ...data[0] });
+  response.end();
 }
 
 /** Why the sandbox cannot do what is asked. */
-function refusalOf({ response_format: form, output_format: file }: ImageRequest): string | undefined {
+function refusalOf({ response_format: form, output_format: file, stream, n }: ImageRequest): string | undefined {
   if (form === 'url') return 'The sandbox keeps no images, so it gives no URLs: ask for b64_json.';
   if ((file ?? 'png') !== 'png') return 'The sandbox draws PNG only.';
+  if (stream === true && (n ?? 1) > 1) return 'The sandbox streams one image at a time.';
   return undefined;
 }
 
@@ -70,13 +97,13 @@ const PIXELS_PER_TOKEN: Readonly<Record<Detail, number>> = { plain: 1024, fine: 
 export const imageTokens = ({ width, height }: ImageSize, detail: Detail): number =>
   Math.ceil((width * height) / PIXELS_PER_TOKEN[detail]);
 
-function answer(request: ImageRequest, images: readonly string[], size: ImageSize, detail: Detail): object {
+const formOf = ({ width, height }: ImageSize): object => ({ output_format: 'png', size: `${width}x${height}` });
+
+function answer(request: ImageRequest, images: readonly string[], size: ImageSize, detail: Detail) {
   const input = textTokens(request.prompt);
   const output = images.length * imageTokens(size, detail);
   return {
-    created: CREATED,
-    output_format: 'png',
-    size: `${size.width}x${size.height}`,
+    ...formOf(size),
     data: images.map((image) => ({ b64_json: image })),
     usage: {
       input_tokens: input,

@@ -33,6 +33,6 @@ export function beginEvents(response: ServerResponse): void {
   response.flushHeaders();
 }
 
-export function sendEvent(response: ServerResponse, data: string): void {
-  response.write(`data: ${data}\n\n`);
+export function sendEvent(response: ServerResponse, data: string, name?: string): void {
+  response.write(name === undefined ? `data: ${data}\n\n` : `event: ${name}\ndata: ${data}\n\n`);
 }

@@ -156,7 +156,7 @@ describe('a gateway with too much to do', () => {
     expect((await chat(gateway, hello())).status).toBe(200);
   });
 
-  it('still says that it lives, whether it is ready, and how it does; its management waits like the rest', async () => {
+  it('still says that it lives, that it is not ready, and how it does; its management is served', async () => {
     await start({ MAX_IN_FLIGHT: '1' });
     const { arrived, release } = waiting(json(completion('Hi')));
     const first = chat(gateway, hello({ model: 'large' }));
@@ -168,17 +168,19 @@ describe('a gateway with too much to do', () => {
         answers.push((await send(origin, { path })).status);
       }
     }
+    const ready = await send(gateway.origin, { path: '/ready' });
     const gauges = await metricsOf(gateway);
     release();
     await first;
 
-    expect(answers).toEqual([200, 200, 503, 503, 200, 200, 503, 503]);
-    expect(valuesOf(gauges, 'requests_in_flight')).toEqual({ '': 1 });
+    expect(answers).toEqual([200, 503, 503, 503, 200, 503, 404, 401]);
+    expect(ready.json).toEqual({ status: 'not_ready', reason: 'overloaded' });
+    expect(valuesOf(gauges, 'requests_in_flight')).toEqual({ gateway: 1, management: 0 });
   });
 
   it('refuses bodies that it has no room for, and gives the room back', async () => {
-    await start({ MAX_BUFFERED_BYTES: '5000' });
-    const large = hello({ user: 'x'.repeat(6000) });
+    await start({ MAX_BUFFERED_BYTES: '50000' });
+    const large = hello({ user: 'x'.repeat(12_000) });
 
     const answers = [await chat(gateway, large), await chat(gateway, large), await chat(gateway, hello())];
 
@@ -188,7 +190,7 @@ describe('a gateway with too much to do', () => {
   });
 
   it('counts the bodies of all requests together, for as long as their calls run or their clients stay', async () => {
-    await start({ MAX_BUFFERED_BYTES: '5000' });
+    await start({ MAX_BUFFERED_BYTES: '50000' });
     const { arrived, release } = waiting(json(completion('Hi')));
     const medium = hello({ model: 'large', user: 'x'.repeat(3000) });
 
@@ -197,8 +199,8 @@ describe('a gateway with too much to do', () => {
     const besideCall = await chat(gateway, medium);
     release();
     await running;
-    const staying = await unfinished('x'.repeat(3000));
-    while (((await held())[1] ?? 0) < 3000);
+    const staying = await unfinished('x'.repeat(14_000), 20_000);
+    while (((await held())[1] ?? 0) < 14_000);
     const besideClient = await chat(gateway, medium);
     staying.destroy();
     while (((await held())[1] ?? 0) > 0);
@@ -240,10 +242,10 @@ describe('a gateway with too much to do', () => {
     expect(await held()).toEqual([0, 0]);
   });
 
-  /** Requests in flight, and bytes of their bodies. */
+  /** Requests of the gateway in flight, and memory of their bodies. */
   async function held(): Promise<number[]> {
     const metrics = await metricsOf(gateway);
-    return ['requests_in_flight', 'buffered_body_bytes'].map((name) => valuesOf(metrics, name)[''] ?? Number.NaN);
+    return ['requests_in_flight', 'buffered_body_bytes'].map((name) => valuesOf(metrics, name).gateway ?? Number.NaN);
   }
 
   /** Sends a request whose body does not end, if `length` says so; resolves when it has been sent. */

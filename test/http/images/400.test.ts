@@ -25,8 +25,8 @@ const invalid = (message: unknown, param: string | null = null) => ({
 
 describe('a request that is no image request', () => {
   it('is told what may stand there, null too', async () => {
-    expect((await draw(gateway, fox({ stream: true }))).json).toEqual(
-      invalid('/stream (true) must be one of false, null.', '/stream'),
+    expect((await draw(gateway, fox({ response_format: 'png' }))).json).toEqual(
+      invalid('/response_format ("png") must be one of b64_json, url, null.', '/response_format'),
     );
   });
 
@@ -40,7 +40,8 @@ describe('a request that is no image request', () => {
     ['/size', 'a size that is no text', fox({ size: 64 })],
     ['/response_format', 'an unknown form', fox({ response_format: 'png' })],
     ['/aspect_ratio', 'an aspect ratio in words', fox({ aspect_ratio: 'wide' })],
-    ['/stream', 'a stream of partial images', fox({ stream: true })],
+    ['/stream', 'a stream that is no flag', fox({ stream: 1 })],
+    ['/partial_images', 'more drafts than three', fox({ stream: true, partial_images: 4 })],
     ['', 'a list', [fox()]],
     ['', 'null', null],
   ])('names the place of its first fault: %s for %s', async (param, _, body) => {

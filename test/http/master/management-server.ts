@@ -5,8 +5,8 @@ import { createUsageReporter } from '../../../src/admin/usage-reporter.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { createTurns } from '../../../src/domain/turns.ts';
 import { listen } from '../../../src/http/listen.ts';
+import { Load } from '../../../src/http/load.ts';
 import { createManagementApp } from '../../../src/http/management-app.ts';
-import { createLoad } from '../../../src/http/middleware/overload.ts';
 import { databasePath } from '../../../src/store/data-dir.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { createTelemetry } from '../../../src/telemetry.ts';
@@ -76,10 +76,11 @@ export async function startManagementServer(
     allowPrivateUpstreams: ['127.0.0.1:4000'],
     trustedProxies: [],
     telemetry: createTelemetry({ level: 'silent', accessLog: 'off' }),
-    load: createLoad({ maxInFlight: 100, maxBufferedBytes: 1_000_000 }),
+    takeRate: async () => undefined,
+    load: new Load({ maxInFlight: 100, maxBufferedBytes: 10_000_000 }),
     readiness,
     hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
-    bodyLimits: { maxBytes: 100_000, maxDepth: 64 },
+    bodyLimits: { bytes: 100_000, depth: 64, values: 200_000, fields: 10_000 },
     metricsToken: undefined,
   });
   const listener = await listen(app, {

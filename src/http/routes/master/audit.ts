@@ -1,7 +1,8 @@
 import { listAudit } from '../../../admin/audit.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import { queryParameter } from '../../query-parameter.ts';
 import { answer, type MasterRouter } from './master-route.ts';
-import { pageRequest, queryParameter } from './page-request.ts';
+import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/audit`: who changed what. */
 export function auditRoutes({ router, deps, authenticated }: MasterRouter): void {

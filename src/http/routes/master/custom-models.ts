@@ -6,8 +6,9 @@ import {
   listCustomModels,
 } from '../../../admin/custom-models.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import { queryParameter } from '../../query-parameter.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
-import { pageRequest, queryParameter } from './page-request.ts';
+import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/custom-models` and `/v1/master/custom-models/{id}`. */
 export function customModelRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {

@@ -9,9 +9,10 @@ import {
 } from '../../../admin/keys.ts';
 import { invalidRequest } from '../../../domain/errors.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import { queryParameter } from '../../query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
-import { pageRequest, queryParameter } from './page-request.ts';
+import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/keys` and `/v1/master/keys/{id}`. */
 export function keyRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {

@@ -1,16 +1,10 @@
 import { invalidRequest } from '../../../domain/errors.ts';
 import type { PageRequest } from '../../../store/page.ts';
+import { queryParameter } from '../../query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 200;
-
-/** A query parameter that may be given once; twice is 400. */
-export function queryParameter(ctx: AppContext, name: string): string | undefined {
-  const value = ctx.query[name];
-  if (Array.isArray(value)) throw invalidRequest(`The query parameter ${name} is given more than once.`, `/${name}`);
-  return value;
-}
 
 /** `limit` (default 50, at most 200) and `cursor` of a list (decisions.md, section 7); anything else in them is 400. */
 export function pageRequest(ctx: AppContext): PageRequest {

@@ -5,8 +5,9 @@ import {
   listPlatformKeys,
 } from '../../../admin/platform-keys.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import { queryParameter } from '../../query-parameter.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
-import { pageRequest, queryParameter } from './page-request.ts';
+import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/platform-keys` and `/v1/master/platform-keys/{id}`. */
 export function platformKeyRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {

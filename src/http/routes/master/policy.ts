@@ -5,7 +5,7 @@ import type { DraftRule } from '../../../generated/types.ts';
 import { validateDraftRules, validateEvaluateRequest } from '../../../generated/validators.js';
 import type { Analysis } from '../../../workbench/analysis-job.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
-import { flag } from '../../query-flag.ts';
+import { flag } from '../../query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 import { type MasterRouter, pathParameter } from './master-route.ts';
 
@@ -39,7 +39,7 @@ export function policyRoutes({ router, deps, authenticated, jsonBody }: MasterRo
 }
 
 /** Whether what cannot be called for lack of a credential is in the answer too. @throws ApiError 400 */
-const shown = ({ query }: AppContext) => ({ withoutCredential: flag(query, 'withoutCredential') });
+const shown = (ctx: AppContext) => ({ withoutCredential: flag(ctx, 'withoutCredential') });
 
 /** A draft that is not a new rule of the key that is asked about: developers have no business with it. */
 const concernsOthers = ({ id, key, member, organization }: DraftRule): boolean =>

@@ -6,8 +6,9 @@ import {
   listProviderKeys,
 } from '../../../admin/provider-keys.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import { queryParameter } from '../../query-parameter.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
-import { pageRequest, queryParameter } from './page-request.ts';
+import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/provider-keys` and `/v1/master/provider-keys/{id}`. */
 export function providerKeyRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {

@@ -1,5 +1,6 @@
 import { readUsageRequest, type UsageRequest } from '../../../admin/usage-query.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import { queryObject } from '../../query-parameter.ts';
 import type { MasterRouter } from './master-route.ts';
 
 /** `/v1/master/usage`: what calls were made and what they cost, as JSON or CSV. */
@@ -7,7 +8,7 @@ export function usageRoutes({ router, deps, authenticated }: MasterRouter): void
   const { store, clock, usageReporter } = deps;
 
   router.get('/v1/master/usage', authenticated, async (ctx) => {
-    const request = await store.read((db) => readUsageRequest(db, actorOf(ctx), ctx.query, clock.now()));
+    const request = await store.read((db) => readUsageRequest(db, actorOf(ctx), queryObject(ctx), clock.now()));
     const { bytes, nextCursor } = await usageReporter.report(request);
     ctx.set('cache-control', 'no-store');
     if (request.format === 'csv') {

@@ -1,0 +1,170 @@
+import { ApiError } from '../domain/errors.ts';
+
+export interface LoadLimits {
+  /** Requests being served at once. */
+  readonly maxInFlight: number;
+  /** Bytes of memory that request bodies take at once, parsed form and copies included. */
+  readonly maxBufferedBytes: number;
+}
+
+/** The most of either limit that one caller may have: an address while no key is known, then the key and its organization. */
+const PARTS = { address: 1 / 10, key: 3 / 5, organization: 4 / 5 } as const;
+
+type Kind = keyof typeof PARTS;
+
+export const overloaded = (): ApiError =>
+  new ApiError(503, 'overloaded', 'The gateway is overloaded. Try again shortly.', { headers: { 'retry-after': '1' } });
+
+/** What one caller holds. */
+class Share {
+  readonly #home: Map<string, Share>;
+  readonly #name: string;
+  readonly #maxPlaces: number;
+  readonly #maxBytes: number;
+  #places = 0;
+  #bytes = 0;
+
+  constructor(home: Map<string, Share>, name: string, part: number, limits: LoadLimits) {
+    this.#home = home;
+    this.#name = name;
+    this.#maxPlaces = Math.ceil(limits.maxInFlight * part);
+    this.#maxBytes = Math.ceil(limits.maxBufferedBytes * part);
+  }
+
+  hasRoom(places: number, bytes: number): boolean {
+    return this.#places + places <= this.#maxPlaces && this.#bytes + bytes <= this.#maxBytes;
+  }
+
+  /** Negative numbers give back; a share that holds nothing is forgotten. */
+  add(places: number, bytes: number): void {
+    if (this.#places === 0) this.#home.set(this.#name, this);
+    this.#places += places;
+    this.#bytes += bytes;
+    if (this.#places === 0) this.#home.delete(this.#name);
+  }
+}
+
+/** What one request holds of a listener's load, from its arrival until nothing of it is left. */
+export class Place {
+  readonly #load: Load;
+  /** None as long as it is not known whose the request is. */
+  #shares: readonly Share[] = [];
+  #bytes = 0;
+  #isHeld = true;
+  #isServed = false;
+  #isClosed = false;
+
+  constructor(load: Load) {
+    this.#load = load;
+    load.count(1, 0);
+  }
+
+  /** The request counts for the address it comes from. @throws ApiError 503 `overloaded`, and then nothing is held any more */
+  countForAddress(address: string): void {
+    if (!this.#isHeld) return;
+    try {
+      this.#countFor([this.#load.share('address', address)]);
+    } catch (error) {
+      this.#end();
+      throw error;
+    }
+  }
+
+  /** The request counts for an organization and its key. @throws ApiError 503 `overloaded` */
+  countForKey(organizationId: string, keyId: string): void {
+    this.#countFor([this.#load.share('organization', organizationId), this.#load.share('key', keyId)]);
+  }
+
+  /** The request holds so many bytes of memory in all from now on. @throws ApiError 503 `overloaded`, nothing changed */
+  hold(bytes: number): void {
+    const more = bytes - this.#bytes;
+    if (more === 0) return;
+    if (more > 0 && !(this.#load.hasRoom(more) && this.#shares.every((share) => share.hasRoom(0, more)))) {
+      throw overloaded();
+    }
+    this.#change(0, more);
+  }
+
+  /**
+   * The code that serves the request is done. A request that counts for nobody yet counts for its address from now on.
+   * @throws ApiError 503 `overloaded`, and then nothing is held any more
+   */
+  served(address: string): void {
+    if (this.#isServed) return;
+    this.#isServed = true;
+    if (this.#shares.length === 0) this.countForAddress(address);
+    if (this.#isClosed) this.#end();
+  }
+
+  /** The answer is done, or the client has left. The code that serves the request may still hold its body. */
+  closed(): void {
+    this.#isClosed = true;
+    if (this.#isServed) this.#end();
+  }
+
+  #countFor(shares: readonly Share[]): void {
+    if (!shares.every((share) => share.hasRoom(1, this.#bytes))) throw overloaded();
+    for (const share of shares) share.add(1, this.#bytes);
+    this.#shares = shares;
+  }
+
+  #end(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    this.#change(-1, -this.#bytes);
+  }
+
+  #change(places: number, bytes: number): void {
+    this.#bytes += bytes;
+    this.#load.count(places, bytes);
+    for (const share of this.#shares) share.add(places, bytes);
+  }
+}
+
+/** What the requests of one listener hold at the moment, in all and by caller, so that none of them can take everything. */
+export class Load {
+  readonly #limits: LoadLimits;
+  readonly #shares: Readonly<Record<Kind, Map<string, Share>>> = {
+    address: new Map(),
+    key: new Map(),
+    organization: new Map(),
+  };
+  #inFlight = 0;
+  #bufferedBytes = 0;
+
+  constructor(limits: LoadLimits) {
+    this.#limits = limits;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get bufferedBytes(): number {
+    return this.#bufferedBytes;
+  }
+
+  isFull(): boolean {
+    return this.#inFlight >= this.#limits.maxInFlight;
+  }
+
+  /** A place for a request, which must soon be counted for somebody. @throws ApiError 503 `overloaded` */
+  enter(): Place {
+    if (this.isFull()) throw overloaded();
+    return new Place(this);
+  }
+
+  hasRoom(bytes: number): boolean {
+    return this.#bufferedBytes + bytes <= this.#limits.maxBufferedBytes;
+  }
+
+  share(kind: Kind, name: string): Share {
+    const home = this.#shares[kind];
+    return home.get(name) ?? new Share(home, name, PARTS[kind], this.#limits);
+  }
+
+  count(places: number, bytes: number): void {
+    this.#inFlight += places;
+    this.#bufferedBytes += bytes;
+  }
+}

@@ -1,0 +1,32 @@
+import type { Telemetry } from '../telemetry.ts';
+import { type EventStreamOptions, writeEventStream } from './event-stream.ts';
+import { inForm, type MetadataForm } from './metadata-form.ts';
+import { isOurFault } from './middleware/error-envelope.ts';
+import type { AppContext } from './state.ts';
+
+export interface SendEventsDeps {
+  readonly telemetry: Telemetry;
+  readonly keepAliveMs: number;
+}
+
+/** Answers a call with a stream of events, each with its `metadata` in a form. */
+export async function sendEvents<Event extends { readonly metadata?: object }>(
+  { telemetry, keepAliveMs }: SendEventsDeps,
+  ctx: AppContext,
+  events: AsyncIterable<Event>,
+  form: MetadataForm,
+  options: Pick<EventStreamOptions<Event>, 'nameOf' | 'end'>,
+): Promise<void> {
+  await writeEventStream(ctx.res, events, {
+    ...options,
+    signal: ctx.state.signal,
+    keepAliveMs,
+    formed: (event) => inForm(event, form),
+    onFailure(failure) {
+      ctx.state.errorCode = failure.code;
+      // A stream that a provider broke is told of where its attempt is.
+      if (isOurFault(failure)) telemetry.failure(ctx.state.requestId, failure);
+    },
+  });
+  ctx.respond = false;
+}

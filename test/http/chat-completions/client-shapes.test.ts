@@ -1,0 +1,158 @@
+// POST /v1/chat/completions: the shapes that clients read, whatever the provider sends.
+import OpenAI from 'openai';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { chat, completionOf, errorOf, eventsOf, hello } from '../../support/chat.ts';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import {
+  chunk,
+  completion,
+  events,
+  json,
+  startUpstream,
+  type TestUpstream,
+  USAGE_CHUNK,
+  upstreamEnv,
+} from '../../support/upstream.ts';
+
+let upstream: TestUpstream;
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway({ ...upstreamEnv('acme', upstream.origin, 'large', 'large=2/8') }, { caching: true });
+});
+
+beforeEach(() => upstream.begin(json(completion('Hi'))));
+
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+const call = (index: number, name: string) => ({
+  index,
+  id: `call_${index}`,
+  type: 'function',
+  function: { name, arguments: '{}' },
+});
+
+const choicesOf = async (body: object) =>
+  eventsOf((await chat(gateway, body)).text).chunks.map(({ choices }) =>
+    choices.map(({ index, delta, finish_reason }) => ({ index, delta, finish_reason })),
+  );
+
+describe('a stream', () => {
+  it('has one tool call in a delta, whatever the provider sends', async () => {
+    const delta = { role: 'assistant', content: null, tool_calls: [call(0, 'a'), call(1, 'b'), call(2, 'c')] };
+    upstream.begin(events(chunk(delta, 'tool_calls'), USAGE_CHUNK));
+
+    expect(await choicesOf(hello({ model: 'large', stream: true, user: 'one call' }))).toEqual([
+      [{ index: 0, delta: { ...delta, tool_calls: [call(0, 'a')] }, finish_reason: null }],
+      [{ index: 0, delta: { tool_calls: [call(1, 'b')] }, finish_reason: null }],
+      [{ index: 0, delta: { tool_calls: [call(2, 'c')] }, finish_reason: 'tool_calls' }],
+    ]);
+  });
+
+  it('has one choice in a chunk, whatever the provider sends', async () => {
+    const both = (delta: object, finish_reason: string | null) => ({
+      ...chunk({}),
+      choices: [0, 1].map((index) => ({ index, delta, finish_reason })),
+    });
+    upstream.begin(events(both({ content: 'Hi' }, null), both({}, 'stop'), USAGE_CHUNK));
+
+    expect(await choicesOf(hello({ model: 'large', stream: true, n: 2 }))).toEqual([
+      [{ index: 0, delta: { role: 'assistant', content: 'Hi' }, finish_reason: null }],
+      [{ index: 1, delta: { role: 'assistant', content: 'Hi' }, finish_reason: null }],
+      [{ index: 0, delta: {}, finish_reason: 'stop' }],
+      [{ index: 1, delta: {}, finish_reason: 'stop' }],
+    ]);
+  });
+
+  it('is put together by the openai package without losing a call', async () => {
+    upstream.begin(events(chunk({ tool_calls: [call(0, 'a'), call(1, 'b')] }), chunk({}, 'tool_calls'), USAGE_CHUNK));
+    const client = new OpenAI({ baseURL: `${gateway.origin}/v1`, apiKey: gateway.firstRun.gatewayKey });
+
+    const { choices } = await client.chat.completions
+      .stream({ model: 'large', messages: [{ role: 'user', content: 'two calls' }] })
+      .finalChatCompletion();
+
+    expect(choices[0]?.message.tool_calls?.map((made) => made.type === 'function' && made.function.name)).toEqual([
+      'a',
+      'b',
+    ]);
+  });
+
+  it('is the same when it comes from the cache', async () => {
+    const body = hello({ model: 'large', stream: true, user: 'cached' });
+    upstream.begin(
+      events(chunk({ reasoning: 'Hm.', tool_calls: [call(0, 'a'), call(1, 'b')] }, 'tool_calls'), USAGE_CHUNK),
+    );
+
+    const [first, again] = [await choicesOf(body), await choicesOf(body)];
+
+    expect([again, upstream.received.length]).toEqual([first, 1]);
+  });
+});
+
+describe('thoughts', () => {
+  it.each([
+    ['reasoning', { reasoning: 'Hm.' }],
+    ['reasoning_content', { reasoning_content: 'Hm.' }],
+  ])('stand under both names, whichever the provider uses: %s', async (_, thoughts) => {
+    const message = { role: 'assistant', content: 'Hi', ...thoughts };
+    upstream.begin(json(completion('', { choices: [{ index: 0, message, finish_reason: 'stop' }] })));
+    const whole = completionOf(await chat(gateway, hello({ model: 'large', user: `whole ${_}` })));
+    upstream.begin(events(chunk(thoughts), chunk({ content: 'Hi' }, 'stop'), USAGE_CHUNK));
+    const [[first] = []] = await choicesOf(hello({ model: 'large', stream: true, user: `stream ${_}` }));
+
+    expect(whole.choices[0]?.message).toMatchObject({ reasoning: 'Hm.', reasoning_content: 'Hm.' });
+    expect(first?.delta).toMatchObject({ reasoning: 'Hm.', reasoning_content: 'Hm.' });
+  });
+});
+
+describe('metadata', () => {
+  const FORM = ['x-metadata-form', 'strings'] as const;
+
+  it('is an object with numbers, booleans and a list, as the specification has it', async () => {
+    const { metadata } = completionOf(await chat(gateway, hello({ model: 'large', user: 'm1' })));
+
+    expect(metadata).toMatchObject({ discount: 0, cached: false, routing: [{ provider: 'acme', succeeded: true }] });
+  });
+
+  it('has a string for every value where the caller asks for it', async () => {
+    const answer = await chat(gateway, hello({ model: 'large', user: 'm2' }), { headers: [FORM] });
+
+    const { metadata } = Object(answer.json);
+    expect(Object.values(metadata).map((value) => typeof value)).toEqual(Object.keys(metadata).map(() => 'string'));
+    expect([metadata.discount, metadata.cached, JSON.parse(metadata.routing)]).toEqual([
+      '0',
+      'false',
+      [expect.objectContaining({ provider: 'acme' })],
+    ]);
+  });
+
+  it('has it in a stream too', async () => {
+    upstream.begin(events(chunk({ content: 'Hi' }, 'stop'), USAGE_CHUNK));
+    const answer = await chat(gateway, hello({ model: 'large', stream: true, user: 'm3' }), { headers: [FORM] });
+
+    expect(answer.text).toContain('"cached":"false"');
+  });
+
+  it('has it for everyone with METADATA_FORM=strings, but for who asks for the object', async () => {
+    const other = await startGateway({ METADATA_FORM: 'strings' });
+    const strings = await chat(other, hello());
+    const object = await chat(other, hello({ user: 'two' }), { headers: [['x-metadata-form', 'object']] });
+    await other.close();
+
+    expect([Object(strings.json).metadata.cached, completionOf(object).metadata.cached]).toEqual(['false', false]);
+  });
+
+  it('in a form that does not exist is 400', async () => {
+    const answer = await chat(gateway, hello({ model: 'large' }), { headers: [['x-metadata-form', 'xml']] });
+
+    expect([answer.status, errorOf(answer).message]).toEqual([
+      400,
+      'The header x-metadata-form must be object or strings.',
+    ]);
+  });
+});
