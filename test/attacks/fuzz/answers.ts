@@ -189,12 +189,23 @@ function googleAnswer(told: Told, stream: boolean): Answer {
 
 const PICTURE = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-function openAiImages(told: Told): Answer {
+function openAiImages(told: Told, { stream, partial_images: drafts }: Readonly<Record<string, unknown>>): Answer {
   const usage = {
     input_tokens: told.prompt,
     output_tokens: told.choices * 100,
     total_tokens: told.prompt + told.choices * 100,
   };
+  if (stream === true) {
+    const draft = (place: number): object => ({
+      type: 'image_generation.partial_image',
+      b64_json: PICTURE,
+      partial_image_index: place,
+      created_at: 1,
+    });
+    const events = Array.from({ length: typeof drafts === 'number' ? drafts : 0 }, (_, place) => draft(place));
+    events.push({ type: 'image_generation.completed', b64_json: PICTURE, created_at: 1, usage });
+    return { type: 'events', events: events.map((data) => ({ data })) };
+  }
   return {
     type: 'whole',
     body: { created: 1, data: Array.from({ length: told.choices }, () => ({ b64_json: PICTURE })), usage },
@@ -216,7 +227,7 @@ export function goodAnswer(request: UpstreamRequest, random: Random): Answer {
   const { wire, path, body } = request;
   const told = toldBy(request, random);
   if (path.endsWith('/moderations')) return verdicts(body);
-  if (path.endsWith('/images/generations')) return openAiImages(told);
+  if (path.endsWith('/images/generations')) return openAiImages(told, record(body));
   const stream = wire === 'google' ? path.includes(':stream') : isRecord(body) && body.stream === true;
   if (wire === 'google') return wantsPicture(body) ? googlePicture(told, stream) : googleAnswer(told, stream);
   if (wire === 'anthropic') return stream ? anthropicStream(told) : anthropicWhole(told);

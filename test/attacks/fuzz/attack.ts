@@ -91,11 +91,12 @@ export class Attack {
     return got;
   }
 
-  #judge({ method = 'GET', path, own, mark }: Wanted, answer: Answer): void {
+  #judge({ method = 'GET', path, headers = [], own, mark }: Wanted, answer: Answer): void {
     this.run.count(answer.status);
     const call = mark === undefined ? undefined : this.run.marks.get(mark);
     const isLiedTo = call?.fault !== undefined && !(call.fault in HONEST);
-    for (const [invariant, detail] of answerFaults({ method, path, isLiedTo }, answer)) this.broken(invariant, detail);
+    const isLoose = isLiedTo || headers.some(([name, value]) => name === 'x-metadata-form' && value === 'strings');
+    for (const [invariant, detail] of answerFaults({ method, path, isLoose }, answer)) this.broken(invariant, detail);
     const secret = this.run.world.secrets.foreignIn(
       `${JSON.stringify(answer.headers)} ${answer.text}`,
       (_, found) => found === own,

@@ -5,10 +5,11 @@ import {
   validateChatCompletion,
   validateErrorEnvelope,
   validateImageAnswer,
+  validateImageEvent,
   validateModelList,
   validateModerationAnswer,
 } from '../../../src/generated/validators.js';
-import { isRecord } from '../../../src/providers/json.ts';
+import { isRecord, record } from '../../../src/providers/json.ts';
 import { eventsOf } from '../../support/chat.ts';
 import type { Answer } from '../../support/request.ts';
 import { mayCall } from './keys.ts';
@@ -27,10 +28,10 @@ export interface Asked {
   /** With its query, as sent. */
   readonly path: string;
   /**
-   * The upstream may have answered with something else than its API says. The product checks what it reads itself; the rest of such
-   * an answer passes as it came.
+   * The answer need only be JSON. The upstream may have answered with something else than its API says: the product checks what it
+   * reads itself, and the rest passes as it came. Or the caller has asked for metadata in another form than the schema's.
    */
-  readonly isLiedTo?: boolean;
+  readonly isLoose?: boolean;
 }
 
 const VALIDATORS: readonly (readonly [RegExp, (json: unknown) => boolean])[] = [
@@ -44,9 +45,13 @@ const brief = ({ status, text }: Pick<Answer, 'status' | 'text'>): string => `${
 
 const REFUSALS_OF_503: readonly unknown[] = ['overloaded', 'upstream_overloaded'];
 
-function* errorFaults({ method }: Asked, answer: Answer): Generator<Broken> {
+/** What `/ready` says when there is too much to do. */
+const isNotReady = ({ path }: Asked, { status, json }: Answer): boolean =>
+  status === 503 && /^[^?]*\/ready\b/i.test(path) && record(json).status === 'not_ready';
+
+function* errorFaults(asked: Asked, answer: Answer): Generator<Broken> {
   const { status, json, headers } = answer;
-  if (method === 'HEAD') return;
+  if (asked.method === 'HEAD' || isNotReady(asked, answer)) return;
   if (!validateErrorEnvelope(json)) {
     yield [WELL_FORMED, `no error envelope: ${brief(answer)}`];
     return;
@@ -70,9 +75,21 @@ function looseEnd(text: string): Pick<ReturnType<typeof eventsOf>, 'done' | 'err
   return { done, error: validateErrorEnvelope(last) ? last.error : undefined };
 }
 
-function* streamFaults({ isLiedTo = false }: Asked, { text }: Answer): Generator<Broken> {
+/** The end of a stream of images. @throws Error for an event that the API does not have */
+function imagesEnd(text: string): Pick<ReturnType<typeof eventsOf>, 'done' | 'error'> {
+  const events = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(': '));
+  const values = events.map((event): unknown => JSON.parse(/^(?:event: .+\n)?data: (.+)$/.exec(event)?.[1] ?? ''));
+  const last = values.at(-1);
+  if (validateErrorEnvelope(last)) return { done: false, error: last.error };
+  const odd = values.find((value) => !validateImageEvent(value));
+  if (odd !== undefined) throw new Error(`no image event: ${JSON.stringify(odd)}`);
+  return { done: record(last).type === 'image_generation.completed', error: undefined };
+}
+
+function* streamFaults({ path, isLoose = false }: Asked, { text }: Answer): Generator<Broken> {
   try {
-    const { done, error } = isLiedTo ? looseEnd(text) : eventsOf(text);
+    const end = path.startsWith('/v1/images/') ? imagesEnd : isLoose ? looseEnd : eventsOf;
+    const { done, error } = end(text);
     if (!done && error === undefined) yield [WELL_FORMED, `a stream that ends in silence: ${text.slice(-400)}`];
     if (error?.code === 'internal_error' || error?.code === 'policy_unavailable')
       yield [NO_500, `told in band: ${error.message}`];
@@ -96,7 +113,7 @@ export function* answerFaults(asked: Asked, answer: Answer): Generator<Broken> {
   else if (status === 200 && asked.method !== 'HEAD' && asked.method !== 'OPTIONS') {
     const path = asked.path.split('?')[0] ?? '';
     const validate = VALIDATORS.find(([pattern]) => pattern.test(path))?.[1];
-    const isValid = asked.isLiedTo === true ? isRecord(json) : validate === undefined || validate(json);
+    const isValid = asked.isLoose === true ? isRecord(json) : validate === undefined || validate(json);
     if (!isValid) yield [WELL_FORMED, `not by its schema: ${brief(answer)}`];
   }
 }

@@ -32,7 +32,8 @@ const GENERATION_CONFIG = words(`
   temperature topP topK maxOutputTokens stopSequences candidateCount seed presencePenalty frequencyPenalty responseLogprobs logprobs
   responseModalities thinkingConfig imageConfig mediaResolution responseMimeType responseJsonSchema`);
 const IMAGE = words(`
-  prompt model n size quality background moderation output_compression output_format response_format style user aspect_ratio`);
+  prompt model n size quality background moderation output_compression output_format response_format style user aspect_ratio stream
+  partial_images`);
 const MODERATION = words('input model');
 
 /** Fields that name a model or raise the bill, wherever they stand. */

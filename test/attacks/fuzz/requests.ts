@@ -135,6 +135,7 @@ export const imageBody = (random: Random, mark: string, model: string = random.p
     : {}),
   ...(random.chance(0.2) ? { aspect_ratio: random.pick(['16:9', '1:99']) } : {}),
   ...(random.chance(0.2) ? { response_format: random.pick(['b64_json', 'url']) } : {}),
+  ...(random.chance(0.3) ? { stream: true, partial_images: random.between(0, 3) } : {}),
 });
 
 export const moderationBody = (random: Random, mark: string): Fields => ({
