@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import type { Random } from '../../crash/random.ts';
 import type { Answer } from '../../support/request.ts';
 import { answerFaults, policyFault, servedChat, WELL_FORMED } from './checks.ts';
-import { mainWaitedMs, STARVED_MS } from './delay.ts';
+import { STARVED_MS, threadWaitedMs } from './delay.ts';
 import type { StepRecord } from './findings.ts';
 import { HONEST } from './honest-faults.ts';
 import { clientAddress } from './keys.ts';
@@ -78,10 +78,10 @@ export class Attack {
     const head = `${listener}: ${method} ${path}\n${headers.map((header) => header.join(': ')).join('\n')}\n\n`;
     this.record.sent.push(head, body ?? '', '\n');
     const { pid } = this.run.world.serving;
-    const waitedBefore = mainWaitedMs(pid);
+    const waitedBefore = threadWaitedMs(pid);
     const got = await exchange(this.run.world[listener], wanted);
     if (typeof got === 'string') {
-      const isStarved = mainWaitedMs(pid) - waitedBefore > STARVED_MS;
+      const isStarved = threadWaitedMs(pid) - waitedBefore > STARVED_MS;
       const isClosed = got === 'closed' && ((body?.length ?? 0) > LARGE_BYTES || isStarved || method === 'HEAD');
       const isExcused = got === 'left' || got === 'unsendable' || isClosed;
       if (!isExcused && !this.run.isOver) this.broken(WELL_FORMED, `${method} ${path.slice(0, 100)}: ${got}`);

@@ -18,29 +18,20 @@ function read(file: string): string | undefined {
   }
 }
 
-/** False where the system does not tell who runs and who waits for a core: a delay's parts cannot be told apart there. */
+/** False where the system does not tell who waits for a core: a delay's parts cannot be told apart there. */
 export const CAN_TELL_WAITS = read('/proc/self/schedstat') !== undefined;
 
-interface Thread {
-  /** Milliseconds on a core since it began. */
-  readonly ranMs: number;
-  /** Milliseconds for which it was ready to run and had no core. */
-  readonly waitedMs: number;
-}
+/**
+ * Milliseconds for which a thread, by default the main one, was ready to run and had no core since it began; 0 where the system does
+ * not tell, or when the thread has ended.
+ */
+export const threadWaitedMs = (pid: number, id = String(pid)): number =>
+  Number(read(`/proc/${pid}/task/${id}/schedstat`)?.split(' ')[1] ?? 0) / NANOSECONDS_PER_MS;
 
-/** Zeros where the system does not tell, or when the thread has ended. */
-function thread(pid: number, id = String(pid)): Thread {
-  const [ran, waited] = read(`/proc/${pid}/task/${id}/schedstat`)?.split(' ') ?? [];
-  return { ranMs: Number(ran ?? 0) / NANOSECONDS_PER_MS, waitedMs: Number(waited ?? 0) / NANOSECONDS_PER_MS };
-}
-
-/** How long the main thread of a process has waited for a core since it began. */
-export const mainWaitedMs = (pid: number): number => thread(pid).waitedMs;
-
-function workers(pid: number): Map<string, number> {
+function workerWaits(pid: number): Map<string, number> {
   try {
     const ids = readdirSync(`/proc/${pid}/task`).filter((id) => id !== String(pid));
-    return new Map(ids.map((id) => [id, thread(pid, id).waitedMs]));
+    return new Map(ids.map((id) => [id, threadWaitedMs(pid, id)]));
   } catch {
     return new Map(); // the process has ended, which others report
   }
@@ -50,23 +41,19 @@ function workers(pid: number): Map<string, number> {
 const stolenMs = (): number => Number(/^cpu +(?:\d+ ){7}(\d+)/.exec(read('/proc/stat') ?? '')?.[1] ?? 0) * MS_PER_TICK;
 
 /**
- * Starts to measure; the result says how much of the milliseconds that went by since was the own delay of a process. That is what it
- * took but for the waits for a core: of its main thread, of the worker that waited most (the main thread may have waited for it), of
- * the thread that asks, and what other machines took. At least it is the time for which its main thread ran.
+ * Starts to measure; the result says how much of the milliseconds that went by since was the own delay of a process: what it took but
+ * for the waits for a core of its main thread, of the worker that waited most (the main thread may have waited for it) and of the
+ * thread that asks, and what other machines took. On a busy machine these overlap, and the result is too small rather than too large.
  */
 export function startDelay(pid: number): (tookMs: number) => number {
-  const look = () => ({
-    main: thread(pid),
-    workers: workers(pid),
-    asking: mainWaitedMs(process.pid),
-    stolen: stolenMs(),
+  const waits = () => ({
+    fixed: threadWaitedMs(pid) + threadWaitedMs(process.pid) + stolenMs(),
+    workers: workerWaits(pid),
   });
-  const before = look();
+  const before = waits();
   return (tookMs) => {
-    const after = look();
+    const after = waits();
     const worker = Math.max(0, ...[...after.workers].map(([id, waited]) => waited - (before.workers.get(id) ?? 0)));
-    const stolen = after.stolen - before.stolen;
-    const waited = after.main.waitedMs - before.main.waitedMs + worker + (after.asking - before.asking) + stolen;
-    return Math.max(0, tookMs - waited, after.main.ranMs - before.main.ranMs - stolen);
+    return Math.max(0, tookMs - (after.fixed - before.fixed) - worker);
   };
 }
