@@ -38,7 +38,12 @@ export function judgeProbe(run: Run, extremes: Extremes, { kind, outcome, tookMs
 export function watchMemory(run: Run, extremes: Extremes): NodeJS.Timeout {
   return setInterval(() => {
     if (!CAN_READ_MEMORY || run.isOver) return;
-    const now = residentMb(run.world.serving.pid);
+    let now: number;
+    try {
+      now = residentMb(run.world.serving.pid);
+    } catch {
+      return; // it has just ended, which `watchLife` reports
+    }
     extremes.memoryMb = Math.max(extremes.memoryMb, now);
     if (now > RESIDENT_MB)
       run.findings.report(`resident memory stays below ${RESIDENT_MB} MB`, `${Math.round(now)} MB`, ...run.current());
