@@ -36,6 +36,7 @@ import { checkDataDir } from './store/check-data-dir.ts';
 import { createCheckpointer } from './store/checkpointer.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/data-dir.ts';
 import { lockDataDir } from './store/lock.ts';
+import { createRecordingCheck } from './store/recording-check.ts';
 import { loadSecrets } from './store/secrets.ts';
 import { createStore } from './store/store.ts';
 import { createTelemetry, type Telemetry } from './telemetry.ts';
@@ -176,7 +177,14 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   warnOfUnknownModels(config, catalog, telemetry);
   const generateImage = createGenerateImage({ ...exchanges, defaultModel: config.defaultImageModel });
   const moderate = createModerate({ ...exchanges, model: config.moderationModel });
-  const listModels = createListModels({ catalog, findReach, findReachable, clock, telemetry });
+  const listModels = createListModels({
+    catalog,
+    findReach,
+    findReachable,
+    clock,
+    moderationModel: config.moderationModel,
+    telemetry,
+  });
 
   let stopping = false;
   const load = new Load({ maxInFlight: limits.inFlight, maxBufferedBytes: limits.bufferedBytes });
@@ -184,9 +192,11 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     maxInFlight: limits.managementInFlight,
     maxBufferedBytes: limits.managementBufferedBytes,
   });
-  const readiness = (): string | undefined => {
+  const canRecord = createRecordingCheck(store, clock);
+  const readiness = async (): Promise<string | undefined> => {
     if (stopping) return 'stopping';
-    return load.isFull() || telemetry.isLate() ? 'overloaded' : undefined;
+    if (load.isFull() || telemetry.isLate()) return 'overloaded';
+    return (await canRecord()) ? undefined : 'cannot_record';
   };
   const takeRate = createTakeRate(config.rateLimits);
   const hosts = { publicUrl: config.publicUrl, allowedHosts: config.allowedHosts };

@@ -337,6 +337,10 @@ describe('an upstream', () => {
       'UPSTREAM_LOCAL_LIMITS names qwen, which UPSTREAM_LOCAL_MODELS does not.',
       { ...local, UPSTREAM_LOCAL_LIMITS: 'qwen=1/1' },
     ],
+    [
+      'UPSTREAM_LOCAL_MODELS names a/b and a--b, which have the same id here: a--b.',
+      { ...local, UPSTREAM_LOCAL_MODELS: 'a/b,a--b' },
+    ],
     ['UPSTREAM_LOCAL_LIMITS names llama twice.', { ...local, UPSTREAM_LOCAL_LIMITS: 'llama=1/1,llama=1/1' }],
     [
       'UPSTREAM_LOCAL_PRICES names qwen, which UPSTREAM_LOCAL_MODELS does not.',

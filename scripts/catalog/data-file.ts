@@ -19,7 +19,7 @@ function writtenModel(
     ...(model.aliases.length === 0 ? {} : { aliases: model.aliases }),
     description: `${model.name} by ${makerName(model.maker)}.`,
     family: model.maker,
-    ...(created === undefined ? {} : { created: `${created}T00:00:00Z` }),
+    created: `${created}T00:00:00Z`,
     ...(known.tokenizer === undefined ? {} : { tokenizer: known.tokenizer }),
     ...(known.moderated === undefined ? {} : { moderated: known.moderated }),
     mappings: [{ providerId: provider, externalId, ...writtenKnown(known, cancellation) }],

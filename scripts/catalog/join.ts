@@ -9,15 +9,17 @@ export interface Joined {
   readonly externalId: string;
   readonly model: TableModel;
   readonly known: Known;
-  /** `YYYY-MM-DD`, of the model. */
-  readonly created: string | undefined;
+  /** `YYYY-MM-DD`: when the model was released; where nobody says, when it entered the catalogue. */
+  readonly created: string;
 }
 
 /** Every mapping of the table. @param date the day whose prices hold, `YYYY-MM-DD` */
 export function joinModels(table: readonly TableModel[], overlay: Overlay, date: string): Joined[] {
   return table.flatMap((model) => {
     const sibling = bestKnown(model);
-    const created = model.created ?? sibling?.release_date;
+    const created = model.created ?? sibling?.release_date ?? model.entered;
+    if (created === undefined)
+      throw new Error(`models.json must say when ${model.id} was created, or entered the catalogue`);
     return [...model.at].map(([provider, externalId]) => {
       const packages = fromPackages(provider, externalId, sibling, overlay, date);
       const known = applyFacts(`${provider}/${model.id}`, packages, overlay.facts);

@@ -13,6 +13,8 @@ export interface TableModel {
   readonly aliases: readonly string[];
   /** `YYYY-MM-DD`; the packages know it of older models. */
   readonly created: string | undefined;
+  /** `YYYY-MM-DD`: when the model entered the catalogue; for models of which nobody says when they were released. */
+  readonly entered: string | undefined;
   /** The provider's own id of the model, by our provider id. */
   readonly at: ReadonlyMap<ProviderId, string>;
 }
@@ -69,6 +71,7 @@ function parseModel(id: string, maker: string, entry: Entry): TableModel {
     name: entry.text('name'),
     aliases: entry.optionalTexts('aliases') ?? [],
     created: entry.optionalText('created'),
+    entered: entry.optionalText('entered'),
     at: new Map(at.keys().map((provider) => [providerId(provider, at.placeOf(provider)), at.text(provider)])),
   };
 }

@@ -15,8 +15,10 @@ const optional = <T, U>(value: T | null | undefined, show: (value: T) => U): U |
  */
 export function viewKey(key: store.KeyRecord, ownerPresent: boolean, now: number): KeyRecord {
   const period = runningPeriod(key, now);
-  const state = keyState(key, now);
-  if (state === 'deleted') throw new Error('A deleted key is not shown.');
+  const ownState = keyState(key, now);
+  if (ownState === 'deleted') throw new Error('A deleted key is not shown.');
+  // A key without an owner is refused (decisions.md, section 3, "owner").
+  const state = ownerPresent ? ownState : 'disabled';
   return {
     id: key.id,
     createdAt: formatTime(key.createdAt),
@@ -27,7 +29,8 @@ export function viewKey(key: store.KeyRecord, ownerPresent: boolean, now: number
     kind: key.kind,
     status: key.status,
     state,
-    maskedToken: key.mask,
+    // Nobody has a playground key's secret.
+    maskedToken: key.kind === 'playground' ? null : key.mask,
     expiresAt: optional(key.expiresAt, formatTime),
     usageLimit: optional(key.usageLimit, formatUsd),
     usage: formatUsd(key.usage),

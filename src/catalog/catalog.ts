@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Mapping, mappingNames } from '../domain/model.ts';
-import type { Clock } from '../domain/time.ts';
+import { type Clock, lastDate } from '../domain/time.ts';
 import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
 import { DATA_PROVIDERS, readDataFile } from './data-files.ts';
@@ -13,6 +13,8 @@ export interface Catalog {
    * first `/` may hold more of them). Undefined for an unknown name; empty when all of its mappings are deactivated.
    */
   resolve(name: string): readonly Mapping[] | undefined;
+  /** The day, `YYYY-MM-DD`, on which the last mapping that the name means was or will be deactivated; undefined if one never is. */
+  retirement(name: string): string | undefined;
   /** Every mapping, deactivated ones included, by id. */
   mappings(): readonly Mapping[];
   /** Every model, by id. */
@@ -38,7 +40,8 @@ export function createCatalog({ sandbox, upstreams, clock }: CatalogOptions): Ca
   const files = ['providers', ...DATA_PROVIDERS, ...(sandbox ? ['sandbox'] : [])].map(readDataFile);
   const known = new Map(files.flatMap(({ models }) => models.map((model) => [model.id, model])));
   const outputsOf = (modelId: string) => known.get(modelId)?.mappings[0]?.outputModalities;
-  return catalogOf([...upstreams.map((upstream) => upstreamData(upstream, outputsOf)), ...files], clock);
+  const date = youngest(files);
+  return catalogOf([...upstreams.map((upstream) => upstreamData(upstream, outputsOf, date)), ...files], clock);
 }
 
 /** The catalogue of these parts; what is said of one model in several, the last one says. */
@@ -53,17 +56,20 @@ export function catalogOf(parts: readonly CatalogData[], clock: Clock): Catalog 
       const found = index.get(name);
       return found === undefined ? undefined : active(found);
     },
+    retirement: (name) => lastDate(index.get(name)?.map(({ deactivatedAt }) => deactivatedAt) ?? [])?.slice(0, 10),
     mappings: () => mappings,
     models: () => models,
     providers: () => providers,
     digest: digestOf({ models, providers }),
-    date:
-      parts
-        .map(({ date }) => date)
-        .sort()
-        .at(-1) ?? '',
+    date: youngest(parts),
   };
 }
+
+const youngest = (parts: readonly CatalogData[]): string =>
+  parts
+    .map(({ date }) => date)
+    .sort()
+    .at(-1) ?? '';
 
 const byId = (a: { id: string }, b: { id: string }): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 

@@ -58,6 +58,10 @@ export class Entry {
     return text;
   }
 
+  dateTime(key: string): string {
+    return this.#required(key, this.optionalDateTime(key));
+  }
+
   text(key: string): string {
     return this.#required(key, this.optionalText(key));
   }

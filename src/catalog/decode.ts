@@ -87,14 +87,13 @@ function decodeMapping(entry: Entry, modelId: string, aliases: readonly string[]
 function decodeModel(entry: Entry): CatalogModel {
   const id = entry.text('id');
   const aliases = entry.optionalTexts('aliases') ?? [];
-  const created = entry.optionalDateTime('created');
   const model: Mutable<CatalogModel> = {
     id,
     name: entry.text('name'),
     aliases,
     description: entry.text('description'),
     family: entry.text('family'),
-    created: created === undefined ? 0 : Date.parse(created) / 1000,
+    created: Date.parse(entry.dateTime('created')) / 1000,
     mappings: entry.list('mappings', (mapping) => decodeMapping(mapping, id, aliases)),
   };
   set(model, 'tokenizer', entry.optionalText('tokenizer'));

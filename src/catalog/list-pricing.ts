@@ -1,6 +1,6 @@
-import type { Prices } from '../domain/model.ts';
+import type { Mapping, Prices } from '../domain/model.ts';
 import { formatUsd } from '../domain/money.ts';
-import type { ModelPricing } from '../generated/types.ts';
+import type { ModelPricing, PricingTier } from '../generated/types.ts';
 
 const COMMON = [
   'prompt',
@@ -13,23 +13,41 @@ const COMMON = [
   'input_cache_read',
   'input_cache_write',
   'input_cache_write_1h',
+  'input_image',
+  'output_image',
 ] as const;
 
+/** What the specification has in a model's pricing only, not in a mapping's. */
+const OF_A_MODEL = [...COMMON, 'web_search', 'internal_reasoning'] as const;
+
+type Charged = Pick<Mapping, 'prices' | 'tiers'>;
+
 /** A mapping's prices as the list shows them: decimal strings in USD, unknown ones absent. */
-export function mappingPricing(prices: Prices): ModelPricing {
-  const pricing: ModelPricing = {};
-  for (const name of COMMON) {
-    const price = prices[name];
-    if (price !== undefined) pricing[name] = formatUsd(price);
-  }
+export const mappingPricing = (mapping: Charged): ModelPricing => pricingOf(mapping, COMMON);
+
+/** The prices of the model's cheapest mapping. */
+export const modelPricing = (mapping: Charged): ModelPricing => pricingOf(mapping, OF_A_MODEL);
+
+function pricingOf({ prices, tiers = [] }: Charged, names: typeof COMMON | typeof OF_A_MODEL): ModelPricing {
+  const pricing: ModelPricing = flatPricing(prices, names);
   if (prices.per_image !== undefined) pricing.per_image = { default: formatUsd(prices.per_image) };
+  if (tiers.length > 0) {
+    pricing.tiers = tiers.map(({ abovePromptTokens, prices: higher }) => ({
+      above_prompt_tokens: abovePromptTokens,
+      ...flatPricing(higher, names),
+    }));
+  }
   return pricing;
 }
 
-/** The same with the two prices that stand in a model's pricing only. */
-export function modelPricing(prices: Prices): ModelPricing {
-  const pricing = mappingPricing(prices);
-  if (prices.web_search !== undefined) pricing.web_search = formatUsd(prices.web_search);
-  if (prices.internal_reasoning !== undefined) pricing.internal_reasoning = formatUsd(prices.internal_reasoning);
+function flatPricing(
+  prices: Prices,
+  names: typeof COMMON | typeof OF_A_MODEL,
+): Omit<PricingTier, 'above_prompt_tokens'> {
+  const pricing: Omit<PricingTier, 'above_prompt_tokens'> = {};
+  for (const name of names) {
+    const price = prices[name];
+    if (price !== undefined) pricing[name] = formatUsd(price);
+  }
   return pricing;
 }

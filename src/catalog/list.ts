@@ -1,5 +1,5 @@
 import { isFree, type Mapping } from '../domain/model.ts';
-import { isPast } from '../domain/time.ts';
+import { isPast, lastDate } from '../domain/time.ts';
 import type { Model, ModelList, ModelMapping, Stability } from '../generated/types.ts';
 import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
 import { comparePrice } from './cheapest.ts';
@@ -105,7 +105,7 @@ function entry(model: CatalogModel, counted: readonly Mapping[], all: readonly M
       ...(model.tokenizer === undefined ? {} : { tokenizer: model.tokenizer }),
     },
     ...(model.moderated === undefined ? {} : { top_provider: { is_moderated: model.moderated } }),
-    pricing: cheapest === undefined ? {} : modelPricing(cheapest.prices),
+    pricing: cheapest === undefined ? {} : modelPricing(cheapest),
     ...(contextLength === undefined ? {} : { context_length: contextLength }),
     ...(maxOutput === undefined ? {} : { max_output: maxOutput }),
     ...(parameters.length === 0 ? {} : { supported_parameters: parameters }),
@@ -122,7 +122,7 @@ function mappingEntry(mapping: Mapping): ModelMapping {
   return {
     providerId: mapping.providerId,
     externalId: mapping.externalId,
-    pricing: mappingPricing(mapping.prices),
+    pricing: mappingPricing(mapping),
     streaming: mapping.streaming,
     vision: mapping.vision,
     ...(mapping.realtime === undefined ? {} : { realtime: mapping.realtime }),
@@ -156,12 +156,6 @@ function minimum(values: readonly (number | undefined)[]): number | undefined {
 }
 
 const union = (lists: readonly (readonly string[])[]): string[] => [...new Set(lists.flat())];
-
-/** The day on which the last of them is past; absent while one has none. */
-function lastDate(dates: readonly (string | undefined)[]): string | undefined {
-  const stated = dates.filter((date) => date !== undefined);
-  return stated.length < dates.length ? undefined : stated.toSorted((a, b) => Date.parse(a) - Date.parse(b)).at(-1);
-}
 
 const STABILITIES: readonly Stability[] = ['stable', 'beta', 'unstable', 'experimental'];
 

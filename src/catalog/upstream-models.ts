@@ -1,5 +1,5 @@
 import { type Mapping, TEXT_ONLY } from '../domain/model.ts';
-import type { UpstreamConfig, UpstreamModel } from '../domain/upstream-config.ts';
+import { canonicalModelId, type UpstreamConfig, type UpstreamModel } from '../domain/upstream-config.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import type { CatalogData } from './decode.ts';
 
@@ -9,12 +9,14 @@ export type KnownOutputs = (modelId: string) => readonly string[] | undefined;
 /**
  * The catalogue of an upstream that the environment names. Of its models nothing is known but the id, and the prices if the
  * operator states them: so they claim no capability beyond text. One that has the id of a known model gives what that one does.
+ * @param date of the catalogue, `YYYY-MM-DD`, by which each is known to have been there
  */
-export function upstreamData(upstream: UpstreamConfig, knownOutputs: KnownOutputs): CatalogData {
+export function upstreamData(upstream: UpstreamConfig, knownOutputs: KnownOutputs, date: string): CatalogData {
+  const created = Date.parse(date) / 1000;
   return {
     date: '',
     providers: [{ id: upstream.name, name: upstream.name }],
-    models: upstream.models.map((model) => upstreamModel(upstream.name, model, knownOutputs)),
+    models: upstream.models.map((model) => upstreamModel(upstream.name, model, knownOutputs, created)),
   };
 }
 
@@ -22,9 +24,14 @@ export function upstreamData(upstream: UpstreamConfig, knownOutputs: KnownOutput
  * Canonical model ids hold no `/`: an upstream id that does stands under its text with `--` instead, and as itself behind
  * the provider. It is no bare name: there its first part would name a provider.
  */
-function upstreamModel(providerId: string, model: UpstreamModel, knownOutputs: KnownOutputs): CatalogModel {
+function upstreamModel(
+  providerId: string,
+  model: UpstreamModel,
+  knownOutputs: KnownOutputs,
+  created: number,
+): CatalogModel {
   const { id: externalId } = model;
-  const id = externalId.replaceAll('/', '--');
+  const id = canonicalModelId(externalId);
   const mapping = upstreamMapping(providerId, id, model);
   const outputModalities = knownOutputs(id) ?? mapping.outputModalities;
   return {
@@ -33,7 +40,7 @@ function upstreamModel(providerId: string, model: UpstreamModel, knownOutputs: K
     aliases: [],
     description: `${externalId} at ${providerId}.`,
     family: providerId,
-    created: 0,
+    created,
     mappings: [{ ...mapping, outputModalities }],
   };
 }

@@ -29,7 +29,7 @@ const row = (key: KeyRecord): Cell[] => [
   { text: key.id },
   { text: key.description ?? '-' },
   { text: key.state, colour: STATE_COLOURS[key.state] },
-  { text: key.maskedToken },
+  { text: key.maskedToken ?? '-' },
   { text: key.usage },
   { text: limits(key) },
   { text: key.expiresAt ?? 'never' },

@@ -6,6 +6,7 @@ import type { Clock } from '../domain/time.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { KeptLists } from './kept-lists.ts';
 import { ModelListBytes } from './model-list-bytes.ts';
+import { actionOf } from './permitted-ids.ts';
 import type { FindReach, Reach } from './reach.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
 
@@ -14,6 +15,8 @@ export interface ListModelsDeps {
   readonly findReach: FindReach;
   readonly findReachable: FindReachable;
   readonly clock: Clock;
+  /** The model that moderates: no endpoint serves another one. */
+  readonly moderationModel: string;
   readonly telemetry: Pick<Telemetry, 'ran'>;
 }
 
@@ -45,14 +48,16 @@ const customModel = (mapping: Mapping): CatalogModel => ({
   aliases: [],
   description: `${mapping.modelId} at the custom provider ${mapping.providerId}.`,
   family: mapping.providerId,
-  created: 0,
+  created: Math.floor((mapping.createdAt ?? 0) / 1000),
   mappings: [mapping],
 });
 
 /** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
 export function createListModels(deps: ListModelsDeps): ListModels {
-  const { catalog, findReach, findReachable, clock, telemetry } = deps;
+  const { catalog, findReach, findReachable, clock, moderationModel, telemetry } = deps;
   const kept = new KeptLists();
+  const isServed = (mapping: Mapping): boolean =>
+    actionOf(mapping) !== 'moderation' || mapping.names.includes(moderationModel);
   const withCustom = ({ custom }: Reach) => [...catalog.models(), ...custom.map(customModel)];
 
   /** @param of what the models are chosen by */
@@ -62,7 +67,7 @@ export function createListModels(deps: ListModelsDeps): ListModels {
     const known = kept.get(key);
     if (known !== undefined) return known;
     const startedAt = performance.now();
-    const list = new ModelListBytes(modelList(models(), catalog.providers(), options, clock.now()));
+    const list = new ModelListBytes(modelList(only(models(), isServed), catalog.providers(), options, clock.now()));
     telemetry.ran('building a list of models', startedAt, list.bytes.length);
     kept.set(key, list);
     return list;

@@ -106,6 +106,9 @@ function chargeFees(bill: Bill, usage: Usage, prices: Prices): void {
   bill.fee('webSearch', usage.webSearches, prices.web_search);
 }
 
+/** Images were made, and the provider reported no tokens for them. */
+const hasUncountedImages = ({ images, completionTokens }: Usage): boolean => images > 0 && completionTokens === 0;
+
 /**
  * The price of a usage by a mapping's price lists (decisions.md, section 5, "cost"). A part that has no price of its own (a
  * cached read, reasoning, audio, an image's tokens) is charged as the whole that it belongs to.
@@ -116,8 +119,8 @@ export function costOf(usage: Usage, lists: PriceLists): Cost {
   chargePrompt(bill, usage, prices);
   chargeCompletion(bill, usage, prices);
   chargeFees(bill, usage, prices);
-  // Images that show neither in tokens nor have a price each cannot be free.
-  const unpricedImages = usage.images > 0 && usage.completionTokens === 0 && prices.per_image === undefined;
+  // They cannot be free.
+  const unpricedImages = hasUncountedImages(usage) && prices.per_image === undefined;
   return {
     total: bill.total,
     ...bill.parts,
@@ -153,11 +156,14 @@ function usageInfo(usage: Usage, cost: Cost, limit: OutputLimit | undefined): st
     notes.push(`The API key has a usage limit: each choice was limited to ${limit.tokens} tokens.`);
   if (usage.estimated) notes.push(ESTIMATED);
   if (usage.rough) notes.push(ROUGH);
-  if (cost.unknownPrice) notes.push('A price of this model is unknown, so the cost is too.');
+  if (cost.unknownPrice) notes.push(hasUncountedImages(usage) ? UNCOUNTED_IMAGES : UNKNOWN_PRICE);
   else if (cost.unpricedSearch) notes.push('The price of a web search is unknown: the cost has nothing for it.');
   return notes.length === 0 ? undefined : notes.join(' ');
 }
 
+const UNKNOWN_PRICE = 'A price of this model is unknown, so the cost is too.';
+const UNCOUNTED_IMAGES =
+  'The images have no price each, and the provider reported no tokens for them: the cost is unknown.';
 const ESTIMATED = 'The provider reported no usage: token counts are estimated.';
 const ROUGH = 'The estimate is rough: not all of the text was counted.';
 

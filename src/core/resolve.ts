@@ -37,6 +37,14 @@ export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider'>;
 export const noCredential = (model: string): ApiError =>
   modelNotFound(`No provider of the model \`${model}\` has a credential for this project.`);
 
+/** All mappings of the model are deactivated. */
+export function retired(model: string, catalog: Catalog): ApiError {
+  const day = catalog.retirement(model);
+  return modelNotFound(
+    `The model \`${model}\` is retired${day === undefined ? '' : ` since ${day}`}: no provider serves it any more.`,
+  );
+}
+
 /** What a name means: the part before the first `/` is looked up as custom provider, then as provider (decisions.md, section 2). */
 export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): readonly Mapping[] | undefined {
   const slash = name.indexOf('/');
@@ -51,6 +59,7 @@ export function createResolve({ catalog, findReach }: { catalog: Catalog; findRe
     const reach = await findReach(principal);
     const mappings = meaningOf(model, catalog, reach);
     if (mappings === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
+    if (mappings.length === 0) throw retired(model, catalog);
     const callable = mappings.filter((mapping) => reach.has(mapping));
     if (callable.length === 0) throw noCredential(model);
     const serving = callable.filter((mapping) => serves(mapping, action, reach));

@@ -92,6 +92,8 @@ export interface Mapping extends MappingAttributes {
    * is remembered of one must not serve the other.
    */
   readonly revision?: string;
+  /** Of a custom model: when it was added, epoch milliseconds. */
+  readonly createdAt?: number;
   /** Every name by which model rules may mean it (decisions.md, section 4). */
   readonly names: readonly string[];
   /** Every name by which provider rules may mean it: the id, or `custom` and `custom:<name>`. */

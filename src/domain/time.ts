@@ -115,3 +115,9 @@ export function ttlEnd(now: number, value: number, unit: TtlUnit, param: string 
 
 /** Whether an RFC 3339 date has come; an absent one never does. @param now epoch milliseconds */
 export const isPast = (date: string | undefined, now: number): boolean => date !== undefined && Date.parse(date) <= now;
+
+/** The day on which the last of them is past; absent while one has none. */
+export function lastDate(dates: readonly (string | undefined)[]): string | undefined {
+  const stated = dates.filter((date) => date !== undefined);
+  return stated.length < dates.length ? undefined : stated.toSorted((a, b) => Date.parse(a) - Date.parse(b)).at(-1);
+}

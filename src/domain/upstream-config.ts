@@ -26,6 +26,9 @@ export interface UpstreamConfig {
   readonly fields: readonly string[];
 }
 
+/** The id of a model in our catalogue, where `/` stands behind the provider only. */
+export const canonicalModelId = (externalId: string): string => externalId.replaceAll('/', '--');
+
 type Variables = Readonly<Record<string, string | undefined>>;
 
 const VARIABLE = /^UPSTREAM_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(?:BASE_URL|API_KEY|MODELS|PRICES|LIMITS|FIELDS)$/;
@@ -72,6 +75,7 @@ function readUpstream(prefix: string, name: string, variables: Variables): Upstr
   if (RESERVED_NAMES.has(name)) throw new ConfigError(`${prefix}_BASE_URL: the provider name ${name} is taken.`);
   const prices = readPrices(`${prefix}_PRICES`, variables[`${prefix}_PRICES`]);
   const models = [...new Set(readList(required(`${prefix}_MODELS`, variables)))];
+  checkIds(`${prefix}_MODELS`, models);
   const limits = readLimits(`${prefix}_LIMITS`, variables[`${prefix}_LIMITS`]);
   for (const [variable, named] of [
     ['PRICES', prices.keys()],
@@ -88,6 +92,18 @@ function readUpstream(prefix: string, name: string, variables: Variables): Upstr
     models: models.map((id) => ({ id, prices: prices.get(id) ?? {}, ...limits.get(id) })),
     fields: readRequestFields(`${prefix}_FIELDS`, variables),
   };
+}
+
+/** @throws ConfigError when two models would be one in the catalogue */
+function checkIds(name: string, models: readonly string[]): void {
+  const known = new Map<string, string>();
+  for (const model of models) {
+    const id = canonicalModelId(model);
+    const other = known.get(id);
+    if (other !== undefined)
+      throw new ConfigError(`${name} names ${other} and ${model}, which have the same id here: ${id}.`);
+    known.set(id, model);
+  }
 }
 
 function required(name: string, variables: Variables): string {

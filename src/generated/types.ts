@@ -808,9 +808,9 @@ export interface KeyRecord {
   status: KeyStatus;
   state: KeyState;
   /**
-   * Prefix, four characters, `…` and the last four of the secret.
+   * Prefix, four characters, `…` and the last four of the secret; null for a playground key, whose secret nobody has.
    */
-  maskedToken: string;
+  maskedToken: string | null;
   /**
    * RFC 3339. From then on requests get 401; null: never.
    */
@@ -856,7 +856,7 @@ export type KeyKind = 'regular' | 'playground' | 'platform_secret';
 export type KeyStatus = 'active' | 'inactive';
 
 /**
- * Derived; the first that holds of disabled, expired, limit_reached, active.
+ * Derived; the first that holds of disabled (also when its owner has left), expired, limit_reached, active.
  */
 export type KeyState = 'active' | 'disabled' | 'expired' | 'limit_reached';
 
@@ -2641,6 +2641,42 @@ export interface ModelPricing {
    * USD per reasoning token; in a model's pricing only.
    */
   internal_reasoning?: string;
+  /**
+   * USD per input token of an image. Our extension.
+   */
+  input_image?: string;
+  /**
+   * USD per output token of an image. Our extension.
+   */
+  output_image?: string;
+  /**
+   * What calls with a long prompt cost, shortest prompts first. Our extension.
+   */
+  tiers?: PricingTier[];
+}
+
+/**
+ * The prices of all tokens of a call whose prompt is longer than `above_prompt_tokens`, as decimal strings in USD.
+ */
+export interface PricingTier {
+  /**
+   * Tokens.
+   */
+  above_prompt_tokens: number;
+  prompt?: string;
+  completion?: string;
+  image?: string;
+  input_audio?: string;
+  input_audio_cache_read?: string;
+  output_audio?: string;
+  request?: string;
+  input_cache_read?: string;
+  input_cache_write?: string;
+  input_cache_write_1h?: string;
+  web_search?: string;
+  internal_reasoning?: string;
+  input_image?: string;
+  output_image?: string;
 }
 
 export type Stability = 'stable' | 'beta' | 'unstable' | 'experimental';
@@ -2837,7 +2873,7 @@ export interface Environment {
    */
   REQUEST_HEADERS_TIMEOUT_MS: string;
   /**
-   * Time a client has to send its body.
+   * Time a client has to send its whole request, headers included.
    */
   REQUEST_BODY_TIMEOUT_MS: string;
   /**

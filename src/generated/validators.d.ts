@@ -138,6 +138,7 @@ import type {
   PriceCap,
   PricingCondition,
   PricingRules,
+  PricingTier,
   PricingValue,
   ProjectAnswer,
   ProjectCreate,
@@ -334,6 +335,7 @@ export declare const validatePrefixEntry: Validator<PrefixEntry>;
 export declare const validatePriceCap: Validator<PriceCap>;
 export declare const validatePricingCondition: Validator<PricingCondition>;
 export declare const validatePricingRules: Validator<PricingRules>;
+export declare const validatePricingTier: Validator<PricingTier>;
 export declare const validatePricingValue: Validator<PricingValue>;
 export declare const validateProjectAnswer: Validator<ProjectAnswer>;
 export declare const validateProjectCreate: Validator<ProjectCreate>;

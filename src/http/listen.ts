@@ -68,7 +68,8 @@ function createHttpServer({ headersTimeoutMs, bodyTimeoutMs }: ListenOptions): S
   return createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: headersTimeoutMs,
-    requestTimeout: headersTimeoutMs + bodyTimeoutMs,
+    // Counted from the start of the request, its headers included.
+    requestTimeout: Math.max(headersTimeoutMs, bodyTimeoutMs),
     connectionsCheckingInterval: 1000,
     // The host check refuses a request without `Host` too, in the envelope.
     requireHostHeader: false,

@@ -94,6 +94,7 @@ function toMapping({ name, updatedAt }: CustomProviderRecord, model: CustomModel
     externalId: model.model,
     custom: true,
     revision: `${model.id} ${updatedAt}`,
+    createdAt: model.createdAt,
     names: [id],
     providerNames: ['custom', `custom:${name}`],
     prices: model.prices,

@@ -1,6 +1,6 @@
 import { comparePrice } from '../catalog/cheapest.ts';
 import { actionOf, permittedIds } from '../core/permitted-ids.ts';
-import { meaningOf, noCredential, type OwnModels } from '../core/resolve.ts';
+import { meaningOf, noCredential, type OwnModels, retired } from '../core/resolve.ts';
 import { canonicalAddress } from '../domain/client-ip.ts';
 import { invalidRequest, modelNotFound } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';
@@ -48,7 +48,7 @@ export function readCall(world: World, caller: Caller, call: EvaluateCall, place
   const hasCredential = callable.length > 0;
   const candidates = hasCredential ? callable : withoutCredential;
   const [first] = candidates;
-  if (first === undefined) throw modelNotFound(`The model \`${model}\` is deactivated.`);
+  if (first === undefined) throw retired(model, world.catalog);
   const address = call.address === undefined || call.address === null ? null : canonicalAddress(call.address);
   if (address === null && typeof call.address === 'string') {
     throw invalidRequest(`${place}/address ("${call.address}") is not an IPv4 or IPv6 address.`, `${place}/address`);

@@ -1,6 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Mapping, Prices } from '../domain/model.ts';
 import { formatUsd, formatUsdPerMillion } from '../domain/money.ts';
+import { canonicalModelId } from '../domain/upstream-config.ts';
 import type { FixtureMapping, FixtureModel } from '../generated/types.ts';
 
 /** The models that boundary cases are about, as a fixture gives them, and the names by which they are asked for. */
@@ -28,7 +29,7 @@ export function modelSlice(
   mapping: FixtureMapping = PRICED,
 ): Slice {
   // A canonical id holds no `/`: an upstream's id that does is an alias of the one with `--`.
-  const canonical = id.replaceAll('/', '--');
+  const canonical = canonicalModelId(id);
   const bare = [canonical, ...(canonical === id ? [] : [id]), ...aliases];
   const served = providers.filter((provider) => PROVIDER_ID.test(provider));
   if (!MODEL_ID.test(canonical) || served.length === 0) return EMPTY_SLICE;

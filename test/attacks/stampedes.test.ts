@@ -33,6 +33,7 @@ describe('the list of models', () => {
       findReach: unused,
       findReachable: unused,
       clock,
+      moderationModel: 'sandbox-moderation',
       telemetry: { ran: (what) => void built.push(what) },
     });
     return { listModels, built };

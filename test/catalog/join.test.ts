@@ -83,7 +83,7 @@ describe('pricedModel', () => {
 const PACKAGES = { '@pydantic/genai-prices': { version: '0', date: '2026-09-23' } };
 
 function join(at: Record<string, string>, ...facts: { at: string[]; says: object }[]): Joined[] {
-  const table = parseModelTable({ openai: { m: { name: 'M', at } } });
+  const table = parseModelTable({ openai: { m: { name: 'M', entered: '2026-11-01', at } } });
   const overlay = parseOverlay({
     packages: PACKAGES,
     facts: facts.map((fact) => ({ source: 's', date: DATE, ...fact })),
@@ -94,6 +94,20 @@ function join(at: Record<string, string>, ...facts: { at: string[]; says: object
 const prices = (joined: Joined | undefined) => Object.fromEntries(joined?.known.charges.prices ?? []);
 
 describe('joinModels', () => {
+  it('takes the day when a model entered the catalogue where nobody says when it was released, and wants one of them', () => {
+    const overlay = parseOverlay({ packages: PACKAGES, facts: [] });
+    const created = (said: object) =>
+      joinModels(
+        parseModelTable({ openai: { m: { name: 'M', at: { openai: 'nobody-knows' }, ...said } } }),
+        overlay,
+        DATE,
+      );
+
+    expect(created({ entered: '2026-11-01' })[0]?.created).toBe('2026-11-01');
+    expect(created({ entered: '2026-11-01', created: '2026-10-01' })[0]?.created).toBe('2026-10-01');
+    expect(() => created({})).toThrow('models.json must say when m was created, or entered the catalogue');
+  });
+
   it('takes capabilities and limits of one package and prices of the other', () => {
     const [joined] = join({ openai: 'gpt-4.1-mini' });
     expect([joined?.created, { ...joined?.known, charges: undefined }]).toEqual([

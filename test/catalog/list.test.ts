@@ -105,6 +105,7 @@ const PRICING_B = {
   input_cache_read: '0.00000025',
   request: '0',
   per_image: { default: '0.04' },
+  tiers: [{ above_prompt_tokens: 100_000, prompt: '0.000005', completion: '0.00002' }],
 };
 
 const ENTRY_B = {
@@ -200,6 +201,21 @@ describe('modelList', () => {
       stability: 'stable',
     });
     expect(Object.values(bare ?? {})).not.toContain(undefined);
+  });
+
+  it('says in our extension of the prices what images and long prompts cost, of a mapping too', () => {
+    const charged = mapping('a', {
+      prices: { prompt: 1_000_000n, input_image: 2_000_000n, output_image: 3_000_000n },
+      tiers: [{ abovePromptTokens: 200_000, prices: { prompt: 4_000_000n, output_image: 6_000_000n } }],
+    });
+    const pricing = {
+      prompt: '0.000001',
+      input_image: '0.000002',
+      output_image: '0.000003',
+      tiers: [{ above_prompt_tokens: 200_000, prompt: '0.000004', output_image: '0.000006' }],
+    };
+
+    expect(list([model(charged)])[0]).toMatchObject({ pricing, providers: [{ pricing }] });
   });
 
   it('takes an unknown price for dearer than any', () => {

@@ -47,7 +47,7 @@ describe('portcullis keys', () => {
 
     expect(answerOf(await portcullis.run('keys', 'disable', 'CI', '--json')).state).toBe('disabled');
     expect((await credentialOf(made.token))?.disabledAt).not.toBeNull();
-    expect(answerOf(await portcullis.run('keys', 'enable', made.maskedToken, '--json')).state).toBe('active');
+    expect(answerOf(await portcullis.run('keys', 'enable', made.maskedToken ?? '', '--json')).state).toBe('active');
 
     const update = ['--description', 'Builds', '--limit', 'none', '--period-limit', '0'];
     expect(answerOf(await portcullis.run('keys', 'update', made.id, ...update, '--json'))).toMatchObject({

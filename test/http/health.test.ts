@@ -1,5 +1,6 @@
 // GET /health and /ready, on both listeners.
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ManualClock } from '../../src/domain/time.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { send } from '../support/request.ts';
 
@@ -28,6 +29,24 @@ it.each(['origin', 'management'] as const)(
     expect(answers.every(({ headers }) => /^req_/.test(String(headers['x-request-id'])))).toBe(true);
   },
 );
+
+it('is not ready while nothing can be recorded, and ready again afterwards', async () => {
+  const clock = new ManualClock('2026-11-22T12:00:00Z');
+  const other = await startGateway({}, { clock });
+  const ready = async () => {
+    clock.advance(1000);
+    const { status, json } = await send(other.origin, { path: '/ready' });
+    return [status, json];
+  };
+  other.db.connection.exec('BEGIN IMMEDIATE');
+  const during = await ready();
+  other.db.connection.exec('ROLLBACK');
+  // Waiting for the lock has kept the event loop.
+  await expect.poll(ready, { timeout: 20_000 }).toEqual([200, { status: 'ready' }]);
+  await other.close();
+
+  expect(during).toEqual([503, { status: 'not_ready', reason: 'cannot_record' }]);
+});
 
 it('the gateway does not serve the master API, nor the management host the gateway', async () => {
   const answers = [

@@ -91,7 +91,7 @@ describe('the images of the sandbox', () => {
     ['no size at all', { size: 'large' }, 400],
     ['an aspect ratio of nothing', { size: 'auto', aspect_ratio: '0:1' }, 400],
     ['eleven pictures', { n: 11 }, 400],
-    ['partial images', { stream: true }, 400],
+    ['more partial images than three', { stream: true, partial_images: 4 }, 400],
     ['a chat model', { model: 'sandbox-paid' }, 404],
     ['no model', { model: null }, 404],
   ])('are refused for %s', async (_name, more, status) => {

@@ -50,6 +50,21 @@ describe('a model that does not exist', () => {
   });
 });
 
+describe('a model that is retired', () => {
+  it.each([
+    ['grok-4', '2026-05-15'],
+    ['claude-3-opus', '2026-01-05'],
+    ['openai/gpt-image-1', '2026-10-23'],
+  ])('is 404, which says since when: %s', async (model, day) => {
+    const answer = await chat(gateway, hello({ model }));
+
+    expect([answer.status, answer.json]).toEqual([
+      404,
+      notFound('model_not_found', `The model \`${model}\` is retired since ${day}: no provider serves it any more.`),
+    ]);
+  });
+});
+
 describe('a sandbox that is off', () => {
   it('takes its models with it', async () => {
     const bare = await startGateway({ SANDBOX: 'off' });

@@ -7,6 +7,7 @@ import { createTurns } from '../../../src/domain/turns.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { Load } from '../../../src/http/load.ts';
 import { createManagementApp } from '../../../src/http/management-app.ts';
+import type { Readiness } from '../../../src/http/routes/health.ts';
 import { databasePath } from '../../../src/store/data-dir.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { createTelemetry } from '../../../src/telemetry.ts';
@@ -49,9 +50,7 @@ export interface ManagementServer {
 }
 
 /** The management listener on a free port, over a database of its own with two organizations. */
-export async function startManagementServer(
-  readiness: () => string | undefined = () => undefined,
-): Promise<ManagementServer> {
+export async function startManagementServer(readiness: Readiness = async () => undefined): Promise<ManagementServer> {
   const folder = mkdtempSync(path.join(tmpdir(), 'portcullis-'));
   const clock = new ManualClock(START);
   const store = createStore({ path: databasePath(folder), clock, create: true, auditKey });

@@ -6,7 +6,7 @@ let server: ManagementServer;
 let reason: string | undefined;
 
 beforeAll(async () => {
-  server = await startManagementServer(() => reason);
+  server = await startManagementServer(async () => reason);
 });
 afterAll(() => server.close());
 
