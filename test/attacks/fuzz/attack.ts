@@ -84,7 +84,7 @@ export class Attack {
       const isStarved = threadWaitedMs(pid) - waitedBefore > STARVED_MS;
       const isClosed = got === 'closed' && ((body?.length ?? 0) > LARGE_BYTES || isStarved || method === 'HEAD');
       const isExcused = got === 'left' || got === 'unsendable' || isClosed;
-      if (!isExcused && !this.run.isOver) this.broken(WELL_FORMED, `${method} ${path.slice(0, 100)}: ${got}`);
+      if (!isExcused && (await this.run.isAlive())) this.broken(WELL_FORMED, `${method} ${path.slice(0, 100)}: ${got}`);
       return undefined;
     }
     this.#judge(wanted, got);

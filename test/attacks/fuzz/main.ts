@@ -100,7 +100,7 @@ async function attack(): Promise<void> {
       masterToken,
       model: `${PROBE.provider}/${PROBE.model}`,
     };
-    probing.start({ pid: serving.pid, ...orders }, (probed) => judgeProbe(run, extremes, probed));
+    probing.start({ pid: serving.pid, ...orders }, (probed) => void judgeProbe(run, extremes, probed));
     const deadline = performance.now() + minutes * 60_000;
     const isOver = (): boolean => run.isOver || performance.now() >= deadline;
     if (onlyStep === undefined) await Promise.all([lookAfter(isOver), player.playUntil(isOver)]);

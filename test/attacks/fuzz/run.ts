@@ -1,5 +1,6 @@
 // A run: the world under attack, what is known of the calls on their way, and what was found.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Evidence } from './evidence.ts';
 import type { StepRecord } from './findings.ts';
 import { Findings } from './findings.ts';
@@ -9,6 +10,8 @@ import type { Marked, Watch } from './upstreams.ts';
 import type { World } from './world.ts';
 
 const MARK = /mark-\d+-\d+/;
+/** From the moment when connections break to the moment when the end of the process is known. */
+const END_KNOWN_MS = 500;
 /** Longer than any secret, so that none is missed between two pieces of the log. */
 const LOG_TAIL = 300;
 
@@ -39,6 +42,12 @@ export class Run {
 
   set world(world: World) {
     this.#world = world;
+  }
+
+  /** Whether the process still lives, told late enough that its end is known: its connections break a moment before. */
+  async isAlive(): Promise<boolean> {
+    await Promise.race([this.world.serving.ended, sleep(END_KNOWN_MS)]);
+    return !this.isOver;
   }
 
   /** The steps that run. */

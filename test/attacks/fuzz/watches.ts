@@ -19,12 +19,13 @@ export interface Extremes {
 }
 
 /** Judges how those who behave are served. */
-export function judgeProbe(run: Run, extremes: Extremes, { kind, outcome, tookMs, delayMs }: Probed): void {
+export async function judgeProbe(run: Run, extremes: Extremes, probed: Probed): Promise<void> {
+  const { kind, outcome, tookMs, delayMs } = probed;
   if (run.isOver) return;
   const { findings } = run;
   const times = `${Math.round(delayMs)} ms of its own, ${Math.round(tookMs)} ms in all`;
   const isStarved = tookMs - delayMs > STARVED_MS;
-  if (outcome !== 'served' && !isStarved)
+  if (outcome !== 'served' && !isStarved && (await run.isAlive()))
     findings.report('those who behave are served', `${kind}: ${outcome} (${times})`, ...run.current());
   if (delayMs > extremes.delayMs) {
     const generators = new Set(run.current().map(({ generator }) => generator));
