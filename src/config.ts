@@ -26,6 +26,8 @@ export interface Config {
   readonly publicUrl: string | undefined;
   /** Lower case, with or without `:port`. */
   readonly allowedHosts: readonly string[];
+  /** As browsers send them: scheme, host and port in lower case. */
+  readonly allowedOrigins: readonly string[];
   /** Null: `TRUSTED_PROXIES` is unset; empty: `none`. */
   readonly trustedProxies: readonly AddressRange[] | null;
   /** Private hosts that base URLs from the database may name. */
@@ -101,6 +103,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     management: { host: variables.MANAGEMENT_HOST, port: Number(variables.MANAGEMENT_PORT) },
     publicUrl: variables.PUBLIC_URL === undefined ? undefined : readUrl('PUBLIC_URL', variables.PUBLIC_URL),
     allowedHosts: readList(variables.ALLOWED_HOSTS).map((host) => host.toLowerCase()),
+    allowedOrigins: readList(variables.ALLOWED_ORIGINS).map((origin) => new URL(origin).origin),
     trustedProxies: variables.TRUSTED_PROXIES === undefined ? null : readProxies(variables.TRUSTED_PROXIES),
     allowPrivateUpstreams: readList(variables.ALLOW_PRIVATE_UPSTREAMS).map((entry) =>
       explained('ALLOW_PRIVATE_UPSTREAMS', () => parseEndpoint(entry)),

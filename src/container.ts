@@ -223,6 +223,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     load,
     readiness,
     hosts: { ...hosts, boundHost: config.gateway.host },
+    allowedOrigins: config.allowedOrigins,
     trustedProxies,
     bodyLimits,
     keepAliveMs: timeouts.keepAliveComment,
@@ -254,6 +255,8 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     load: managementLoad,
     readiness,
     hosts: { ...hosts, boundHost: config.management.host },
+    // Nobody administers from another site's page.
+    allowedOrigins: [],
     bodyLimits,
     metricsToken: config.metricsToken,
   });

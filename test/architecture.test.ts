@@ -54,6 +54,7 @@ const ALLOWED_SIDEWAYS = [
 
 const PACKAGE_HOMES: Record<string, string[]> = {
   koa: ['src/http', 'src/oauth'],
+  '@koa/cors': ['src/http'],
   '@koa/router': ['src/http', 'src/oauth'],
   kysely: ['src/store'],
   'better-sqlite3': ['src/store'],

@@ -28,6 +28,7 @@ describe('the configuration', () => {
       management: { host: '127.0.0.1', port: 8081 },
       publicUrl: undefined,
       allowedHosts: [],
+      allowedOrigins: [],
       trustedProxies: null,
       allowPrivateUpstreams: [],
       defaultMaxOutputTokens: 16_384,
@@ -77,6 +78,7 @@ describe('the configuration', () => {
       MANAGEMENT_PORT: '0',
       PUBLIC_URL: 'https://Gateway.example/llm/',
       ALLOWED_HOSTS: 'Gateway.example, localhost:8080,[::1]:80',
+      ALLOWED_ORIGINS: 'https://Chat.example,http://localhost:3000',
       TRUSTED_PROXIES: '10.1.2.3/8, 2001:db8::/32',
       ALLOW_PRIVATE_UPSTREAMS: 'Ollama.Internal:11434, 10.0.0.7:80,[0:0::1]:443',
       DATA_DIR: '/var/lib/portcullis',
@@ -123,6 +125,7 @@ describe('the configuration', () => {
       management: { host: '::1', port: 0 },
       publicUrl: 'https://gateway.example/llm',
       allowedHosts: ['gateway.example', 'localhost:8080', '[::1]:80'],
+      allowedOrigins: ['https://chat.example', 'http://localhost:3000'],
       trustedProxies: [
         { family: 4, network: 10n << 24n, prefix: 8 },
         { family: 6, network: 0x20010db8n << 96n, prefix: 32 },
@@ -209,6 +212,10 @@ describe('a wrong variable is named, with what it must be', () => {
     [
       'MODERATION_MODEL must be a model id, an alias, or `provider/model`, of at most 512 characters.',
       { MODERATION_MODEL: 'a model' },
+    ],
+    [
+      'ALLOWED_ORIGINS must be a comma list of origins, each `https://host` or `http://host`, with or without `:port`.',
+      { ALLOWED_ORIGINS: '*' },
     ],
     ['ALLOWED_HOSTS must be a comma list of host names, each with or without `:port`.', { ALLOWED_HOSTS: 'http://a' }],
     [

@@ -193,6 +193,15 @@ describe('the places', () => {
     expect(named.filter((place) => !existsSync(path.join(root, place)))).toEqual([]);
   });
 
+  it('that the threat model names exist, and it names every attack', () => {
+    const folder = path.join(root, 'test/attacks');
+    const threats = readFileSync(path.join(folder, 'README.md'), 'utf8');
+    const named = [...threats.matchAll(/`([\w./-]+\.test\.ts|\.\.\/\w+)`/g)].map(([, file = '']) => file);
+    expect(named.filter((file) => !existsSync(path.join(folder, file)))).toEqual([]);
+    const attacks = readdirSync(folder).filter((file) => file.endsWith('.test.ts'));
+    expect(attacks.filter((file) => !named.includes(file))).toEqual([]);
+  });
+
   it('under src are all there, each once', () => {
     expect(firstColumn(table('Rank').map((row) => row.slice(1))).sort()).toEqual(
       readdirSync(path.join(root, 'src'))

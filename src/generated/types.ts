@@ -2765,6 +2765,10 @@ export interface Environment {
    */
   ALLOWED_HOSTS?: string;
   /**
+   * Origins whose web pages may call the gateway (CORS), such as `https://chat.example`. Unset: none.
+   */
+  ALLOWED_ORIGINS?: string;
+  /**
    * Ranges whose `X-Forwarded-For` is believed; `none`: the connection's own address counts. Unset: the first entry of the header is the client, whoever wrote it.
    */
   TRUSTED_PROXIES?: string;

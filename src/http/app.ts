@@ -5,6 +5,7 @@ import type { Telemetry } from '../telemetry.ts';
 import type { Load } from './load.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { clientAddress } from './middleware/client-address.ts';
+import { crossOrigin } from './middleware/cross-origin.ts';
 import { decodablePath } from './middleware/decodable-path.ts';
 import { errorEnvelope } from './middleware/error-envelope.ts';
 import { type HostCheckOptions, hostCheck } from './middleware/host-check.ts';
@@ -22,6 +23,8 @@ export interface AppDeps {
   load: Load;
   readiness: Readiness;
   hosts: HostCheckOptions;
+  /** Origins whose web pages may call. */
+  allowedOrigins: readonly string[];
   /** Undefined: `TRUSTED_PROXIES` is unset. */
   trustedProxies: TrustedProxies | undefined;
   bodyLimits: BodyLimits;
@@ -35,9 +38,9 @@ export function createApp(deps: AppDeps, addRoutes: (router: Router<RequestState
   addRoutes(router);
 
   const app = new Koa<RequestState>();
+  app.use(requestId).use(accessLog(telemetry));
+  if (deps.allowedOrigins.length > 0) app.use(crossOrigin(deps.allowedOrigins));
   app
-    .use(requestId)
-    .use(accessLog(telemetry))
     .use(errorEnvelope(telemetry))
     .use(query)
     .use(clientAddress(deps.trustedProxies))

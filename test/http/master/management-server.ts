@@ -79,6 +79,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
     load: new Load({ maxInFlight: 100, maxBufferedBytes: 10_000_000 }),
     readiness,
     hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
+    allowedOrigins: [],
     bodyLimits: { bytes: 100_000, depth: 64, values: 200_000, fields: 10_000 },
     metricsToken: undefined,
   });
