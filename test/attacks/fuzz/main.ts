@@ -1,11 +1,15 @@
 // `npm run test:attack -- [--minutes M] [--seed N] [--step N] [--only <names>] [--except <names>]`: attacks the gateway over HTTP, as
 // a child process with a bounded heap, and looks whether anything breaks. Exits with 1 and a report when something does.
 //
-// world.ts starts the gateway, its keys and its upstreams; player.ts draws a generator for each step (generators.ts lists them); each
-// generator sends through an Attack (attack.ts), which judges what comes back (checks.ts). The fake upstreams (upstreams.ts) judge what
-// they are sent by tables of their own (oracle.ts, keys.ts, served.ts) and fail as the step has chosen (faults.ts). A process of its own
-// (probe.ts) behaves well, and measures how it is served. evidence.ts compares the ledger with what was seen. `--seed` repeats a run's
-// choices, `--step` one step of it; their order in time is the machine's.
+// What must hold, all the time: no answer is a fault of ours, and each is HTTP and JSON by its schema (checks.ts, wire.ts); every request
+// ends (attack.ts); no upstream gets a model or a field that the key's rules and the tables do not permit (oracle.ts, keys.ts, served.ts,
+// by tables of their own); no secret and no prompt is told to others or logged (secrets.ts, run.ts); those who behave are served within a
+// second of the gateway's own time (probe.ts asks from a process of its own, delay.ts says what is the gateway's); memory stays bounded
+// and the process lives (watches.ts); the ledger's sums are those of what was seen, also after the process was killed (evidence.ts).
+//
+// world.ts starts the gateway and its upstreams (upstreams.ts), whose answers fail as each step has chosen (faults.ts). player.ts draws a
+// generator for each step from generators.ts, which sends through an Attack (attack.ts). `--seed` repeats a run's choices and `--step`
+// one step of it; what runs at the same time is up to the machine.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createProgress } from '../../../scripts/bench/progress.ts';
