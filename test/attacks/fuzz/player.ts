@@ -10,8 +10,8 @@ import type { Run } from './run.ts';
 const WORKERS = 48;
 /** Before a worker draws again, when the generator that it has drawn is busy enough. */
 const PAUSE_MS = 5;
-/** A step sends a few requests after each other, none of which takes longer than `LOST_MS`. */
-const LONGEST_STEP_MS = 2 * LOST_MS;
+/** A step sends a few requests after each other, or many on one connection; none takes longer than `LOST_MS`. */
+const LONGEST_STEP_MS = 3 * LOST_MS;
 
 export class Player {
   readonly #run: Run;
