@@ -63,33 +63,29 @@ function* errorFaults(asked: Asked, answer: Answer): Generator<Broken> {
     yield [NO_500, brief(answer)];
 }
 
-/** The end of a stream whose chunks may hold anything. @throws Error for an event that is not JSON */
-function looseEnd(text: string): Pick<ReturnType<typeof eventsOf>, 'done' | 'error'> {
-  const events = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(': '));
-  for (const event of events) {
-    if (!event.startsWith('data: ')) throw new Error(`no event: ${event}`);
-    if (event !== 'data: [DONE]') JSON.parse(event.slice('data: '.length));
-  }
-  const done = events.at(-1) === 'data: [DONE]';
-  const last: unknown = done ? undefined : JSON.parse(events.at(-1)?.slice('data: '.length) ?? 'null');
-  return { done, error: validateErrorEnvelope(last) ? last.error : undefined };
-}
+type End = Pick<ReturnType<typeof eventsOf>, 'done' | 'error'>;
 
-/** The end of a stream of images. @throws Error for an event that the API does not have */
-function imagesEnd(text: string): Pick<ReturnType<typeof eventsOf>, 'done' | 'error'> {
+/** How a stream of events ends, of chats or of images. @throws Error for what is no event, and for one that may not stand there */
+function endOf(text: string, isEvent: (value: unknown) => boolean): End {
   const events = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(': '));
-  const values = events.map((event): unknown => JSON.parse(/^(?:event: .+\n)?data: (.+)$/.exec(event)?.[1] ?? ''));
+  const values = events.map((event): unknown => {
+    const data = /^(?:event: .+\n)?data: (.+)$/.exec(event)?.[1];
+    if (data === undefined) throw new Error(`no event: ${event}`);
+    return data === '[DONE]' ? data : JSON.parse(data);
+  });
   const last = values.at(-1);
-  if (validateErrorEnvelope(last)) return { done: false, error: last.error };
-  const odd = values.find((value) => !validateImageEvent(value));
-  if (odd !== undefined) throw new Error(`no image event: ${JSON.stringify(odd)}`);
-  return { done: record(last).type === 'image_generation.completed', error: undefined };
+  const error = validateErrorEnvelope(last) ? last.error : undefined;
+  const isMark = last === '[DONE]' || error !== undefined;
+  const odd = (isMark ? values.slice(0, -1) : values).find((value) => !isEvent(value));
+  if (odd !== undefined) throw new Error(`no event of the API: ${JSON.stringify(odd)}`);
+  return { done: last === '[DONE]' || record(last).type === 'image_generation.completed', error };
 }
 
 function* streamFaults({ path, isLoose = false }: Asked, { text }: Answer): Generator<Broken> {
   try {
-    const end = path.startsWith('/v1/images/') ? imagesEnd : isLoose ? looseEnd : eventsOf;
-    const { done, error } = end(text);
+    const isImage = path.startsWith('/v1/images/');
+    const end = isImage || isLoose ? endOf(text, isLoose ? isRecord : validateImageEvent) : eventsOf(text);
+    const { done, error } = end;
     if (!done && error === undefined) yield [WELL_FORMED, `a stream that ends in silence: ${text.slice(-400)}`];
     if (error?.code === 'internal_error' || error?.code === 'policy_unavailable')
       yield [NO_500, `told in band: ${error.message}`];
