@@ -84,8 +84,8 @@ function endOf(text: string, isEvent: (value: unknown) => boolean): End {
 function* streamFaults({ path, isLoose = false }: Asked, { text }: Answer): Generator<Broken> {
   try {
     const isImage = path.startsWith('/v1/images/');
-    const end = isImage || isLoose ? endOf(text, isLoose ? isRecord : validateImageEvent) : eventsOf(text);
-    const { done, error } = end;
+    const isEvent = isLoose ? isRecord : validateImageEvent;
+    const { done, error } = isImage || isLoose ? endOf(text, isEvent) : eventsOf(text);
     if (!done && error === undefined) yield [WELL_FORMED, `a stream that ends in silence: ${text.slice(-400)}`];
     if (error?.code === 'internal_error' || error?.code === 'policy_unavailable')
       yield [NO_500, `told in band: ${error.message}`];
