@@ -36,7 +36,12 @@ function exchange(
       },
     );
     sent.on('timeout', () => sent.destroy(new Error(`no answer in ${LOST_MS} ms`)));
-    sent.on('error', reject);
+    sent.on('error', (error: NodeJS.ErrnoException) => {
+      // Both ends may close an idle connection at any time: as HTTP says, a client asks again on a new one.
+      const wasIdle = sent.reusedSocket && error.code === 'ECONNRESET';
+      if (wasIdle) resolve(exchange(url, headers, body, new Agent()));
+      else reject(error);
+    });
     sent.end(body);
   });
 }
