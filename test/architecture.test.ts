@@ -63,6 +63,7 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   ajv: ['src/generated'],
   pino: ['src/telemetry.ts'],
   'gpt-tokenizer': ['src/providers'],
+  'fastest-levenshtein': ['src/core/known-names.ts'],
   'fast-png': ['src/providers/sandbox'],
   'prom-client': ['src/metrics.ts'],
   'rate-limiter-flexible': ['src/core/rate-limit.ts'],

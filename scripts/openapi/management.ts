@@ -26,6 +26,8 @@ interface Resource {
     readonly list: string;
     readonly create?: string;
     readonly patch?: string;
+    /** Of a change, where it says more. */
+    readonly changed?: string;
   };
   readonly idBase?: string;
 }
@@ -75,7 +77,7 @@ function operationsOf(resource: Resource): Operation[] {
       id: `change${base}`,
       summary: `Change a ${lower}`,
       request: schemas.patch ?? '',
-      answer: json(schemas.answer, 'As it is now.'),
+      answer: json(schemas.changed ?? schemas.answer, 'As it is now.'),
       errors: WRITE,
     },
     delete: {
@@ -96,7 +98,13 @@ const pascal = (words: string): string =>
 
 const ALL = ['list', 'create', 'get', 'change', 'delete'] as const;
 
-const RULES = { answer: 'RuleAnswer', list: 'RuleList', create: 'RuleCreate', patch: 'RulePatch' };
+const RULES = {
+  answer: 'RuleAnswer',
+  list: 'RuleList',
+  create: 'RuleCreate',
+  patch: 'RulePatch',
+  changed: 'RuleChangeAnswer',
+};
 const rules = (path: string, idBase: string, of: string): Operation[] =>
   operationsOf({ tag: 'IAM rules', name: 'Rule', idBase, path, part: '{ruleId}', can: ALL, schemas: RULES }).map(
     (operation) => ({ ...operation, summary: `${operation.summary} of ${of}` }),

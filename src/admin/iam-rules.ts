@@ -1,10 +1,14 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import { KnownNames } from '../core/known-names.ts';
+import { ruleWarnings } from '../core/rule-warnings.ts';
 import { checkShape } from '../domain/check-shape.ts';
-import { permissionDenied } from '../domain/errors.ts';
+import type { TrustedProxies } from '../domain/client-ip.ts';
+import { invalidRequest, permissionDenied } from '../domain/errors.ts';
 import { kindOf } from '../domain/iam-rule.ts';
 import { newId } from '../domain/id.ts';
 import { type CanonicalRule, type RuleContent, readRule, storedRule } from '../domain/rule-content.ts';
 import { formatTime } from '../domain/time.ts';
-import type { Deletion, IamRule, RuleAnswer, RuleList, RulePatch, RuleType } from '../generated/types.ts';
+import type { Deletion, IamRule, RuleAnswer, RuleChangeAnswer, RuleList, RuleType } from '../generated/types.ts';
 import { validateRulePatch } from '../generated/validators.js';
 import { readCustomNames } from '../store/custom-names.ts';
 import type { Database } from '../store/database.ts';
@@ -14,10 +18,18 @@ import { getOrganization } from '../store/tenants.ts';
 import type { Actor } from './actor.ts';
 import { recordChange } from './audit-trail.ts';
 import { compileRules } from './compile-rules.ts';
+import { type JudgedChange, newAccess, type RulePlan, StaleRules } from './judged-change.ts';
+import { mergedRule } from './merge-rule.ts';
 import { checkBounds } from './rule-bounds.ts';
 import { ruleChange } from './rule-change.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleOwner } from './rule-owner.ts';
-import { type RuleWorld, ruleWarnings } from './rule-warnings.ts';
+
+/** What is known of the world in which a rule will be judged. */
+export interface RuleWorld {
+  readonly catalog: Pick<Catalog, 'mappings' | 'providers'>;
+  /** Undefined: `TRUSTED_PROXIES` is unset. */
+  readonly trustedProxies: TrustedProxies | undefined;
+}
 
 /** What a write of rules needs beside the database; `now` in epoch ms. */
 export interface RuleWrite extends RuleWorld {
@@ -60,9 +72,25 @@ export function getRule(db: Database, actor: Actor, owner: RuleOwner, id: string
   return { rule: view(record), warnings: warningsOf(db, actor, storedRule(record), world) };
 }
 
+/** The first steps of a change, which write nothing. @throws ApiError as `changeRule` */
+export function readRulePlan(db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown): RulePlan {
+  const { subject, present, content, patch } = prepareChange(db, actor, owner, id, body);
+  const { canonical, ...rule } = content;
+  return {
+    subject,
+    ruleId: id,
+    rule,
+    ruleRevision: getOrganization(db, actor.organizationId).ruleRevision,
+    matters: enforcedPart(present) !== enforcedPart({ ...rule, canonicalValue: canonical.ruleValue }),
+    failOnNewAccess: patch.failOnNewAccess === true,
+  };
+}
+
 /**
- * Changes a rule; the merged rule is judged as a new one is.
- * @param body as `RulePatch`, unchecked.
+ * Changes a rule; the merged rule is judged as a new one is. Shape first (400), then owner (404, 403), rule (404), merged shape
+ * (400), plan (403), bounds (400), then new access (409).
+ * @param body as `RulePatch`, unchecked. @param judged what is known of the change; absent: nothing
+ * @throws StaleRules when it was judged for other rules
  */
 export function changeRule(
   db: Database,
@@ -71,30 +99,48 @@ export function changeRule(
   id: string,
   body: unknown,
   write: RuleWrite,
-): RuleAnswer {
-  const patch = checkShape(validateRulePatch, body);
+  judged?: JudgedChange,
+): RuleChangeAnswer {
   return db.transaction(() => {
     const { organizationId } = actor;
-    const subject = getRuleSubject(db, actor, owner);
-    const present = store.getRule(db, organizationId, subject.id, id);
-    const content = merged(present, patch);
-    checkRulesChangeable(actor, subject);
-    checkPlan(db, actor, content.ruleType);
-    const others = store.listRules(db, organizationId, subject.id).filter((other) => other.id !== id);
-    checkBounds([...others.map(storedRule), content.canonical]);
+    const { subject, present, content, patch } = prepareChange(db, actor, owner, id, body);
+    if (judged !== undefined && judged.ruleRevision !== getOrganization(db, organizationId).ruleRevision) {
+      throw new StaleRules();
+    }
+    const { widens = null } = judged ?? {};
+    if (patch.failOnNewAccess && widens?.count !== 0) throw newAccess(widens);
     const record = store.updateRule(db, organizationId, subject.id, id, stored(content), compileRules, write.now);
-    const changed = view(record);
-    recordChange(db, actor, 'rule', 'update', ruleChange(view(present), changed), write.now);
-    return { rule: changed, warnings: warningsOf(db, actor, content.canonical, write) };
+    const [before, changed] = [view(present), view(record)];
+    recordChange(db, actor, 'rule', 'update', ruleChange(before, changed), write.now);
+    return { rule: changed, before, warnings: warningsOf(db, actor, content.canonical, write), widens };
   });
 }
+
+function prepareChange(db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown) {
+  const patch = checkShape(validateRulePatch, body);
+  const { failOnNewAccess: _, ...fields } = patch;
+  if (Object.keys(fields).length === 0)
+    throw invalidRequest('The request body must hold at least one field of the rule.');
+  const subject = getRuleSubject(db, actor, owner);
+  checkRulesChangeable(actor, subject);
+  const present = store.getRule(db, actor.organizationId, subject.id, id);
+  const content = mergedRule(present, patch);
+  checkPlan(db, actor, content.ruleType);
+  const others = store.listRules(db, actor.organizationId, subject.id).filter((other) => other.id !== id);
+  checkBounds([...others.map(storedRule), content.canonical]);
+  return { patch, subject, present, content };
+}
+
+/** What is enforced of a rule; equal where nothing changes. */
+const enforcedPart = ({ ruleType, canonicalValue, status, mode }: Omit<store.NewRule, 'id'>): string =>
+  status === 'active' && mode === 'enforce' ? JSON.stringify([ruleType, canonicalValue]) : '';
 
 /** Deletes a rule: it binds nothing from the next request on. @param now epoch ms */
 export function deleteRule(db: Database, actor: Actor, owner: RuleOwner, id: string, now: number): Deletion {
   return db.transaction(() => {
     const subject = getRuleSubject(db, actor, owner);
-    const before = view(store.getRule(db, actor.organizationId, subject.id, id));
     checkRulesChangeable(actor, subject);
+    const before = view(store.getRule(db, actor.organizationId, subject.id, id));
     store.deleteRule(db, actor.organizationId, subject.id, id, compileRules);
     recordChange(db, actor, 'rule', 'delete', { before, after: null }, now);
     return { id, deleted: true };
@@ -108,17 +154,7 @@ function checkPlan(db: Database, actor: Actor, ruleType: RuleType): void {
 }
 
 const warningsOf = (db: Database, { organizationId }: Actor, rule: CanonicalRule, world: RuleWorld): string[] =>
-  ruleWarnings(rule, world, readCustomNames(db, organizationId));
-
-const merged = (rule: store.RuleRecord, patch: RulePatch): RuleContent =>
-  readRule({
-    ruleType: rule.ruleType,
-    ruleValue: rule.ruleValue,
-    status: rule.status,
-    mode: rule.mode,
-    description: rule.description,
-    ...patch,
-  });
+  ruleWarnings(rule, new KnownNames(world.catalog, readCustomNames(db, organizationId)), world.trustedProxies);
 
 const stored = ({ canonical, ...content }: RuleContent): Omit<store.NewRule, 'id'> => ({
   ...content,

@@ -96,9 +96,8 @@ function mergeModel([first, ...others]: readonly CatalogModel[]): CatalogModel {
 /** Rules mean a mapping by every alias of its model, also by one that another part has brought; a custom one has one name. */
 function withAliases(mapping: Mapping, aliases: readonly string[]): Mapping {
   if (mapping.custom) return mapping;
-  const names = mappingNames(mapping.providerId, mapping.modelId, aliases);
-  if (names.every((name) => mapping.names.includes(name))) return mapping;
-  return { ...mapping, names: [...new Set([...names, ...mapping.names])] };
+  const names = mappingNames(mapping, aliases);
+  return names.length === mapping.names.length ? mapping : { ...mapping, names };
 }
 
 /** Every name a request may use. A canonical id wins over an alias of the same text. */

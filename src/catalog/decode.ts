@@ -73,8 +73,7 @@ function decodeMapping(entry: Entry, modelId: string, aliases: readonly string[]
     modelId,
     externalId,
     custom: false,
-    // Behind its provider a model may also be asked for by the provider's own id.
-    names: [...new Set([...mappingNames(providerId, modelId, aliases), `${providerId}/${externalId}`])],
+    names: mappingNames({ providerId, modelId, externalId }, aliases),
     providerNames: [providerId],
     prices: decodePrices(entry.entry('prices')),
     freeFlag: entry.optionalFlag('free') ?? false,

@@ -1,4 +1,4 @@
-import { type Mapping, TEXT_ONLY } from '../domain/model.ts';
+import { type Mapping, mappingNames, TEXT_ONLY } from '../domain/model.ts';
 import { canonicalModelId, type UpstreamConfig, type UpstreamModel } from '../domain/upstream-config.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import type { CatalogData } from './decode.ts';
@@ -50,14 +50,13 @@ function upstreamMapping(
   modelId: string,
   { id: externalId, prices, ...limits }: UpstreamModel,
 ): Mapping {
-  const id = `${providerId}/${modelId}`;
   return {
-    id,
+    id: `${providerId}/${modelId}`,
     providerId,
     modelId,
     externalId,
     custom: false,
-    names: [...new Set([modelId, id, `${providerId}/${externalId}`])],
+    names: mappingNames({ providerId, modelId, externalId }, []),
     providerNames: [providerId],
     prices,
     freeFlag: false,

@@ -1,8 +1,6 @@
 import type {
   AccessAddressClass,
   AccessCell,
-  AccessDiff,
-  AccessFlip,
   AccessHolder,
   AccessOverview,
   AccessReport,
@@ -17,13 +15,13 @@ interface Format {
 const EVERY = '0.0.0.0/0, ::/0, unknown';
 
 /** A set of addresses in a few words. */
-const addressText = (addresses: readonly string[]): string => {
+export const addressText = (addresses: readonly string[]): string => {
   const text = addresses.join(', ');
   if (text === EVERY) return 'any';
   return text === '' ? 'none' : text;
 };
 
-const nameOf = ({ scope, id, name }: AccessHolder): string =>
+export const nameOf = ({ scope, id, name }: AccessHolder): string =>
   scope === 'member' ? `${name} (member, a key without rules)` : name === '' ? id : `${id} (${name})`;
 
 const rulesText = (ruleIds: readonly string[]): string => ruleIds.join(', ') || '-';
@@ -51,7 +49,7 @@ function printCells(model: string, by: string, cells: readonly AccessCell[], mar
 
 const ruleRow = ({ id, scope, ruleType }: AccessRule): Cell[] => [{ text: id }, { text: scope }, { text: ruleType }];
 
-type ShownFormat = Format & { readonly withoutCredential?: boolean };
+export type ShownFormat = Format & { readonly withoutCredential?: boolean };
 type AccessFormat = ShownFormat & { readonly denied?: true };
 
 /** Everything that one holder reaches. */
@@ -104,36 +102,4 @@ export function showOverview({ holders }: AccessOverview, { json }: Format): voi
   ]);
   const titles = ['ID', 'NAME', 'MODELS', 'MAPPINGS', 'NO CREDENTIAL', 'FROM ADDRESS'];
   printTable(titles, rows, 'There are no keys and no members.');
-}
-
-/** Exactly what differs. */
-export function showDiff(diff: AccessDiff, { json, withoutCredential }: ShownFormat): void {
-  if (json) {
-    printJson(diff);
-    return;
-  }
-  for (const flip of diff.flips) showFlip(flip);
-  const { gained, lost } = diff;
-  if (gained + lost === 0) print('Nothing differs: everybody reaches what they reached.');
-  else print(`${gained} newly permitted, ${lost} no longer permitted (pairs of a key or member and a mapping).`);
-  const { gained: opened, lost: closed } = diff.withoutCredential;
-  if (opened + closed === 0) return;
-  const where = withoutCredential ? '' : ': --without-credential lists them';
-  print(`Without a credential to call them, ${opened} more newly permitted, ${closed} no longer permitted${where}.`);
-}
-
-function showFlip({ change, holders, mappings, credential, addresses, reason, rules }: AccessFlip): void {
-  const [mark, verb] = change === 'gained' ? ['+', 'newly permitted'] : ['-', 'no longer permitted'];
-  const why =
-    reason === 'rules'
-      ? rules.map((rule) => `${rule.change} ${rule.scope} rule ${rule.id} (${rule.ruleType})`)
-      : [reason];
-  print(`${verb}${credential ? '' : ', without a credential,'} from ${addressText(addresses)}, by ${why.join(', ')}`);
-  for (const holder of holders) print(`  ${nameOf(holder)}`);
-  const rows = mappings.map((mapping): Cell[] => [
-    { text: `    ${mark}`, colour: change === 'gained' ? 'green' : 'red' },
-    { text: mapping },
-  ]);
-  for (const row of rows) print(row.map(({ text }) => text).join(' '));
-  print('');
 }

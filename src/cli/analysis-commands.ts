@@ -35,10 +35,12 @@ function accessCommand(program: Command, env: Environment): void {
 const DIFF_HELP = `
 A source is the DATA_DIR of a database, or what \`portcullis policy export\` wrote: its folder, or world.json in it. The
 second one is the current database unless it is named. Both are judged by the catalogue and the policy of this
-installation.
+installation. Names that nothing has are warned of in a draft. A rule in mode report changes no access: what it would
+change if it were enforced is printed apart.
 
 What cannot be called for lack of a credential, in the environment of this command or as a provider key, is only counted.
 Where that environment is not the server's, as in CI, say --without-credential: then it is listed, and --fail-on heeds it.
+Where it holds no credential of a provider at all, --fail-on counts all that the rules permit, and says so.
 Of an exported document nobody knows, so that between two of them every mapping of the catalogue can be called.
 
 A draft holds rules as the master API takes them, each with its \`key\`, \`member\` or \`organization: true\`; with the
@@ -73,7 +75,9 @@ exported document knows no custom models.`;
 
 function lintCommand(policy: Command, env: Environment): void {
   common(policy.command('lint').argument('[source]', 'a source as for diff; default: the current database'))
-    .description('Name rules that are dead, shadowed or match nothing, and keys open to every future model.')
+    .description(
+      'Name keys that reach nothing, rules that are dead, shadowed or match nothing, and keys open to every future model.',
+    )
     .addHelpText('after', LINT_HELP)
     .option('--strict', 'exit with 1 when anything is found')
     .action(async (source: string | undefined, options: LintOptions) => {

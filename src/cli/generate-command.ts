@@ -4,13 +4,14 @@ import type { Environment } from './workspace.ts';
 
 const EXAMPLES = `
 Examples:
-  $ portcullis policy generate --database -o rules.yaml
+  $ portcullis policy generate --database -o policy/cases/generated
   $ portcullis policy generate --key CI -o ci.yaml && portcullis policy test ci.yaml
 
 What the fixtures expect is what the policy decides today: commit them, and a change of rules or policy that moves a border
 shows. Addresses at the ends of ranges and beside them, models by every name and those with neighbouring names, prices at a
 cap and just above it. Models come from the catalogue and the organization's own ones, whether there is a credential or not:
-a fixture holds them with their prices, so that it says the same wherever it is run.`;
+a fixture holds them with their prices, so that it says the same wherever it is run.
+Into a folder goes one file for each key, member and organization that has rules; other files in it stay as they are.`;
 
 /** `portcullis policy generate`. */
 export function generateCommand(policy: Command, env: Environment): void {
@@ -30,7 +31,10 @@ export function generateCommand(policy: Command, env: Environment): void {
       ).conflicts('rules'),
     )
     .option('--rules <file>', 'all rules of this exported document')
-    .requiredOption('-o, --output <file>', 'where to write them; a file that is there is replaced')
+    .requiredOption(
+      '-o, --output <path>',
+      'a file (.yaml) for all of them, or a folder; a file that is there is replaced',
+    )
     .option('--org <organization>', 'the organization, where there are several')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)

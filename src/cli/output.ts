@@ -20,7 +20,7 @@ export interface Cell {
 /** What people wrote must not reach the terminal as commands to it. */
 const plain = (text: string): string => text.replace(/\p{Cc}/gu, ' ');
 
-const paint = (colour: InspectColor | undefined, text: string): string =>
+export const paint = (colour: InspectColor | undefined, text: string): string =>
   colour === undefined ? text : styleText(colour, text, { stream: process.stdout });
 
 /** Prints rows in aligned columns under their titles, or the sentence for no rows. */

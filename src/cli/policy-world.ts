@@ -10,7 +10,7 @@ import { databasePath, hasDatabase } from '../store/data-dir.ts';
 import { openDatabase } from '../store/database.ts';
 import { inspectDatabase } from '../store/inspect-database.ts';
 import { partsOf } from '../workbench/candidates.ts';
-import { applyDrafts } from '../workbench/drafts.ts';
+import { applyDrafts, draftWarnings } from '../workbench/drafts.ts';
 import { checkedShape, locating } from '../workbench/fixture-shape.ts';
 import { FixtureFault, FixtureSources } from '../workbench/fixture-source.ts';
 import { createJudges, type Judges, type OnProgress } from '../workbench/judges.ts';
@@ -82,13 +82,20 @@ function readExport(file: string, catalog: Catalog): World {
   }
 }
 
-/** The world with the changed rules of a file, YAML or JSON. @throws Error that names file, line and fault */
-export function withDraftFile(world: World, file: string): World {
+/** A world with the changed rules of a file, and what may not be as it was meant in them. */
+export interface DraftedWorld {
+  readonly world: World;
+  readonly warnings: readonly string[];
+}
+
+/** @param file YAML or JSON. @throws Error that names file, line and fault */
+export function withDraftFile(world: World, file: string): DraftedWorld {
   try {
     const [document, ...others] = new FixtureSources().read(path.resolve(file));
     if (document === undefined || others.length > 0) throw new Error(`${file}: one document is expected.`);
     const { rules } = checkedShape(validateDraftRules, document);
-    return locating(document, [], () => applyDrafts(world, rules));
+    const drafted = locating(document, [], () => applyDrafts(world, rules));
+    return { world: drafted, warnings: draftWarnings(drafted, rules) };
   } catch (error) {
     if (!(error instanceof FixtureFault)) throw error;
     const { line, column } = error.place;

@@ -1,4 +1,5 @@
-import type { Deletion, IamRule, RuleAnswer, RuleValue } from '../generated/types.ts';
+import type { Deletion, IamRule, RuleAnswer, RuleChangeAnswer, RuleValue, RuleWidening } from '../generated/types.ts';
+import { addressText, nameOf } from './access-output.ts';
 import { type Cell, print, printJson, printTable, warn } from './output.ts';
 
 interface Format {
@@ -43,6 +44,40 @@ export function showRule(answer: RuleAnswer, { json }: Format): void {
   }
   printTable(TITLES, [row(answer.rule)], '');
   for (const warning of answer.warnings) warn(`warning: ${warning}`);
+}
+
+/** Newly permitted cells that are listed. */
+const MOST_CELLS = 20;
+
+/** A changed rule before and after, and what it newly permits. */
+export function showRuleChange(change: RuleChangeAnswer, { json }: Format): void {
+  if (json) {
+    printJson(change);
+    return;
+  }
+  const rows = [row(change.before), row(change.rule)];
+  printTable(
+    ['', ...TITLES],
+    rows.map((cells, index): Cell[] => [{ text: index === 0 ? 'before' : 'after' }, ...cells]),
+    '',
+  );
+  print(wideningText(change.widens));
+  for (const warning of change.warnings) warn(`warning: ${warning}`);
+}
+
+function wideningText(widens: RuleWidening | null): string {
+  if (widens === null) return 'What it newly permits could not be found out in time.';
+  if (widens.count === 0) return 'It permits nothing that was not permitted.';
+  const shown = widens.cells.slice(0, MOST_CELLS);
+  const more = widens.count - shown.length;
+  return [
+    `It newly permits ${widens.count}:`,
+    ...shown.map(({ holder, mapping, credential, addresses, moreAddresses }) => {
+      const from = addressText([...addresses, ...(moreAddresses === 0 ? [] : [`${moreAddresses} more`])]);
+      return `  ${nameOf(holder)}  ${mapping}  from ${from}${credential ? '' : '  (without a credential)'}`;
+    }),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+  ].join('\n');
 }
 
 export function showRemovedRule(deletion: Deletion, { json }: Format): void {

@@ -1,5 +1,6 @@
 import { policyRevision } from '../core/authorize.ts';
-import type { AccessDiff, EvaluateCall } from '../generated/types.ts';
+import { servedProviders } from '../domain/service-provider.ts';
+import type { AccessChanges, AccessDiff, EvaluateCall, LintFinding } from '../generated/types.ts';
 import { createPdp, type Pdp } from '../policy/pdp.ts';
 import { accessOverview, accessReport } from '../workbench/access.ts';
 import type { Shown } from '../workbench/candidates.ts';
@@ -8,8 +9,10 @@ import { explain, readCall } from '../workbench/explain.ts';
 import { type Holder, holdersOf } from '../workbench/holders.ts';
 import { lintedMappings, lintWorld } from '../workbench/lint.ts';
 import { readWorld, type World } from '../workbench/world.ts';
-import { showAccess, showDiff, showOverview } from './access-output.ts';
+import { showAccess, showOverview } from './access-output.ts';
+import { showDiff } from './diff-output.ts';
 import { showExplanation, showLint } from './explain-output.ts';
+import { warn } from './output.ts';
 import { inParts, type Sources, withDraftFile, withJudges, worldSources } from './policy-world.ts';
 import { keyId } from './references.ts';
 import { UsageError } from './usage-error.ts';
@@ -59,18 +62,38 @@ export async function runDiff(
   if ((before === undefined) === (options.draft === undefined)) {
     throw new UsageError('Name a source to compare with, or a --draft.');
   }
-  const [was, is] = comparedWorlds(worldSources(env, options.org), before, after, options.draft);
+  const sources = worldSources(env, options.org);
+  const { was, is, warnings } = comparedWorlds(sources, before, after, options.draft);
+  const gated = options.failOn === 'new-access';
+  // Who cannot know what can be called must not take what the rules permit for out of reach.
+  const failsSafe =
+    gated && !options.withoutCredential && servedProviders({ ...sources.config, sandbox: false }).length === 0;
+  const shown: Shown = { withoutCredential: failsSafe || options.withoutCredential === true };
   const diffs = await inParts([was, is], (mappings, within) =>
-    withJudges(mappings, (judges, progress) => accessDiff(judges, within(was), within(is), shownBy(options), progress)),
+    withJudges(mappings, (judges, progress) => accessDiff(judges, within(was), within(is), shown, progress)),
   );
-  const diff = allOf(diffs);
-  showDiff(diff, options);
-  const gained = diff.gained + (options.withoutCredential ? diff.withoutCredential.gained : 0);
-  if (options.failOn === 'new-access' && gained > 0) throw new Error(`${gained} newly permitted.`);
+  const diff = { ...allOf(diffs), warnings: [...warnings] };
+  showDiff(diff, { ...options, ...shown });
+  if (failsSafe) warn(NO_CREDENTIALS);
+  const gained = diff.gained + (shown.withoutCredential ? diff.withoutCredential.gained : 0);
+  if (gated && gained > 0) throw new Error(`${gained} newly permitted.`);
 }
 
+const NO_CREDENTIALS =
+  'note: this environment holds no credential of a provider, so --fail-on counts all that the rules permit, whether it can be called or not.';
+
+/** Of several parts of the organizations. */
 function allOf(diffs: readonly AccessDiff[]): AccessDiff {
-  const sumOf = (count: (diff: AccessDiff) => number): number => diffs.reduce((sum, diff) => sum + count(diff), 0);
+  return {
+    ...changesOf(diffs),
+    ifEnforced: changesOf(diffs.map(({ ifEnforced }) => ifEnforced)),
+    changedRules: diffs.reduce((sum, { changedRules }) => sum + changedRules, 0),
+    warnings: diffs.flatMap(({ warnings }) => warnings),
+  };
+}
+
+function changesOf(parts: readonly AccessChanges[]): AccessChanges {
+  const sumOf = (count: (part: AccessChanges) => number): number => parts.reduce((sum, part) => sum + count(part), 0);
   return {
     gained: sumOf(({ gained }) => gained),
     lost: sumOf(({ lost }) => lost),
@@ -78,8 +101,15 @@ function allOf(diffs: readonly AccessDiff[]): AccessDiff {
       gained: sumOf(({ withoutCredential }) => withoutCredential.gained),
       lost: sumOf(({ withoutCredential }) => withoutCredential.lost),
     },
-    flips: diffs.flatMap(({ flips }) => flips),
+    flips: parts.flatMap(({ flips }) => flips),
   };
+}
+
+interface Compared {
+  readonly was: World;
+  readonly is: World;
+  /** Of a draft. */
+  readonly warnings: readonly string[];
 }
 
 function comparedWorlds(
@@ -87,10 +117,12 @@ function comparedWorlds(
   before: string | undefined,
   after: string | undefined,
   draft: string | undefined,
-): [World, World] {
+): Compared {
   const at = (source: string | undefined): World => (source === undefined ? sources.current() : sources.at(source));
   const was = at(before);
-  return [was, draft === undefined ? at(after) : withDraftFile(was, draft)];
+  if (draft === undefined) return { was, is: at(after), warnings: [] };
+  const { world, warnings } = withDraftFile(was, draft);
+  return { was, is: world, warnings };
 }
 
 /** `portcullis policy lint`. */
@@ -100,10 +132,13 @@ export async function runLint(env: Environment, source: string | undefined, opti
   const reports = await inParts([world], (mappings, within) =>
     withJudges(lintedMappings(mappings), (judges, progress) => lintWorld(within(world), judges, progress)),
   );
-  const findings = reports.flatMap((report) => report.findings);
+  const found = reports.flatMap((report) => report.findings);
+  const findings = [...found.filter(isFirst), ...found.filter((each) => !isFirst(each))];
   showLint({ findings }, options);
   if (options.strict && findings.length > 0) throw new Error(`${findings.length} findings.`);
 }
+
+const isFirst = ({ code }: LintFinding): boolean => code === 'reaches-nothing';
 
 /** `portcullis policy explain`. */
 export async function runExplain(env: Environment, { key, org, json, ...call }: ExplainOptions): Promise<void> {

@@ -1,13 +1,15 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createPdp } from '../policy/pdp.ts';
 import { MAX_BYTES } from '../workbench/fixture-source.ts';
-import { generateFixtures } from '../workbench/generate-fixtures.ts';
+import { type GeneratedFixture, generateFixtures } from '../workbench/generate-fixtures.ts';
+import { holderId, type RuleHolder, ruleHolders } from '../workbench/generate-given.ts';
 import { fixtureText } from '../workbench/generate-text.ts';
 import { listOf } from '../workbench/lists.ts';
 import { readWorld, type World, type WorldKey } from '../workbench/world.ts';
 import { print, printJson } from './output.ts';
 import { worldSources } from './policy-world.ts';
+import { progressBar } from './progress.ts';
 import { keyId } from './references.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace } from './workspace.ts';
@@ -21,27 +23,100 @@ export interface GenerateOptions {
   readonly json?: true;
 }
 
-/** Writes the fixtures and says how many. @throws Error when there are no rules, or too many for one file */
+/** A folder is written unless the output has the name of a file. */
+const FILE = /\.ya?ml$/;
+
+/**
+ * Writes the fixtures, all into one file or those of each subject into its own, and says how many.
+ * @throws Error when there are no rules, or too many for one file
+ */
 export async function runGenerate(env: Environment, options: GenerateOptions): Promise<void> {
   const { key, database, rules, output, json } = options;
   if ((key ?? database ?? rules) === undefined) throw new UsageError('Say whose rules: --key, --database or --rules.');
   const { world, only } = await worldOf(env, options);
-  const pdp = createPdp();
-  const fixtures = generateFixtures(world, pdp, only);
-  if (fixtures.length === 0) throw new Error('There are no active rules to make fixtures of.');
-  const text = fixtureText(fixtures, HEADER);
-  if (Buffer.byteLength(text) > MAX_BYTES) {
-    throw new Error(
-      `The fixtures would take more than the ${MAX_BYTES} bytes of a file: name one key at a time, by --key.`,
-    );
+  const holders = ruleHolders(world, only);
+  if (holders.length === 0) throw new Error('There are no active rules to make fixtures of.');
+  const { files, fixtures, requests } = FILE.test(output)
+    ? writeFile(world, holders, output)
+    : writeFolder(world, holders, output);
+  const counts = { fixtures, requests };
+  if (json) printJson(FILE.test(output) ? { file: output, ...counts } : { folder: output, files, ...counts });
+  else {
+    const place = FILE.test(output) ? output : `${files} files in ${output}`;
+    print(`Wrote ${fixtures} fixtures with ${requests} requests to ${place}.`);
   }
-  writeFileSync(path.resolve(output), text);
-  const requests = fixtures.reduce(
-    (sum, fixture) => sum + listOf(fixture.requests.model).length * listOf(fixture.requests.address).length,
-    0,
-  );
-  if (json) printJson({ file: output, fixtures: fixtures.length, requests });
-  else print(`Wrote ${fixtures.length} fixtures with ${requests} requests to ${output}.`);
+}
+
+interface Written {
+  readonly files: number;
+  readonly fixtures: number;
+  readonly requests: number;
+}
+
+/** Makes the fixtures of each holder and hands them on, with a progress bar. */
+function eachHolder(
+  world: World,
+  holders: readonly RuleHolder[],
+  take: (fixtures: readonly GeneratedFixture[], holder: RuleHolder) => void,
+): Pick<Written, 'fixtures' | 'requests'> {
+  const pdp = createPdp();
+  const bar = progressBar('Generating fixtures');
+  const sum = { fixtures: 0, requests: 0 };
+  for (const [index, holder] of holders.entries()) {
+    const fixtures = generateFixtures(world, pdp, holder);
+    take(fixtures, holder);
+    sum.fixtures += fixtures.length;
+    for (const { requests } of fixtures)
+      sum.requests += listOf(requests.model).length * listOf(requests.address).length;
+    bar.show(index + 1, holders.length);
+  }
+  bar.end();
+  return sum;
+}
+
+function writeFile(world: World, holders: readonly RuleHolder[], file: string): Written {
+  const all: GeneratedFixture[] = [];
+  const sum = eachHolder(world, holders, (fixtures) => all.push(...fixtures));
+  const [text = '', ...more] = textsOf(all);
+  if (more.length > 0)
+    throw new Error(`The fixtures would take more than the ${MAX_BYTES} bytes of a file: name a folder.`);
+  writeFileSync(path.resolve(file), text);
+  return { files: 1, ...sum };
+}
+
+/** One file for each subject with rules; where one is not enough, several. */
+function writeFolder(world: World, holders: readonly RuleHolder[], folder: string): Written {
+  mkdirSync(path.resolve(folder), { recursive: true });
+  let files = 0;
+  const sum = eachHolder(world, holders, (fixtures, holder) => {
+    const texts = textsOf(fixtures);
+    for (const [index, text] of texts.entries()) {
+      const part = texts.length === 1 ? '' : `.${index + 1}`;
+      writeFileSync(path.resolve(folder, `${fileName(holder)}${part}.yaml`), text);
+    }
+    files += texts.length;
+  });
+  return { files, ...sum };
+}
+
+/** For people, then for certain: `ci-of-the-team.key_1`. */
+function fileName(holder: RuleHolder): string {
+  const name = holder.name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .slice(0, 60);
+  const id = holderId(holder);
+  return name === '' || holder.name === id ? id : `${name}.${id}`;
+}
+
+/** The text of a file, or of as many as it takes. @throws Error for a fixture that no file can hold */
+function textsOf(fixtures: readonly GeneratedFixture[]): string[] {
+  const text = fixtureText(fixtures, HEADER);
+  if (Buffer.byteLength(text) <= MAX_BYTES) return [text];
+  const middle = Math.ceil(fixtures.length / 2);
+  if (middle === fixtures.length) throw new Error(`A fixture would take more than the ${MAX_BYTES} bytes of a file.`);
+  return [...textsOf(fixtures.slice(0, middle)), ...textsOf(fixtures.slice(middle))];
 }
 
 const HEADER = `Written by \`portcullis policy generate\`. What is expected is what the policy decided then, right or wrong:

@@ -3,18 +3,19 @@ import { styleText } from 'node:util';
 import type { Catalog } from '../catalog/catalog.ts';
 import { readConfig } from '../config.ts';
 import { createPdp, type Pdp } from '../policy/pdp.ts';
-import { percentage } from '../workbench/coverage.ts';
+import { checkCoverage, type Thresholds } from '../workbench/coverage.ts';
 import { readExportedWorld } from '../workbench/exported-world.ts';
 import { DEFAULT_FOLDERS, isThere } from '../workbench/find-fixtures.ts';
 import { FixtureFault, FixtureSources } from '../workbench/fixture-source.ts';
 import { jsonReport } from '../workbench/report-json.ts';
-import { junitReport } from '../workbench/report-junit.ts';
-import { placeText, type Report, textReport } from '../workbench/report-text.ts';
-import { testPolicy } from '../workbench/test-policy.ts';
+import { junitFaults, junitReport } from '../workbench/report-junit.ts';
+import { placeText, type Report, textReport, warningLines } from '../workbench/report-text.ts';
+import { type PolicyTestResult, type Stage, testPolicy } from '../workbench/test-policy.ts';
 import { changeIn } from '../workbench/watch.ts';
 import type { World } from '../workbench/world.ts';
 import { print, printJson, warn } from './output.ts';
 import { worldSources } from './policy-world.ts';
+import { type ProgressBar, progressBar } from './progress.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, installationOf } from './workspace.ts';
 
@@ -63,29 +64,47 @@ export async function runPolicyTest(
 
 /** Runs and prints. @throws UsageError, after a line for each fault, for fixtures that cannot be run */
 function runOnce(task: Task, sources: FixtureSources): Report {
-  const { options, paths, cwd, pdp } = task;
+  const { options, cwd } = task;
   try {
-    const world = worldOf(task, sources);
-    const result = testPolicy({
+    const result = run(task, sources);
+    if ('faults' in result) throw refusal(result.faults, task);
+    if (result.report.results.length === 0) throw new UsageError('There are no such fixtures.');
+    show(result.report, cwd, options);
+    for (const line of warningLines(result.report, cwd)) process.stderr.write(`${line}\n`);
+    return result.report;
+  } catch (error) {
+    throw error instanceof FixtureFault ? refusal([error], task) : error;
+  }
+}
+
+/** With a progress bar on a terminal. @throws FixtureFault for rules from elsewhere that make no sense */
+function run(task: Task, sources: FixtureSources): PolicyTestResult {
+  const { options, paths, cwd, pdp } = task;
+  const world = worldOf(task, sources);
+  const bars: Readonly<Record<Stage, ProgressBar>> = {
+    reading: progressBar('Reading files'),
+    running: progressBar('Running fixtures'),
+    measuring: progressBar('Measuring coverage'),
+  };
+  try {
+    return testPolicy({
       pdp,
       sources,
       realCatalog: () => catalogOf(task),
       paths,
       cwd,
       coverage: options.coverage === true,
+      onProgress: (stage, done, all) => bars[stage].show(done, all),
       ...(options.filter === undefined ? {} : { filter: options.filter }),
       ...(world === undefined ? {} : { world }),
     });
-    if ('faults' in result) throw refusal(result.faults, cwd);
-    if (result.report.results.length === 0) throw new UsageError('There are no such fixtures.');
-    show(result.report, cwd, options);
-    return result.report;
-  } catch (error) {
-    throw error instanceof FixtureFault ? refusal([error], cwd) : error;
+  } finally {
+    bars.running.end();
   }
 }
 
-function refusal(faults: readonly FixtureFault[], cwd: string): UsageError {
+function refusal(faults: readonly FixtureFault[], { cwd, options }: Task): UsageError {
+  if (options.junit) print(junitFaults(faults, cwd));
   for (const { place, message } of faults) process.stderr.write(`${placeText(place, cwd)}: ${message}\n`);
   return new UsageError(`Nothing was run: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'} in fixtures.`);
 }
@@ -101,21 +120,25 @@ function worldOf(task: Task, sources: FixtureSources): World | undefined {
     : worldSources(env, options.org).at(path.resolve(cwd, options.database));
 }
 
-function show(report: Report, cwd: string, { json, junit }: PolicyTestOptions): void {
+function show(report: Report, cwd: string, options: PolicyTestOptions): void {
+  const { json, junit } = options;
   if (json) printJson(jsonReport(report, cwd));
-  else if (junit) print(junitReport(report, cwd));
+  else if (junit) print(junitReport(report, cwd, thresholdsOf(options)));
   else print(textReport(report, { cwd, paint: (colour, text) => styleText(colour, text, { stream: process.stdout }) }));
 }
 
-function requireSuccess(report: Report, { threshold = 100, kindsThreshold = threshold }: PolicyTestOptions): void {
+const thresholdsOf = ({ threshold = 100, kindsThreshold = threshold }: PolicyTestOptions): Thresholds => ({
+  rules: threshold,
+  kinds: kindsThreshold,
+});
+
+function requireSuccess(report: Report, options: PolicyTestOptions): void {
   const failed = report.results.filter(({ status }) => status === 'failed').length;
   if (failed > 0) throw new Error(`${failed} of ${report.results.length} fixtures failed.`);
   const { coverage } = report;
   if (coverage === undefined) return;
-  if (percentage(coverage.rules) < threshold) throw new Error(`Fewer than ${threshold} % of the rules are covered.`);
-  if (percentage(coverage.kinds) < kindsThreshold) {
-    throw new Error(`Fewer than ${kindsThreshold} % of the rule types by scope are covered.`);
-  }
+  const fault = checkCoverage(coverage, thresholdsOf(options)).find((each) => each.fault !== null)?.fault;
+  if (fault) throw new Error(fault);
 }
 
 async function watching(task: Task): Promise<void> {

@@ -1,11 +1,12 @@
 import type { Clock } from '../domain/time.ts';
 import type { ChatRequest } from '../generated/types.ts';
 import type { Authorize } from './authorize.ts';
+import { AUTO } from './auto-choices.ts';
 import type { CallFacts } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import type { ChatOutcome, DispatchedAnswer } from './chat-answer.ts';
 import { type ChatExchangeDeps, unsupportedIn } from './chat-exchange.ts';
-import { AUTO, type ChooseAuto } from './choose-auto.ts';
+import type { ChooseAuto } from './choose-auto.ts';
 import { completeOnce } from './complete-once.ts';
 import { chatDemand } from './demand.ts';
 import { openCall } from './open-call.ts';

@@ -117,8 +117,14 @@ export function isFree(mapping: Pick<Mapping, 'prices' | 'tiers' | 'freeFlag'>):
   return mapping.freeFlag || (prices.prompt !== undefined && prices.completion !== undefined);
 }
 
-/** The names of a catalogue mapping: canonical id and aliases, bare and with the provider before each. */
-export function mappingNames(providerId: string, modelId: string, aliases: readonly string[]): string[] {
+/**
+ * Every name of a catalogue mapping (decisions.md, section 4, `allow_models`): canonical id and aliases, bare and behind the
+ * provider, and the provider's own id of the model behind the provider.
+ */
+export function mappingNames(
+  { providerId, modelId, externalId }: Pick<Mapping, 'providerId' | 'modelId' | 'externalId'>,
+  aliases: readonly string[],
+): readonly string[] {
   const bare = [modelId, ...aliases];
-  return [...bare, ...bare.map((name) => `${providerId}/${name}`)];
+  return [...new Set([...bare, ...[...bare, externalId].map((name) => `${providerId}/${name}`)])];
 }

@@ -1306,6 +1306,62 @@ export interface RuleAnswer {
 }
 
 /**
+ * Answer to a `PATCH` of an IAM rule.
+ */
+export interface RuleChangeAnswer {
+  rule: IamRule;
+  /**
+   * The rule as it was.
+   */
+  before: IamRule;
+  /**
+   * What is accepted but may not mean what was meant.
+   */
+  warnings: string[];
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens: RuleWidening | null;
+}
+
+/**
+ * Newly permitted cells, whether the provider has a credential or not. Members count as well: a cell of theirs is one of any key of theirs without rules of its own.
+ */
+export interface RuleWidening {
+  /**
+   * How many cells there are.
+   */
+  count: number;
+  /**
+   * The first 100 of them.
+   */
+  cells: WidenedCell[];
+}
+
+/**
+ * A key or member who may newly call a mapping from some addresses.
+ */
+export interface WidenedCell {
+  holder: AccessHolder;
+  /**
+   * `provider/model`.
+   */
+  mapping: string;
+  /**
+   * Whether it can be called now.
+   */
+  credential: boolean;
+  /**
+   * From where: the first 20 ranges.
+   */
+  addresses: string[];
+  /**
+   * How many more ranges there are.
+   */
+  moreAddresses: number;
+}
+
+/**
  * Body that makes an IAM rule, and a patched rule as a whole. The shape of `ruleValue` follows from `ruleType`.
  */
 export interface RuleCreate {
@@ -1331,10 +1387,13 @@ export interface RuleList {
 }
 
 /**
- * Body of a `PATCH` of an IAM rule: what is to change, at least one field. The merged rule is judged as a `RuleCreate`.
+ * Body of a `PATCH` of an IAM rule: what is to change, at least one field of the rule. The merged rule is judged as a `RuleCreate`.
  */
 export interface RulePatch {
   ruleType?: RuleType;
+  /**
+   * Within the same rule type its fields replace those of the rule, null removes one, and the others stay; a list is replaced as a whole. Another rule type needs a whole value.
+   */
   ruleValue?: {
     [k: string]: unknown;
   };
@@ -1344,6 +1403,10 @@ export interface RulePatch {
    */
   mode?: RuleMode;
   description?: string | null;
+  /**
+   * Refuse a change by which the rules permit what they did not permit before (409 `new_access`).
+   */
+  failOnNewAccess?: boolean;
 }
 
 /**
@@ -3208,11 +3271,39 @@ export interface PolicyCandidate {
  */
 export interface AccessDiff {
   /**
-   * Pairs of a holder and a mapping that he can call with an address that is newly permitted.
+   * Pairs of a holder and a mapping that they can call with an address that is newly permitted.
    */
   gained: number;
   /**
-   * Pairs of a holder and a mapping that he can call with an address that is no longer permitted.
+   * Pairs of a holder and a mapping that they can call with an address that is no longer permitted.
+   */
+  lost: number;
+  withoutCredential: AccessDiffPairs;
+  flips: AccessFlip[];
+  /**
+   * What would change next if the new and changed rules in mode `report` were enforced.
+   */
+  ifEnforced: AccessChanges;
+  /**
+   * Active rules that were added, removed or changed, whether access differs or not.
+   */
+  changedRules: number;
+  /**
+   * Of drafts: names that neither the catalogue nor the organization has, with the nearest one.
+   */
+  warnings: string[];
+}
+
+/**
+ * Cells whose outcome changes.
+ */
+export interface AccessChanges {
+  /**
+   * Pairs of a holder and a mapping that they can call with an address that is newly permitted.
+   */
+  gained: number;
+  /**
+   * Pairs of a holder and a mapping that they can call with an address that is no longer permitted.
    */
   lost: number;
   withoutCredential: AccessDiffPairs;
@@ -3447,6 +3538,10 @@ export interface Explanation {
    */
   shadow?: PolicyShadow;
   /**
+   * Of draft rules: names that neither the catalogue nor the organization has, with the nearest one.
+   */
+  warnings: string[];
+  /**
    * Every rule that is named.
    */
   rules: AccessRule[];
@@ -3497,13 +3592,34 @@ export interface Fixture {
    * Do not run it, for this reason.
    */
   skip?: string;
+  /**
+   * Not part of the world: a place for values that are used further down as YAML aliases.
+   */
+  anchors?: {
+    [k: string]: unknown;
+  };
   given: FixtureGiven;
-  requests: FixtureRequests;
+  requests?: FixtureRequests;
   /**
    * By request. A request that no entry means must not be permitted; two entries may not mean the same one.
    */
-  expect: FixtureExpectation[];
+  expect?: FixtureExpectation[];
+  /**
+   * Rules that somebody tries to store, each with what it is answered. They do not change what is given.
+   */
+  writes?: FixtureWrite[];
 }
+
+/**
+ * Alone or as a list: all of them, exactly. Or what must be among them (`includes`), and what must not (`excludes`).
+ */
+export type FixtureSet =
+  | string
+  | string[]
+  | {
+      includes?: string | string[];
+      excludes?: string | string[];
+    };
 
 /**
  * Models and subjects with their rules. An included file holds the same, but includes nothing itself.
@@ -3574,9 +3690,13 @@ export interface FixtureKey {
 }
 
 /**
- * Exactly one rule type with its value.
+ * Exactly one rule type with its value: by its name, or as the API has it, in `ruleType` and `ruleValue`.
  */
 export interface FixtureRule {
+  ruleType?: RuleType;
+  ruleValue?: {
+    [k: string]: unknown;
+  };
   allow_models?: string[];
   deny_models?: string[];
   allow_providers?: string[];
@@ -3629,6 +3749,10 @@ export interface FixtureModel {
  */
 export interface FixtureMapping {
   /**
+   * The provider's own id of the model, by which it can be named behind the provider. Default: the canonical id. Not of a custom model.
+   */
+  externalId?: string;
+  /**
    * USD per million tokens.
    */
   inputPrice?: string | number;
@@ -3659,7 +3783,7 @@ export interface FixtureMapping {
  */
 export interface FixtureRequests {
   /**
-   * `chat` (default), `moderation` or `image`.
+   * `chat` (default), `moderation` or `image`; or, alone and without a model, `list`: the models that `GET /v1/models` shows the key.
    */
   action?: string | string[];
   /**
@@ -3667,9 +3791,9 @@ export interface FixtureRequests {
    */
   key?: string | string[];
   /**
-   * As a caller writes it.
+   * As a caller writes it; `auto` leaves the choice to the gateway.
    */
-  model: string | string[];
+  model?: string | string[];
   /**
    * The provider that the caller pins; `any`: none. Default: `any`.
    */
@@ -3708,9 +3832,9 @@ export interface FixtureExpectation {
   provider?: string | string[];
   address?: string | string[];
   /**
-   * The permitted candidates, as `provider/model`, all of them; `all`: every candidate of the request.
+   * The permitted candidates, as `provider/model`; `all`: every candidate of the request; `none`: an empty list of models. In `includes` and `excludes` what ends in `*` means every candidate that begins so.
    */
-  permit?: string | string[];
+  permit?: FixtureSet;
   /**
    * The reason that the caller is told: scope and rule type such as `member deny_models`, or the message, which begins with `Access denied: `; `any` leaves it open.
    */
@@ -3720,9 +3844,9 @@ export interface FixtureExpectation {
    */
   error?: 'not_found' | 'unavailable';
   /**
-   * With `deny`: the ids of the rules that the reason names, all of them.
+   * With `deny`: the ids of the rules that the reason names.
    */
-  rules?: string | string[];
+  rules?: FixtureSet;
   /**
    * By candidate that is not permitted: the ids of all rules that it violates, in every scope.
    */
@@ -3739,7 +3863,7 @@ export interface FixtureShadow {
   /**
    * The candidates that would be permitted; `all`, or `none`.
    */
-  permit: string | string[];
+  permit: FixtureSet;
   /**
    * Ids of report rules; absent: none.
    */
@@ -3751,14 +3875,42 @@ export interface FixtureShadow {
 }
 
 /**
+ * A rule that somebody tries to store: exactly one of warnings and refused.
+ */
+export interface FixtureWrite {
+  /**
+   * As the API takes it, or in the short form of `rules`; it need not make sense.
+   */
+  rule: {
+    [k: string]: unknown;
+  };
+  /**
+   * Ranges, or `none`, as `TRUSTED_PROXIES` has them; without it the variable is unset.
+   */
+  trustedProxies?: string | string[];
+  /**
+   * It is stored, and answered with these warnings in this order, each given whole or in part. An empty list: with none.
+   */
+  warnings?: string[];
+  /**
+   * It is refused (400) with a message that holds this text.
+   */
+  refused?: string;
+}
+
+/**
  * Rules that may not mean what was meant.
  */
 export interface LintReport {
+  /**
+   * Keys that reach nothing come first.
+   */
   findings: LintFinding[];
 }
 
 export interface LintFinding {
   code:
+    | 'reaches-nothing'
     | 'dead-rule'
     | 'shadowed-rule'
     | 'allow-matches-nothing'

@@ -2,6 +2,7 @@
 import type {
   AccessAddressClass,
   AccessCell,
+  AccessChanges,
   AccessDiff,
   AccessDiffPairs,
   AccessFlip,
@@ -68,8 +69,10 @@ import type {
   FixtureModel,
   FixtureRequests,
   FixtureRule,
+  FixtureSet,
   FixtureShadow,
   FixtureSubject,
+  FixtureWrite,
   FunctionDefinition,
   GeneratedImage,
   IamRule,
@@ -157,6 +160,7 @@ import type {
   ResponseFormat,
   RoutingAttempt,
   RuleAnswer,
+  RuleChangeAnswer,
   RuleCreate,
   RuleIds,
   RuleList,
@@ -166,6 +170,7 @@ import type {
   RuleStatus,
   RuleType,
   RuleValue,
+  RuleWidening,
   Stability,
   SubjectRules,
   ToolCall,
@@ -175,6 +180,7 @@ import type {
   UsageReport,
   UsageRow,
   UsdAmount,
+  WidenedCell,
   WorldDocument,
   WorldDocumentKey,
   WorldDocumentMember,
@@ -199,6 +205,7 @@ export interface Validator<T> {
 
 export declare const validateAccessAddressClass: Validator<AccessAddressClass>;
 export declare const validateAccessCell: Validator<AccessCell>;
+export declare const validateAccessChanges: Validator<AccessChanges>;
 export declare const validateAccessDiff: Validator<AccessDiff>;
 export declare const validateAccessDiffPairs: Validator<AccessDiffPairs>;
 export declare const validateAccessFlip: Validator<AccessFlip>;
@@ -265,8 +272,10 @@ export declare const validateFixtureMapping: Validator<FixtureMapping>;
 export declare const validateFixtureModel: Validator<FixtureModel>;
 export declare const validateFixtureRequests: Validator<FixtureRequests>;
 export declare const validateFixtureRule: Validator<FixtureRule>;
+export declare const validateFixtureSet: Validator<FixtureSet>;
 export declare const validateFixtureShadow: Validator<FixtureShadow>;
 export declare const validateFixtureSubject: Validator<FixtureSubject>;
+export declare const validateFixtureWrite: Validator<FixtureWrite>;
 export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
 export declare const validateGeneratedImage: Validator<GeneratedImage>;
 export declare const validateIamRule: Validator<IamRule>;
@@ -354,6 +363,7 @@ export declare const validateReasoningDetail: Validator<ReasoningDetail>;
 export declare const validateResponseFormat: Validator<ResponseFormat>;
 export declare const validateRoutingAttempt: Validator<RoutingAttempt>;
 export declare const validateRuleAnswer: Validator<RuleAnswer>;
+export declare const validateRuleChangeAnswer: Validator<RuleChangeAnswer>;
 export declare const validateRuleCreate: Validator<RuleCreate>;
 export declare const validateRuleIds: Validator<RuleIds>;
 export declare const validateRuleList: Validator<RuleList>;
@@ -363,6 +373,7 @@ export declare const validateRuleSet: Validator<RuleSet>;
 export declare const validateRuleStatus: Validator<RuleStatus>;
 export declare const validateRuleType: Validator<RuleType>;
 export declare const validateRuleValue: Validator<RuleValue>;
+export declare const validateRuleWidening: Validator<RuleWidening>;
 export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;
 export declare const validateToolCall: Validator<ToolCall>;
@@ -372,6 +383,7 @@ export declare const validateUsageQuery: Validator<UsageQuery>;
 export declare const validateUsageReport: Validator<UsageReport>;
 export declare const validateUsageRow: Validator<UsageRow>;
 export declare const validateUsdAmount: Validator<UsdAmount>;
+export declare const validateWidenedCell: Validator<WidenedCell>;
 export declare const validateWorldDocument: Validator<WorldDocument>;
 export declare const validateWorldDocumentKey: Validator<WorldDocumentKey>;
 export declare const validateWorldDocumentMember: Validator<WorldDocumentMember>;

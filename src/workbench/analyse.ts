@@ -1,6 +1,13 @@
 import { policyRevision } from '../core/authorize.ts';
 import { notFound } from '../domain/errors.ts';
-import type { AccessDiff, AccessReport, EvaluateRequest, Explanation } from '../generated/types.ts';
+import type {
+  AccessDiff,
+  AccessReport,
+  DraftRule,
+  EvaluateRequest,
+  Explanation,
+  RuleWidening,
+} from '../generated/types.ts';
 import type { PolicyBundle } from '../policy/bundle.ts';
 import { createPdp, type Pdp } from '../policy/pdp.ts';
 import type { Database } from '../store/database.ts';
@@ -8,10 +15,11 @@ import { accessReport } from './access.ts';
 import type { AnalysisJob } from './analysis-job.ts';
 import { partsOf, type Shown } from './candidates.ts';
 import { accessDiff } from './diff.ts';
-import { applyDrafts } from './drafts.ts';
+import { applyDrafts, draftWarnings } from './drafts.ts';
 import { explain, readCall } from './explain.ts';
 import { holdersOf } from './holders.ts';
-import { createJudges, JUDGE_ENGINE } from './judges.ts';
+import { createJudges, JUDGE_ENGINE, type Judges } from './judges.ts';
+import { ruleWidening } from './widening.ts';
 import { type Installation, readWorld, type World } from './world.ts';
 
 export interface AnalysisTools {
@@ -21,7 +29,7 @@ export interface AnalysisTools {
 }
 
 export interface Analysed {
-  readonly body: AccessReport | AccessDiff | Explanation;
+  readonly body: AccessReport | AccessDiff | Explanation | RuleWidening;
   readonly policyRevision: string;
 }
 
@@ -39,7 +47,12 @@ export async function analyse({ db, installation, bundle }: AnalysisTools, job: 
     case 'evaluate':
       return { body: withPdp(bundle, (pdp) => evaluate(pdp, world, job, revision)), policyRevision: revision };
     case 'diff':
-      return { body: await diff(bundle, world, applyDrafts(world, job.rules), job), policyRevision: revision };
+      return { body: await draftDiff(bundle, world, job.rules, job), policyRevision: revision };
+    case 'widening':
+      return {
+        body: await withJudges(bundle, world, (judges) => ruleWidening(judges, world, job)),
+        policyRevision: revision,
+      };
   }
 }
 
@@ -52,11 +65,23 @@ function withPdp<T>(bundle: PolicyBundle, work: (pdp: Pdp) => T): T {
   }
 }
 
-async function diff(bundle: PolicyBundle, before: World, after: World, shown: Shown): Promise<AccessDiff> {
-  const [part] = partsOf([before]);
+async function draftDiff(
+  bundle: PolicyBundle,
+  before: World,
+  drafts: readonly DraftRule[],
+  shown: Shown,
+): Promise<AccessDiff> {
+  const after = applyDrafts(before, drafts);
+  const diff = await withJudges(bundle, before, (judges) => accessDiff(judges, before, after, shown));
+  return { ...diff, warnings: draftWarnings(after, drafts) };
+}
+
+/** Judges in this thread, by the mappings of the world's only organization. */
+async function withJudges<T>(bundle: PolicyBundle, world: World, work: (judges: Judges) => Promise<T>): Promise<T> {
+  const [part] = partsOf([world]);
   const judges = createJudges(bundle, part?.mappings ?? [], 0);
   try {
-    return await accessDiff(judges, before, after, shown);
+    return await work(judges);
   } finally {
     await judges.close();
   }
@@ -73,14 +98,12 @@ interface EvaluateJob {
 /** The request by a stored key, or by one that is not there: it belongs to nobody and has the draft rules alone. */
 function evaluate(pdp: Pdp, stored: World, { organizationId, body }: EvaluateJob, revision: string): Explanation {
   const keyId = body.key ?? DRAFT_KEY;
-  const world = applyDrafts(
-    body.key === undefined ? withDraftKey(stored, organizationId) : stored,
-    body.rules ?? [],
-    keyId,
-  );
+  const drafts = body.rules ?? [];
+  const world = applyDrafts(body.key === undefined ? withDraftKey(stored, organizationId) : stored, drafts, keyId);
   const key = world.keys.get(keyId);
   if (key === undefined) throw notFound('There is no such key that calls models.');
-  return explain(pdp, world, key, readCall(world, key, body.request, '/request'), revision);
+  const call = readCall(world, key, body.request, '/request');
+  return { ...explain(pdp, world, key, call, revision), warnings: draftWarnings(world, drafts) };
 }
 
 const withDraftKey = (world: World, organizationId: string): World => ({

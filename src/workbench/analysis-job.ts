@@ -1,12 +1,14 @@
 import type { CatalogData } from '../catalog/decode.ts';
 import type { AccessReport, DraftRule, EvaluateRequest } from '../generated/types.ts';
 import type { Shown } from './candidates.ts';
+import type { RuleReplacement } from './drafts.ts';
 
 /** What can be asked about one organization. Its shape was checked, and whether the asker may. */
 export type AnalysisJob = { readonly organizationId: string } & (
   | ({ readonly kind: 'access'; readonly keyId: AccessReport['holder']['id'] } & Shown)
   | { readonly kind: 'evaluate'; readonly body: EvaluateRequest }
   | ({ readonly kind: 'diff'; readonly rules: readonly DraftRule[] } & Shown)
+  | ({ readonly kind: 'widening' } & RuleReplacement)
 );
 
 /** What the analysing thread is started with. */

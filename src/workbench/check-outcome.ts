@@ -1,4 +1,5 @@
 import type { Expected } from './fixture-expectations.ts';
+import type { ExpectedSet } from './fixture-sets.ts';
 import type { Outcome } from './judge-request.ts';
 
 /** One thing that is not as expected, in words. */
@@ -19,17 +20,44 @@ export function differences(expected: Expected, outcome: Outcome): Difference[] 
   ].filter((difference) => difference !== null);
 }
 
-const outcomeFits = (expected: Expected, { outcome }: Outcome): boolean =>
-  expected.outcome === 'refused' ? outcome === 'deny' || outcome === 'not_found' : outcome === expected.outcome;
+/** A list that is empty permits nothing either. */
+const outcomeFits = (expected: Expected, { outcome, permitted }: Outcome): boolean =>
+  expected.outcome === 'refused' ? outcome !== 'unavailable' && permitted.length === 0 : outcome === expected.outcome;
 
-function compare(what: string, expected: readonly string[] | undefined, came: readonly string[]): Difference | null {
-  if (expected === undefined || (expected.length === came.length && expected.every((each, i) => each === came[i]))) {
-    return null;
+function compare(what: string, expected: ExpectedSet | undefined, came: readonly string[]): Difference | null {
+  if (expected === undefined) return null;
+  if ('exactly' in expected) {
+    const { exactly } = expected;
+    const isSame = exactly.length === came.length && exactly.every((each, index) => each === came[index]);
+    return isSame ? null : { expected: `${what} ${listText(exactly)}`, came: `${what} ${listText(came)}` };
   }
-  return { expected: `${what} ${listText(expected)}`, came: `${what} ${listText(came)}` };
+  const missing = expected.includes.filter((each) => !came.includes(each));
+  const unwanted = expected.excludes.filter((each) => came.includes(each));
+  if (missing.length + unwanted.length === 0) return null;
+  return {
+    expected: `${what} ${setText({ includes: missing, excludes: unwanted })}`,
+    came: `${what} ${listText(came)}`,
+  };
 }
 
-const listText = (texts: readonly string[]): string => (texts.length === 0 ? 'none' : texts.join(', '));
+/** Texts that one line lists. */
+const MOST_LISTED = 50;
+
+function listText(texts: readonly string[]): string {
+  if (texts.length === 0) return 'none';
+  const more = texts.length > MOST_LISTED ? ` and ${texts.length - MOST_LISTED} more` : '';
+  return `${texts.slice(0, MOST_LISTED).join(', ')}${more}`;
+}
+
+/** `a, b`, or `with a, without b`. */
+function setText(set: ExpectedSet): string {
+  if ('exactly' in set) return listText(set.exactly);
+  const { includes, excludes } = set;
+  return [
+    ...(includes.length === 0 ? [] : [`with ${listText(includes)}`]),
+    ...(excludes.length === 0 ? [] : [`without ${listText(excludes)}`]),
+  ].join(', ');
+}
 
 function reasonDifference({ reason }: Expected, outcome: Outcome): Difference | null {
   if (reason === undefined || outcome.reason === undefined) return null;
@@ -40,7 +68,7 @@ function reasonDifference({ reason }: Expected, outcome: Outcome): Difference | 
 
 const violationDifferences = ({ violations = new Map() }: Expected, outcome: Outcome): (Difference | null)[] =>
   [...violations].map(([candidate, ids]) =>
-    compare(`violations of ${candidate}`, ids, outcome.violations.get(candidate) ?? []),
+    compare(`violations of ${candidate}`, { exactly: ids }, outcome.violations.get(candidate) ?? []),
   );
 
 function shadowDifferences({ shadow }: Expected, outcome: Outcome): (Difference | null)[] {
@@ -48,8 +76,8 @@ function shadowDifferences({ shadow }: Expected, outcome: Outcome): (Difference 
   const came = outcome.shadow;
   return [
     compare('shadow permitted', shadow.permitted, came.permitted),
-    compare('shadow wouldDeny', shadow.wouldDeny, came.would_deny),
-    compare('shadow wouldAllow', shadow.wouldAllow, came.would_allow),
+    compare('shadow wouldDeny', { exactly: shadow.wouldDeny }, came.would_deny),
+    compare('shadow wouldAllow', { exactly: shadow.wouldAllow }, came.would_allow),
   ];
 }
 
@@ -57,7 +85,7 @@ function shadowDifferences({ shadow }: Expected, outcome: Outcome): (Difference 
 export function expectedText({ outcome, permitted, reason }: Expected): string {
   switch (outcome) {
     case 'permit':
-      return `permit ${listText(permitted ?? [])}`;
+      return permitted === undefined ? 'permit' : `permit ${setText(permitted)}`;
     case 'deny':
       return `deny ${reason ?? 'any'}`;
     case 'refused':

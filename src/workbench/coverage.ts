@@ -4,6 +4,7 @@ import type { Pdp } from '../policy/pdp.ts';
 import { type GivenRule, RULE_TYPES, type Scope } from './fixture-rules.ts';
 import { rulesOf } from './fixture-subjects.ts';
 import { dataFor, judgeRequest, type Outcome, subjectsOf } from './judge-request.ts';
+import type { OnProgress } from './judges.ts';
 import type { FixtureResult } from './run-fixtures.ts';
 
 /** A rule type in a scope: what the policy must know how to judge. */
@@ -37,12 +38,14 @@ export function measureCoverage(
   pdp: Pdp,
   results: readonly FixtureResult[],
   others: readonly GivenRule[] = [],
+  onProgress?: OnProgress,
 ): Coverage {
   const rules = new Map<string, GivenRule>();
   const covered = new Set<string>();
   const coveredKinds = new Set<string>();
   for (const given of others) rules.set(identity(given), given);
-  for (const result of results) {
+  for (const [index, result] of results.entries()) {
+    onProgress?.(index, results.length);
     for (const given of rulesOf(result.fixture.given)) {
       const id = identity(given);
       rules.set(id, given);
@@ -59,6 +62,28 @@ export function measureCoverage(
 
 /** The percentage that is covered, 100 where there is nothing to cover. */
 export const percentage = ({ covered, total }: Share<unknown>): number => (total === 0 ? 100 : (100 * covered) / total);
+
+/** Least percentages that must be covered. */
+export interface Thresholds {
+  readonly rules: number;
+  readonly kinds: number;
+}
+
+/** What is measured, in words, and why it is too little; null: it is enough. */
+export interface CoverageCheck {
+  readonly what: string;
+  readonly fault: string | null;
+}
+
+/** Whether enough is covered, rules before kinds. */
+export const checkCoverage = ({ rules, kinds }: Coverage, thresholds: Thresholds): CoverageCheck[] =>
+  [
+    { what: 'rules', share: rules, least: thresholds.rules },
+    { what: 'rule types by scope', share: kinds, least: thresholds.kinds },
+  ].map(({ what, share, least }) => ({
+    what,
+    fault: percentage(share) < least ? `Fewer than ${least} % of the ${what} are covered.` : null,
+  }));
 
 /** A rule of an included file is one rule, however many fixtures include it. */
 const identity = ({ place, storedId, rule }: GivenRule): string =>

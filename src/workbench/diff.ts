@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Mapping } from '../domain/model.ts';
-import type { AccessDiff, AccessFlipRule, PolicySubject } from '../generated/types.ts';
+import type { AccessChanges, AccessDiff, AccessFlipRule, PolicySubject } from '../generated/types.ts';
 import { type AddressSet, intersect, isEmpty, subtract } from './address-classes.ts';
 import { credentialsIn, type Shown } from './candidates.ts';
 import { type Block, FlipGroups, type HolderPair } from './flip-groups.ts';
 import { type Holder, holdersOf, type Reach, reachOf, SubjectTasks } from './holders.ts';
 import type { Judges, OnProgress } from './judges.ts';
+import { ruleChanges } from './rule-changes.ts';
 import { ruleContents } from './rule-contents.ts';
 import { type Cause, differing, type SubjectChange } from './subject-change.ts';
 import type { World, WorldRule } from './world.ts';
@@ -18,9 +19,8 @@ interface SubjectPair {
 }
 
 /**
- * Exactly the cells that flip from one world to the other, over the judges' mappings, and the rules responsible. Those whose
- * mapping the holder can call on neither side are counted apart. Holders none of whose subjects say anything else than before
- * are not judged. @throws PolicyFailure
+ * Exactly the cells that flip from one world to the other, over the judges' mappings, and the rules responsible; then those
+ * that would flip if the new and changed rules in mode `report` were enforced. @throws PolicyFailure
  */
 export async function accessDiff(
   judges: Judges,
@@ -29,6 +29,26 @@ export async function accessDiff(
   shown: Shown,
   onProgress?: OnProgress,
 ): Promise<AccessDiff> {
+  const { count, enforced } = ruleChanges(before, after);
+  return {
+    ...(await accessChanges(judges, before, after, shown, onProgress)),
+    ifEnforced: await accessChanges(judges, after, enforced ?? after, shown, onProgress),
+    changedRules: count,
+    warnings: [],
+  };
+}
+
+/**
+ * Cells whose mapping the holder can call on neither side are counted apart. Holders none of whose subjects say anything else
+ * than before are not judged.
+ */
+export async function accessChanges(
+  judges: Judges,
+  before: World,
+  after: World,
+  shown: Shown,
+  onProgress?: OnProgress,
+): Promise<AccessChanges> {
   const pairs = pairHolders(before, after).filter(mayDiffer);
   const tasks = new SubjectTasks();
   for (const pair of pairs) for (const each of subjectPairs(pair)) tasks.add(each.before, each.after);
@@ -37,7 +57,7 @@ export async function accessDiff(
   for (const pair of pairs) {
     for (const block of blocksOf(pair, tasks, judges.mappings.length)) groups.add(pair, block);
   }
-  return groups.diff(shown);
+  return groups.changes(shown);
 }
 
 function pairHolders(before: World, after: World): HolderPair[] {

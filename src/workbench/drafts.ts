@@ -1,6 +1,9 @@
+import { KnownNames } from '../core/known-names.ts';
+import { nameWarnings } from '../core/rule-warnings.ts';
 import { invalidRequest } from '../domain/errors.ts';
+import { getOrMake } from '../domain/get-or-make.ts';
 import { readRule } from '../domain/rule-content.ts';
-import type { DraftRule } from '../generated/types.ts';
+import type { DraftRule, RuleCreate } from '../generated/types.ts';
 import type { World, WorldRule } from './world.ts';
 import { placed } from './world-document.ts';
 
@@ -19,6 +22,52 @@ interface Owner {
 export const applyDrafts = (world: World, drafts: readonly DraftRule[], keyId?: string): World =>
   drafts.reduce((current, draft, index) => applyDraft(current, withOwner(draft, keyId), index), world);
 
+/**
+ * The warnings that a write of these rules would be answered with for names that nothing has, each after the place of its draft.
+ * @param world as it would be with them
+ */
+export function draftWarnings(world: World, drafts: readonly DraftRule[]): string[] {
+  const namesOf = new Map<string, KnownNames>();
+  return drafts.flatMap(({ id }, index) => {
+    const found = findRule(world, id ?? newId(index));
+    if (found === undefined) return [];
+    const organizationId = organizationOf(world, found.owner);
+    const known = getOrMake(namesOf, organizationId, () => knownNamesOf(world, organizationId));
+    return nameWarnings(found.rule, known).map((warning) => `/rules/${index}: ${warning}`);
+  });
+}
+
+function knownNamesOf({ catalog, organizations }: World, organizationId: string): KnownNames {
+  const own = organizations.get(organizationId)?.providers;
+  return new KnownNames(catalog, {
+    providers: (own?.providers ?? []).map(({ name }) => name),
+    models: (own?.mappings ?? []).map(({ id }) => id),
+  });
+}
+
+function organizationOf({ members, keys }: World, { group, id }: Owner): string {
+  if (group === 'organizations') return id;
+  return (group === 'members' ? members : keys).get(id)?.organizationId ?? '';
+}
+
+/** A stored rule, active or not, as it would be. */
+export interface RuleReplacement {
+  readonly subject: { readonly scope: 'organization' | 'member' | 'key'; readonly id: string };
+  readonly ruleId: string;
+  readonly rule: RuleCreate;
+}
+
+const GROUPS = { organization: 'organizations', member: 'members', key: 'keys' } as const;
+
+/** The world with a rule of a subject as it would be, whatever it is now. @throws ApiError 400 for what is no rule */
+export const withRule = (world: World, { subject, ruleId, rule }: RuleReplacement): World =>
+  changed(world, { group: GROUPS[subject.scope], id: subject.id }, (rules) => [
+    ...rules.filter(({ id }) => id !== ruleId),
+    ...readDraft(rule, ruleId, ''),
+  ]);
+
+const newId = (index: number): string => `draft_${index + 1}`;
+
 function withOwner(draft: DraftRule, keyId: string | undefined): DraftRule {
   const { id, key, member, organization } = draft;
   const isNobodys = [id, key, member, organization].every((owner) => owner === undefined);
@@ -35,7 +84,7 @@ function applyDraft(world: World, draft: DraftRule, index: number): World {
       throw invalidRequest(`${place} must name one of key, member and organization: whose rule it is.`, place);
     }
     const owner = newOwner(world, draft, place);
-    return changed(world, owner, (rules) => [...rules, ...readDraft(fields, `draft_${index + 1}`, place)]);
+    return changed(world, owner, (rules) => [...rules, ...readDraft(fields, newId(index), place)]);
   }
   if (owners > 0) throw invalidRequest(`${place} names a rule, so it must not name an owner.`, place);
   const found = findRule(world, id);

@@ -94,6 +94,7 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
     ),
     flips,
     alternative: answer.outcome === 'permit' ? null : nearest(pdp, world, key, call),
+    warnings: [],
     policyRevision,
   };
 }

@@ -1,3 +1,4 @@
+import type { Mapping } from '../domain/model.ts';
 import type { PolicyDecision, PolicyInput } from '../generated/types.ts';
 import { compileSubjectRules, dataDocument } from '../policy/data-document.ts';
 import { inputDocument } from '../policy/input-document.ts';
@@ -5,8 +6,9 @@ import type { Pdp } from '../policy/pdp.ts';
 import { PolicyFailure } from '../policy/policy-failure.ts';
 import { describeRequest } from './fixture-expectations.ts';
 import type { LoadedFixture } from './fixture-file.ts';
+import type { Given } from './fixture-given.ts';
 import type { FixtureRequest } from './fixture-requests.ts';
-import { subjectsOf } from './judge-request.ts';
+import { calledCandidates, subjectsOf } from './judge-request.ts';
 import type { World } from './world.ts';
 
 /** Rules of a subject as they stand in a data document. */
@@ -34,7 +36,8 @@ const UNJUDGED: PolicyDecision = { permitted: [], violations: [] };
 
 /**
  * The requests of fixtures that ask the policy anything, with the rules of everybody in them. Subjects carry the name of their
- * fixture, so that all fixtures fit into one data document. Fixtures that are skipped are left out.
+ * fixture, so that all fixtures fit into one data document. Fixtures that are skipped are left out, and so are lists: nobody
+ * decides about one.
  */
 export function exportCases(pdp: Pdp, fixtures: readonly LoadedFixture[]): ExportedCases {
   const exported = fixtures.filter(({ skip }) => skip === undefined).map((fixture) => exportFixture(pdp, fixture));
@@ -47,9 +50,9 @@ function exportFixture(pdp: Pdp, { name, given, axes, cases }: LoadedFixture): E
     if (!available) continue;
     subjects.set(id, { id: `${name} / ${id}`, rules: compileSubjectRules(rules.map(({ rule }) => rule)) });
   }
-  const caseOf = (request: FixtureRequest): ExportCase => {
+  const caseOf = (request: FixtureRequest, action: PolicyInput['action']): ExportCase => {
     const called = subjectsOf(given, request.labels.key).map(({ scope, id }) => ({ scope, id: `${name} / ${id}` }));
-    const input = inputDocument(request.action, request.clientIp, called, request.candidates);
+    const input = inputDocument(action, request.clientIp, called, judgedCandidates(pdp, given, request));
     const known = new Set(called.map(({ id }) => id));
     return {
       name: `${name}: ${describeRequest(request, axes)}`,
@@ -61,8 +64,21 @@ function exportFixture(pdp: Pdp, { name, given, axes, cases }: LoadedFixture): E
       ),
     };
   };
-  const asked = cases.map(({ request }) => request).filter(({ candidates }) => candidates.length > 0);
-  return { subjects: [...subjects.values()], cases: asked.map(caseOf) };
+  const asked = cases.flatMap(({ request }) => {
+    const { action, candidates } = request;
+    return action === 'list' || candidates.length === 0 ? [] : [caseOf(request, action)];
+  });
+  return { subjects: [...subjects.values()], cases: asked };
+}
+
+/** Where the policy cannot judge, it cannot choose for `auto` either. */
+function judgedCandidates(pdp: Pdp, given: Given, request: FixtureRequest): readonly Mapping[] {
+  try {
+    return calledCandidates(pdp, given, request);
+  } catch (failure) {
+    if (failure instanceof PolicyFailure) return request.candidates;
+    throw failure;
+  }
 }
 
 function decided(pdp: Pdp, input: PolicyInput, subjects: readonly ExportSubject[]): PolicyDecision {

@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { FixtureFile, FixtureWorld, LoadedFixture } from './fixture-file.ts';
 import { readFixtureFile } from './fixture-file.ts';
 import { FixtureFault } from './fixture-source.ts';
+import type { OnProgress } from './judges.ts';
 
 /** Where fixtures are looked for, below the current folder, when nobody says where. */
 export const DEFAULT_FOLDERS = ['test/policy/cases', 'policy/cases'] as const;
@@ -29,8 +30,12 @@ function filesAt(place: string): string[] {
 }
 
 /** Reads files; two fixtures of one name are a fault of the second. */
-export function readFixtures(files: readonly string[], world: FixtureWorld): FixtureFile {
-  const read = files.map((file) => readFixtureFile(file, world));
+export function readFixtures(files: readonly string[], world: FixtureWorld, onProgress?: OnProgress): FixtureFile {
+  const read = files.map((file, index) => {
+    const result = readFixtureFile(file, world);
+    onProgress?.(index + 1, files.length);
+    return result;
+  });
   const fixtures = read.flatMap((file) => file.fixtures);
   return { fixtures, faults: [...read.flatMap(({ faults }) => faults), ...repeatedNames(fixtures)] };
 }

@@ -1,6 +1,6 @@
 import { type Catalog, catalogOf } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-model.ts';
-import { type Mapping, mappingNames, type Prices } from '../domain/model.ts';
+import { type Mapping, mappingNames, type Prices, TEXT_ONLY } from '../domain/model.ts';
 import { parseUsd, parseUsdPerMillion } from '../domain/money.ts';
 import { type Clock, ManualClock } from '../domain/time.ts';
 import type { FixtureCatalog, FixtureMapping } from '../generated/types.ts';
@@ -23,20 +23,6 @@ const CUSTOM_ID = /^[a-z]+(-[a-z]+)*\/[A-Za-z0-9._:@/-]{1,512}$/;
 const CLOCK: Clock = new ManualClock(0);
 const DEACTIVATED_AT = '1970-01-01T00:00:00Z';
 
-/** What does not matter to policy. */
-const TEXT_ONLY = {
-  inputModalities: ['text'],
-  outputModalities: ['text'],
-  streaming: true,
-  vision: false,
-  tools: false,
-  parallelToolCalls: false,
-  reasoning: false,
-  jsonOutput: false,
-  structuredOutputs: false,
-  stability: 'stable',
-} as const;
-
 /** The catalogue that some slices make together. @throws FixtureFault for a model that two of them give, or a wrong id or price. */
 export function sliceCatalog(slices: readonly WrittenSlice[]): Catalog {
   const models = new Map<string, CatalogModel>();
@@ -49,21 +35,25 @@ export function sliceCatalog(slices: readonly WrittenSlice[]): Catalog {
       const at = [...below, 'models', id];
       if (!MODEL_ID.test(id)) throw new FixtureFault(document.placeOf(at), `"${id}" is not a canonical model id.`);
       const names = listOf(aliases);
-      const mappings = Object.entries(providers).map(([provider, written]) =>
-        sharedMapping(provider, id, names, pricing(document, [...at, 'providers', provider], written)),
-      );
+      const mappings = Object.entries(providers).map(([provider, written]) => {
+        const charged = pricing(document, [...at, 'providers', provider], written);
+        return sharedMapping(provider, id, written.externalId ?? id, names, charged);
+      });
       add(at, toModel(id, names, mappings));
     }
     for (const [id, written] of Object.entries(slice.custom ?? {})) {
       const at = [...below, 'custom', id];
       if (!CUSTOM_ID.test(id))
         throw new FixtureFault(document.placeOf(at), `"${id}" is not <custom provider>/<model>.`);
+      if (written.externalId !== undefined) {
+        const place = document.placeOf([...at, 'externalId']);
+        throw new FixtureFault(place, 'A custom model has one name, and none by its provider.');
+      }
       add(at, toModel(id, [], [customMapping(id, pricing(document, at, written))]));
     }
   }
-  const providers = new Set(
-    [...models.values()].flatMap(({ mappings }) => mappings.map(({ providerId }) => providerId)),
-  );
+  const shared = [...models.values()].flatMap(({ mappings }) => mappings.filter(({ custom }) => !custom));
+  const providers = new Set(shared.map(({ providerId }) => providerId));
   const listed = [...providers].map((id) => ({ id, name: id }));
   return catalogOf([{ date: '', providers: listed, models: [...models.values()] }], CLOCK);
 }
@@ -80,15 +70,21 @@ const toModel = (id: string, aliases: readonly string[], mappings: readonly Mapp
 
 type Charged = Pick<Mapping, 'prices' | 'freeFlag' | 'deactivatedAt'>;
 
-const sharedMapping = (providerId: string, modelId: string, aliases: readonly string[], charged: Charged): Mapping => ({
+const sharedMapping = (
+  providerId: string,
+  modelId: string,
+  externalId: string,
+  aliases: readonly string[],
+  charged: Charged,
+): Mapping => ({
   ...TEXT_ONLY,
   ...charged,
   id: `${providerId}/${modelId}`,
   providerId,
   modelId,
-  externalId: modelId,
+  externalId,
   custom: false,
-  names: mappingNames(providerId, modelId, aliases),
+  names: mappingNames({ providerId, modelId, externalId }, aliases),
   providerNames: [providerId],
 });
 

@@ -1,6 +1,16 @@
 import type { FixtureExpectation } from '../generated/types.ts';
 import { AXES, type Axis, type FixtureRequest, placeOfEntry } from './fixture-requests.ts';
 import type { GivenRule } from './fixture-rules.ts';
+import {
+  candidateSet,
+  type ExpectedSet,
+  idSet,
+  nameOf,
+  requireCandidate,
+  requireIds,
+  requireReported,
+  requireRules,
+} from './fixture-sets.ts';
 import { FixtureFault, type Path, type Place, type SourceDocument } from './fixture-source.ts';
 import { listOf } from './lists.ts';
 
@@ -9,11 +19,11 @@ export interface Expected {
   /** `refused`: not listed, so anything but a permit, or a policy that cannot judge. */
   readonly outcome: 'permit' | 'deny' | 'not_found' | 'unavailable' | 'refused';
   /** Candidate ids. */
-  readonly permitted?: readonly string[];
+  readonly permitted?: ExpectedSet;
   /** `<scope> <rule type>`, or the message. */
   readonly reason?: string;
   /** Of the reason. */
-  readonly rules?: readonly string[];
+  readonly rules?: ExpectedSet;
   /** Rule ids by candidate. */
   readonly violations?: ReadonlyMap<string, readonly string[]>;
   readonly shadow?: ExpectedShadow;
@@ -22,7 +32,7 @@ export interface Expected {
 }
 
 export interface ExpectedShadow {
-  readonly permitted: readonly string[];
+  readonly permitted: ExpectedSet;
   readonly wouldDeny: readonly string[];
   readonly wouldAllow: readonly string[];
 }
@@ -65,9 +75,9 @@ export function expectEach(
 const means = (expectation: FixtureExpectation, { labels }: FixtureRequest): boolean =>
   AXES.every((axis) => expectation[axis] === undefined || listOf(expectation[axis]).includes(labels[axis]));
 
-/** The axes on which requests differ, as `model=swift address=10.0.0.1`; the model always. */
+/** The axes on which requests differ, as `model=swift address=10.0.0.1`; the model always, but of a list the action. */
 export const describeRequest = ({ labels }: FixtureRequest, axes: Axes): string =>
-  AXES.filter((axis) => axis === 'model' || axes[axis].length > 1)
+  AXES.filter((axis) => axis === (labels.action === 'list' ? 'action' : 'model') || axes[axis].length > 1)
     .map((axis) => `${axis}=${labels[axis]}`)
     .join(' ');
 
@@ -94,37 +104,12 @@ function requireSense(
       throw new FixtureFault(place, `No request has the ${axis} "${text}".`);
     }
   }
-  requireRules(document, [...at, 'rules'], expectation.rules, rules);
+  requireIds(document, [...at, 'rules'], expectation.rules, rules);
   for (const [candidate, ids] of Object.entries(violations ?? {})) {
     requireRules(document, [...at, 'violations', candidate], ids, rules);
   }
   requireReported(document, [...at, 'shadow', 'wouldDeny'], shadow?.wouldDeny, rules);
   requireReported(document, [...at, 'shadow', 'wouldAllow'], shadow?.wouldAllow, rules);
-}
-
-function requireRules(
-  document: SourceDocument,
-  at: Path,
-  ids: string | string[] | undefined,
-  rules: readonly GivenRule[],
-): void {
-  for (const [index, id] of listOf(ids).entries()) {
-    if (rules.some(({ rule }) => rule.id === id)) continue;
-    throw new FixtureFault(placeOfEntry(document, at, ids, index), `There is no active rule "${id}".`);
-  }
-}
-
-function requireReported(
-  document: SourceDocument,
-  at: Path,
-  ids: string | string[] | undefined,
-  rules: readonly GivenRule[],
-): void {
-  requireRules(document, at, ids, rules);
-  for (const [index, id] of listOf(ids).entries()) {
-    if (rules.some(({ rule }) => rule.id === id && rule.mode === 'report')) continue;
-    throw new FixtureFault(placeOfEntry(document, at, ids, index), `The rule "${id}" is not in mode \`report\`.`);
-  }
 }
 
 function expectedOf(
@@ -136,16 +121,20 @@ function expectedOf(
   const place = document.placeOf(at);
   const none = request.candidates.length === 0;
   if (error !== undefined) {
+    if (error === 'not_found' && request.action === 'list') throw new FixtureFault(place, 'A list is always found.');
     if (error === 'not_found' && !none) throw new FixtureFault(place, `${nameOf(request)} has a candidate.`);
     return { outcome: error, place };
   }
-  if (none) throw new FixtureFault(place, `${nameOf(request)} has no candidate: only \`error: not_found\` can come.`);
+  if (request.action === 'list') requirePermitOnly(place, { deny, violations, shadow });
+  else if (none) {
+    throw new FixtureFault(place, `${nameOf(request)} has no candidate: only \`error: not_found\` can come.`);
+  }
   return {
     outcome: deny === undefined ? 'permit' : 'deny',
     place,
-    ...(permit === undefined ? {} : { permitted: candidateList(document, [...at, 'permit'], permit, request) }),
+    ...(permit === undefined ? {} : { permitted: candidateSet(document, [...at, 'permit'], permit, request) }),
     ...(deny === undefined || deny === 'any' ? {} : { reason: deny }),
-    ...(rules === undefined ? {} : { rules: sorted(listOf(rules)) }),
+    ...(rules === undefined ? {} : { rules: idSet(rules) }),
     ...(violations === undefined
       ? {}
       : { violations: violationMap(document, [...at, 'violations'], violations, request) }),
@@ -153,7 +142,7 @@ function expectedOf(
       ? {}
       : {
           shadow: {
-            permitted: candidateList(document, [...at, 'shadow', 'permit'], shadow.permit, request),
+            permitted: candidateSet(document, [...at, 'shadow', 'permit'], shadow.permit, request),
             wouldDeny: sorted(listOf(shadow.wouldDeny)),
             wouldAllow: sorted(listOf(shadow.wouldAllow)),
           },
@@ -161,30 +150,13 @@ function expectedOf(
   };
 }
 
+function requirePermitOnly(place: Place, others: Readonly<Record<string, unknown>>): void {
+  const [wrong] = Object.entries(others).filter(([, value]) => value !== undefined);
+  if (wrong === undefined) return;
+  throw new FixtureFault(place, `A list has no \`${wrong[0]}\`: it is answered, and \`permit: none\` is an empty one.`);
+}
+
 const sorted = (texts: readonly string[]): readonly string[] => texts.toSorted();
-
-const nameOf = ({ labels: { provider, model } }: FixtureRequest): string =>
-  `"${provider === 'any' ? model : `${provider}/${model}`}"`;
-
-function candidateList(
-  document: SourceDocument,
-  at: Path,
-  written: string | string[],
-  request: FixtureRequest,
-): readonly string[] {
-  if (written === 'none') return [];
-  if (written === 'all') return sorted(request.candidates.map(({ id }) => id));
-  for (const [index, id] of listOf(written).entries()) {
-    requireCandidate(placeOfEntry(document, at, written, index), id, request);
-  }
-  return sorted(listOf(written));
-}
-
-function requireCandidate(place: Place, id: string, request: FixtureRequest): void {
-  if (request.candidates.some((candidate) => candidate.id === id)) return;
-  const ids = request.candidates.map((candidate) => candidate.id).join(', ');
-  throw new FixtureFault(place, `"${id}" is no candidate of ${nameOf(request)}, which has ${ids}.`);
-}
 
 function violationMap(
   document: SourceDocument,

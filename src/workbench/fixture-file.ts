@@ -1,12 +1,15 @@
 import type { Catalog } from '../catalog/catalog.ts';
-import type { Fixture } from '../generated/types.ts';
+import { nameWarnings } from '../core/rule-warnings.ts';
+import type { Fixture, FixtureExpectation, FixtureRequests } from '../generated/types.ts';
 import { validateFixture } from '../generated/validators.js';
 import { expectEach, type FixtureCase } from './fixture-expectations.ts';
 import { type Given, readGiven } from './fixture-given.ts';
 import { type Axis, crossRequests, type FixtureRequest, placeOfEntry, readAxes } from './fixture-requests.ts';
+import type { GivenRule } from './fixture-rules.ts';
 import { checkedShape } from './fixture-shape.ts';
 import { FixtureFault, type FixtureSources, type Place, type SourceDocument } from './fixture-source.ts';
 import { rulesOf } from './fixture-subjects.ts';
+import { namesIn, readWrites, type WriteCase } from './fixture-writes.ts';
 import { listOf } from './lists.ts';
 
 /** A fixture that makes sense, ready to run. */
@@ -18,6 +21,15 @@ export interface LoadedFixture {
   readonly given: Given;
   readonly axes: Readonly<Record<Axis, readonly string[]>>;
   readonly cases: readonly FixtureCase[];
+  readonly writes: readonly WriteCase[];
+  /** What is accepted but may not mean what was meant. */
+  readonly warnings: readonly FixtureWarning[];
+}
+
+export interface FixtureWarning {
+  /** Of the rule. */
+  readonly place: Place;
+  readonly message: string;
 }
 
 export interface FixtureWorld {
@@ -65,25 +77,48 @@ function loadFixture(
   if (!wanted(fixture.name)) return [];
   const written = readGiven(document, ['given'], fixture.given, realCatalog);
   const given = rulesFor(written, document.placeOf(['given']));
-  const axes = readAxes(document, fixture.requests, given);
-  const known = [...rulesOf(written), ...rulesOf(given)];
-  const requests = crossRequests(axes, given);
-  requireKnownModels(document, fixture, requests);
   const loaded = {
     name: fixture.name,
     place: document.placeOf(['name']),
     ...(fixture.skip === undefined ? {} : { skip: fixture.skip }),
     given,
-    axes,
-    cases: expectEach(document, fixture.expect, axes, requests, known),
+    ...readCases(document, fixture, given, [...rulesOf(written), ...rulesOf(given)]),
+    writes: readWrites(document, fixture.writes),
+    warnings: warningsOf(written),
   };
   return [loaded];
 }
 
+const NO_AXES: LoadedFixture['axes'] = { action: [], key: [], model: [], provider: [], address: [] };
+
+/** The requests of a fixture with what is expected of them; of one that only writes rules, none. */
+function readCases(
+  document: SourceDocument,
+  { requests: written, expect = [], writes }: Fixture,
+  given: Given,
+  rules: readonly GivenRule[],
+): Pick<LoadedFixture, 'axes' | 'cases'> {
+  if (written === undefined) {
+    if (writes === undefined) throw new FixtureFault(document.placeOf([]), 'A fixture has requests, writes or both.');
+    return { axes: NO_AXES, cases: [] };
+  }
+  const axes = readAxes(document, written, given);
+  const requests = crossRequests(axes, given);
+  requireKnownModels(document, written, expect, requests);
+  return { axes, cases: expectEach(document, expect, axes, requests, rules) };
+}
+
+/** The warnings that a write of the rules would be answered with for names that the fixture's catalogue does not have. */
+const warningsOf = (given: Given): FixtureWarning[] =>
+  rulesOf(given).flatMap(({ rule, place }) =>
+    place === undefined ? [] : nameWarnings(rule, namesIn(given.catalog)).map((message) => ({ place, message })),
+  );
+
 /** A name that nothing serves is a slip, unless the fixture says that it is not found. */
 function requireKnownModels(
   document: SourceDocument,
-  { requests: { model }, expect }: Fixture,
+  { model }: FixtureRequests,
+  expect: readonly FixtureExpectation[],
   requests: readonly FixtureRequest[],
 ): void {
   const missing = expect.filter(({ error }) => error === 'not_found');

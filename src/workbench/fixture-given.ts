@@ -95,8 +95,8 @@ function addressOf(document: SourceDocument, at: Path, connection: FixtureConnec
   });
 }
 
-/** As `TRUSTED_PROXIES` is read: ranges, or the word `none`. */
-function readProxies(document: SourceDocument, at: Path, written: readonly string[]): TrustedProxies {
+/** As `TRUSTED_PROXIES` is read: ranges, or the word `none`. @throws FixtureFault */
+export function readProxies(document: SourceDocument, at: Path, written: readonly string[]): TrustedProxies {
   try {
     return written.length === 1 && written[0] === 'none' ? [] : written.map(parseRange);
   } catch (error) {

@@ -1,9 +1,12 @@
+import { AUTO, choicesFor } from '../core/auto-choices.ts';
 import { canonicalAddress } from '../domain/client-ip.ts';
 import type { Mapping } from '../domain/model.ts';
+import { systemClock } from '../domain/time.ts';
 import type { FixtureRequests, PolicyInput } from '../generated/types.ts';
 import type { Given } from './fixture-given.ts';
 import { FixtureFault, type Path, type SourceDocument } from './fixture-source.ts';
 import { listOf } from './lists.ts';
+import { activeMappings } from './world.ts';
 
 export const AXES = ['action', 'key', 'model', 'provider', 'address'] as const;
 export type Axis = (typeof AXES)[number];
@@ -11,17 +14,27 @@ export type Axis = (typeof AXES)[number];
 /** One combination, each axis as it is written in the fixture. */
 export type RequestLabels = Readonly<Record<Axis, string>>;
 
+/** What a request asks for; `list`: the list of models. */
+export type FixtureAction = PolicyInput['action'] | 'list';
+
 /** A request of a fixture, with what the gateway would make of it. */
 export interface FixtureRequest {
   readonly labels: RequestLabels;
-  readonly action: PolicyInput['action'];
+  readonly action: FixtureAction;
   readonly clientIp: string | null;
-  /** Every active mapping that could serve it and for which there is a credential; none: 404. */
+  /**
+   * Every active mapping that could serve it and for which there is a credential; none: 404. Of `auto` all that it can choose,
+   * cheapest first; of a list all that could stand in it.
+   */
   readonly candidates: readonly Mapping[];
 }
 
+/** Whether the gateway chooses the model. */
+export const isAuto = ({ action, labels: { model, provider } }: FixtureRequest): boolean =>
+  action === 'chat' && model === AUTO && provider === 'any';
+
 const MAX_REQUESTS = 10_000;
-const ACTIONS: readonly PolicyInput['action'][] = ['chat', 'moderation', 'image'];
+const ACTIONS: readonly FixtureAction[] = ['chat', 'moderation', 'image', 'list'];
 
 /** What each axis of the matrix holds, defaults filled in. @throws FixtureFault for a value that means nothing. */
 export function readAxes(
@@ -32,13 +45,16 @@ export function readAxes(
   const axes = {
     action: orDefault(requests.action, 'chat'),
     key: orDefault(requests.key, ...(given.keys.size === 1 ? given.keys.keys() : [])),
-    model: listOf(requests.model),
+    model: orDefault(requests.model, ...(requests.action === 'list' ? ['any'] : [])),
     provider: orDefault(requests.provider, 'any'),
     address: orDefault(requests.address, 'unknown'),
   };
-  if (axes.key.length === 0) {
-    throw new FixtureFault(document.placeOf(['requests']), 'There are several keys: say which ones, by `key`.');
+  const fault = (message: string) => new FixtureFault(document.placeOf(['requests']), message);
+  if (axes.key.length === 0) throw fault('There are several keys: say which ones, by `key`.');
+  if (axes.action.includes('list') && (axes.action.length > 1 || (requests.model ?? requests.provider) !== undefined)) {
+    throw fault('The action `list` stands alone, without a model and a provider.');
   }
+  if (axes.model.length === 0) throw fault('/requests/model is missing.');
   const providers = new Set(given.catalog.mappings().map(({ providerId }) => providerId));
   requireEach(document, 'action', requests, (text) => (isAction(text) ? null : `it is one of ${ACTIONS.join(', ')}`));
   requireEach(document, 'key', requests, (text) => (given.keys.has(text) ? null : 'no such key is given'));
@@ -51,7 +67,7 @@ export function readAxes(
   );
   const size = AXES.reduce((product, axis) => product * axes[axis].length, 1);
   if (size > MAX_REQUESTS) {
-    throw new FixtureFault(document.placeOf(['requests']), `These are ${size} requests; at most ${MAX_REQUESTS} fit.`);
+    throw fault(`These are ${size} requests; at most ${MAX_REQUESTS} fit.`);
   }
   return axes;
 }
@@ -59,7 +75,7 @@ export function readAxes(
 const orDefault = (written: string | readonly string[] | undefined, ...other: string[]): readonly string[] =>
   written === undefined ? other : listOf(written);
 
-const isAction = (text: string): text is PolicyInput['action'] => ACTIONS.some((action) => action === text);
+const isAction = (text: string): text is FixtureAction => ACTIONS.some((action) => action === text);
 
 function requireEach(
   document: SourceDocument,
@@ -94,7 +110,7 @@ export function crossRequests(axes: Readonly<Record<Axis, readonly string[]>>, g
     for (const key of axes.key) {
       for (const model of axes.model) {
         for (const provider of axes.provider) {
-          const candidates = candidatesOf(given, provider === 'any' ? model : `${provider}/${model}`);
+          const candidates = candidatesOf(given, action, provider === 'any' ? model : `${provider}/${model}`);
           for (const address of axes.address) {
             const labels = { action, key, model, provider, address };
             requests.push({ labels, action, clientIp: addressOf(given, address) ?? null, candidates });
@@ -106,9 +122,13 @@ export function crossRequests(axes: Readonly<Record<Axis, readonly string[]>>, g
   return requests;
 }
 
-/** The steps of `core/resolve`: the catalogue knows the names, then credentials count. */
-export const candidatesOf = ({ catalog, hasCredential }: Given, name: string): Mapping[] =>
-  (catalog.resolve(name) ?? []).filter(({ providerId }) => hasCredential(providerId));
+/** The steps of the gateway: the catalogue knows the names, then credentials count. */
+function candidatesOf({ catalog, hasCredential }: Given, action: FixtureAction, name: string): Mapping[] {
+  const callable = (mappings: readonly Mapping[]) => mappings.filter(({ providerId }) => hasCredential(providerId));
+  if (action === 'list') return callable(activeMappings({ catalog }));
+  if (action !== 'chat' || name !== AUTO) return callable(catalog.resolve(name) ?? []);
+  return choicesFor({ model: AUTO, messages: [] }, callable(catalog.mappings()), systemClock.now());
+}
 
 /** Null: unknown. Undefined: the text means no address. */
 function addressOf({ addresses }: Given, text: string): string | null | undefined {

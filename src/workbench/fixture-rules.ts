@@ -49,25 +49,34 @@ export function readRules(
 }
 
 function readEntry(document: SourceDocument, at: Path, entry: RuleEntry): RuleContent {
-  const [ruleType, other] = RULE_TYPES.filter((type) => entry[type] !== undefined);
-  if (ruleType === undefined || other !== undefined) {
+  const form = apiForm({ ...entry });
+  if (form === null) {
     throw new FixtureFault(document.placeOf(at), `A rule has exactly one rule type: one of ${RULE_TYPES.join(', ')}.`);
   }
+  return locating(document, at, () => readRule(form.body), form.rename);
+}
+
+/** A rule as the API takes it. */
+interface ApiForm {
+  readonly body: object;
+  /** Makes of a pointer into the body the one into what was written. */
+  readonly rename: (pointer: string) => string;
+}
+
+/** The API's form of a rule that is written so, or in the short form; null: it has no rule type, or several. */
+export function apiForm(entry: Readonly<Record<string, unknown>>): ApiForm | null {
+  const types = RULE_TYPES.filter((type) => entry[type] !== undefined);
+  const [ruleType] = types;
+  const isApis = entry.ruleType !== undefined || entry.ruleValue !== undefined;
+  if (types.length !== (isApis ? 0 : 1)) return null;
+  if (ruleType === undefined) return { body: entry, rename: (pointer) => pointer };
+  const { [ruleType]: value, ...others } = entry;
   const field = VALUE_FIELD[kindOf(ruleType)];
-  const { mode, status } = entry;
-  const body = {
-    ruleType,
-    ruleValue: field === null ? entry[ruleType] : { [field]: entry[ruleType] },
-    ...(mode === undefined ? {} : { mode }),
-    ...(status === undefined ? {} : { status }),
-  };
   const written = field === null ? '/ruleValue' : `/ruleValue/${field}`;
-  return locating(
-    document,
-    at,
-    () => readRule(body),
-    (pointer) => pointer.replace(written, `/${ruleType}`),
-  );
+  return {
+    body: { ...others, ruleType, ruleValue: field === null ? value : { [field]: value } },
+    rename: (pointer) => pointer.replace(written, `/${ruleType}`),
+  };
 }
 
 /** The rules of one owner, as `portcullis rules list --json` prints them. */

@@ -1,6 +1,21 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseAllDocuments, visit } from 'yaml';
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseAllDocuments,
+} from 'yaml';
+import { getOrMake } from '../domain/get-or-make.ts';
+import { AliasFault, aliasTargets } from './yaml-aliases.ts';
 
 /** Where something stands; line and column count from 1. */
 export interface Place {
@@ -38,9 +53,9 @@ export interface SourceDocument {
 export const MAX_BYTES = 1_000_000;
 export const MAX_EXPORT_BYTES = 16_000_000;
 
-/** The YAML (or JSON) files of one run, each read once. */
+/** The YAML (or JSON) files of one run. Those that others name are read once; the syntax of the others is not kept. */
 export class FixtureSources {
-  readonly #read = new Map<string, readonly SourceDocument[]>();
+  readonly #named = new Map<string, readonly SourceDocument[]>();
   readonly #asked = new Set<string>();
 
   /** Every file that was asked for, whether it could be read or not. Absolute paths. */
@@ -55,33 +70,51 @@ export class FixtureSources {
    */
   read(file: string, named: Place = { file, line: 1, column: 1 }, maxBytes = MAX_BYTES): readonly SourceDocument[] {
     this.#asked.add(file);
-    const known = this.#read.get(file);
-    if (known !== undefined) return known;
     const lines = new LineCounter();
-    const options = { lineCounter: lines, prettyErrors: false, stringKeys: true };
-    const parsed = parseAllDocuments(readText(file, named, maxBytes), options);
-    const documents = (Array.isArray(parsed) ? parsed : [])
-      .map((document) => this.#toSource(file, document, lines))
+    const options = { lineCounter: lines, prettyErrors: false, stringKeys: true, merge: true };
+    const text = readText(file, named, maxBytes);
+    const parsed = parseAllDocuments(text, options);
+    const hasAliases = ALIAS.test(text);
+    return (Array.isArray(parsed) ? parsed : [])
+      .map((document) => this.#toSource(file, document, lines, hasAliases))
       .filter(({ value }) => value !== null);
-    this.#read.set(file, documents);
-    return documents;
   }
 
-  #toSource(file: string, document: Document, lines: LineCounter): SourceDocument {
+  #open(file: string, named: Place): readonly SourceDocument[] {
+    return getOrMake(this.#named, file, () => this.read(file, named));
+  }
+
+  #toSource(file: string, document: Document, lines: LineCounter, hasAliases: boolean): SourceDocument {
     const placeAt = (offset: number): Place => {
       const { line, col } = lines.linePos(offset);
       return { file, line: Math.max(line, 1), column: Math.max(col, 1) };
     };
     const [wrong] = [...document.errors, ...document.warnings];
     if (wrong !== undefined) throw new FixtureFault(placeAt(wrong.pos[0]), `YAML: ${sentence(wrong.message)}`);
-    const placeOf = (steps: Path): Place => placeAt(offsetOf(document, steps) ?? 0);
-    return {
-      value: valueIn(document, placeAt),
-      placeOf,
-      open: (name, steps) => this.read(path.resolve(path.dirname(file), name), placeOf(steps)),
+    const locate = (fault: Error): FixtureFault => {
+      const node = fault instanceof AliasFault ? fault.node : document.contents;
+      return new FixtureFault(placeAt(startOf(node) ?? 0), `YAML: ${sentence(fault.message)}`);
     };
+    try {
+      const targets = hasAliases ? aliasTargets(document) : NO_ALIASES;
+      const placeOf = (steps: Path): Place => placeAt(offsetOf(document, targets, steps) ?? 0);
+      return {
+        // Bounded already; the parser's own bound refuses an anchor that is used a hundred times.
+        value: document.toJS({ maxAliasCount: -1 }),
+        placeOf,
+        open: (name, steps) => this.#open(path.resolve(path.dirname(file), name), placeOf(steps)),
+      };
+    } catch (error) {
+      throw error instanceof Error ? locate(error) : error;
+    }
   }
 }
+
+/** Where an alias can stand; a text without it has none. */
+const ALIAS = /(?:^|[\s[{,:-])\*/m;
+
+type Targets = ReadonlyMap<Alias, Node>;
+const NO_ALIASES: Targets = new Map();
 
 function readText(file: string, named: Place, maxBytes: number): string {
   const found = statSync(file, { throwIfNoEntry: false });
@@ -91,33 +124,17 @@ function readText(file: string, named: Place, maxBytes: number): string {
   return readFileSync(file, 'utf8');
 }
 
-/** @throws FixtureFault for an alias of nothing, and aliases that multiply beyond what any fixture needs */
-function valueIn(document: Document, placeAt: (offset: number) => Place): unknown {
-  visit(document, {
-    Alias(_, alias) {
-      if (alias.resolve(document) !== undefined) return;
-      throw new FixtureFault(placeAt(startOf(alias) ?? 0), `YAML: There is no anchor "${alias.source}".`);
-    },
-  });
-  try {
-    return document.toJS();
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    throw new FixtureFault(placeAt(startOf(document.contents) ?? 0), `YAML: ${sentence(message)}`);
-  }
-}
-
 const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`);
 
 const startOf = (node: unknown): number | undefined => (isNode(node) ? node.range?.[0] : undefined);
 
-function offsetOf(document: Document, steps: Path): number | undefined {
+function offsetOf(document: Document, targets: Targets, steps: Path): number | undefined {
   let node: unknown = document.contents;
   let offset = startOf(node);
   for (const step of steps) {
-    const holder = isAlias(node) ? node.resolve(document) : node;
+    const holder = meant(node, targets);
     if (isMap(holder)) {
-      const pair = holder.items.find(({ key }) => isScalar(key) && key.value === String(step));
+      const pair = pairOf(holder.items, String(step), targets);
       if (pair === undefined) return offset;
       offset = startOf(pair.key) ?? offset;
       node = pair.value;
@@ -129,4 +146,22 @@ function offsetOf(document: Document, steps: Path): number | undefined {
     }
   }
   return offset;
+}
+
+const meant = (node: unknown, targets: Targets): unknown => (isAlias(node) ? targets.get(node) : node);
+
+/** Of the map itself, else of what it merges by `<<`. */
+function pairOf(items: readonly unknown[], name: string, targets: Targets): Pair | undefined {
+  const pairs = items.filter((item) => isPair(item));
+  const own = pairs.find(({ key }) => isScalar(key) && key.value === name);
+  if (own !== undefined) return own;
+  const merged = pairs
+    .filter(({ key }) => isScalar(key) && key.source === '<<')
+    .map(({ value }) => meant(value, targets));
+  const maps = merged.flatMap((each) => (isSeq(each) ? each.items.map((item) => meant(item, targets)) : [each]));
+  for (const map of maps) {
+    const found = isMap(map) ? pairOf(map.items, name, targets) : undefined;
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }

@@ -1,5 +1,5 @@
 import type { Mapping } from '../domain/model.ts';
-import type { AccessDiff, AccessFlip, AccessFlipRule, AccessHolder } from '../generated/types.ts';
+import type { AccessChanges, AccessFlip, AccessFlipRule, AccessHolder } from '../generated/types.ts';
 import { type AddressSet, formatAddresses } from './address-classes.ts';
 import type { Shown } from './candidates.ts';
 import type { Judges } from './judges.ts';
@@ -63,7 +63,7 @@ export class FlipGroups {
     this.#flips.set(key, flip);
   }
 
-  diff({ withoutCredential }: Shown): AccessDiff {
+  changes({ withoutCredential }: Shown): AccessChanges {
     const flips = [...this.#flips.values()];
     const [callable = [], others = []] = [true, false].map((wanted) =>
       flips.filter(({ credential }) => credential === wanted),

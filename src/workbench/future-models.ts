@@ -1,4 +1,4 @@
-import { type Mapping, type Prices, TEXT_ONLY } from '../domain/model.ts';
+import { type Mapping, mappingNames, type Prices, TEXT_ONLY } from '../domain/model.ts';
 
 /** No rule can mean them but by `*`, `-*` and the like. */
 const NAMES = { provider: '-a-provider-to-come', model: '-a-model-to-come' } as const;
@@ -21,7 +21,7 @@ export const FUTURE_MAPPINGS: readonly Mapping[] = PRICES.map((prices, index) =>
     modelId,
     externalId: modelId,
     custom: false,
-    names: [modelId, `${providerId}/${modelId}`],
+    names: mappingNames({ providerId, modelId, externalId: modelId }, []),
     providerNames: [providerId],
     prices,
     freeFlag: false,

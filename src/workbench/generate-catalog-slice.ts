@@ -1,8 +1,9 @@
 import type { Catalog } from '../catalog/catalog.ts';
-import type { Mapping, Prices } from '../domain/model.ts';
+import { type Mapping, mappingNames, type Prices } from '../domain/model.ts';
 import { formatUsd, formatUsdPerMillion } from '../domain/money.ts';
 import { canonicalModelId } from '../domain/upstream-config.ts';
 import type { FixtureMapping, FixtureModel } from '../generated/types.ts';
+import { listOf } from './lists.ts';
 
 /** The models that boundary cases are about, as a fixture gives them, and the names by which they are asked for. */
 export interface Slice {
@@ -21,27 +22,32 @@ const CUSTOM_PROVIDER = /^[a-z]+(-[a-z]+)*$/;
 
 export const EMPTY_SLICE: Slice = { models: {}, custom: {}, names: [] };
 
-/** A model under its canonical id at some providers, asked for by id and aliases, each unpinned and pinned to every provider. */
+/** A model under its canonical id at some providers, asked for by each of its names. */
 export function modelSlice(
   id: string,
   providers: readonly string[],
   aliases: readonly string[] = [],
   mapping: FixtureMapping = PRICED,
 ): Slice {
-  // A canonical id holds no `/`: an upstream's id that does is an alias of the one with `--`.
-  const canonical = canonicalModelId(id);
-  const bare = [canonical, ...(canonical === id ? [] : [id]), ...aliases];
+  // A canonical id holds no `/`: a provider's own id that does goes by the one with `--`.
+  const modelId = canonicalModelId(id);
   const served = providers.filter((provider) => PROVIDER_ID.test(provider));
-  if (!MODEL_ID.test(canonical) || served.length === 0) return EMPTY_SLICE;
+  if (!MODEL_ID.test(modelId) || served.length === 0) return EMPTY_SLICE;
+  const { externalId = id } = mapping;
+  const written = { ...(externalId === modelId ? {} : { externalId }), ...mapping };
   return {
     models: {
-      [canonical]: {
-        ...(bare.length === 1 ? {} : { aliases: bare.slice(1) }),
-        providers: Object.fromEntries(served.map((provider) => [provider, mapping])),
+      [modelId]: {
+        ...(aliases.length === 0 ? {} : { aliases: [...aliases] }),
+        providers: Object.fromEntries(served.map((provider) => [provider, written])),
       },
     },
     custom: {},
-    names: bare.flatMap((name) => [name, ...served.map((provider) => `${provider}/${name}`)]),
+    names: [
+      ...new Set(
+        served.flatMap((provider) => namesOf([modelId, { aliases: [...aliases], providers: { [provider]: written } }])),
+      ),
+    ],
   };
 }
 
@@ -66,7 +72,11 @@ export function knownSlice(catalog: Catalog, name: string): Slice {
   const slices = models.flatMap(({ id, aliases, mappings }) =>
     mappings
       .filter((mapping) => catalog.resolve(mapping.id)?.length === 1)
-      .map((mapping) => modelSlice(id, [mapping.providerId], aliases, written(mapping))),
+      .map((mapping) => {
+        const { externalId } = mapping;
+        const named = externalId === id ? {} : { externalId };
+        return modelSlice(id, [mapping.providerId], aliases, { ...named, ...written(mapping) });
+      }),
   );
   return mergeSlices(slices);
 }
@@ -87,18 +97,23 @@ export function mergeSlices(slices: readonly Slice[]): Slice {
   const models = new Map<string, FixtureModel>();
   for (const [id, model] of slices.flatMap((slice) => Object.entries(slice.models))) {
     const before = models.get(id);
-    const aliases = [...new Set([...listed(before?.aliases), ...listed(model.aliases)])];
+    const aliases = [...new Set([...listOf(before?.aliases), ...listOf(model.aliases)])];
     models.set(id, {
       ...(aliases.length === 0 ? {} : { aliases }),
       providers: { ...model.providers, ...before?.providers },
     });
   }
+  const custom = new Map(slices.flatMap((slice) => Object.entries(slice.custom)).reverse());
+  const served = new Set([...[...models].flatMap(namesOf), ...custom.keys()]);
   return {
     models: Object.fromEntries(models),
-    custom: Object.fromEntries(slices.flatMap(({ custom }) => Object.entries(custom)).reverse()),
-    names: [...new Set(slices.flatMap(({ names }) => names))],
+    custom: Object.fromEntries(custom),
+    // Of a mapping that two slices have, one may have gone by another id of its provider's.
+    names: [...new Set(slices.flatMap(({ names }) => names))].filter((name) => served.has(name)),
   };
 }
 
-const listed = (aliases: FixtureModel['aliases']): readonly string[] =>
-  typeof aliases === 'string' ? [aliases] : (aliases ?? []);
+const namesOf = ([modelId, { aliases, providers }]: readonly [string, FixtureModel]): readonly string[] =>
+  Object.entries(providers).flatMap(([providerId, { externalId = modelId }]) =>
+    mappingNames({ providerId, modelId, externalId }, listOf(aliases)),
+  );

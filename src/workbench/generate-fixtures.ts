@@ -8,30 +8,31 @@ import { crossRequests, type FixtureRequest, readAxes } from './fixture-requests
 import type { SourceDocument } from './fixture-source.ts';
 import { type Boundary, boundariesOf, type KnownModels } from './generate-boundaries.ts';
 import { mergeSlices } from './generate-catalog-slice.ts';
-import { type RuleHolder, ruleHolders, rulesAround, subjectsGiven } from './generate-given.ts';
+import { holderId, type RuleHolder, rulesAround, subjectsGiven } from './generate-given.ts';
 import { judgeRequest, type Outcome } from './judge-request.ts';
-import type { World, WorldKey } from './world.ts';
+import type { World } from './world.ts';
 
 /** Models, and addresses, that the rules of several scopes together are tried on. */
 const MOST_TOGETHER = 300;
 
+/** A fixture with requests. */
+export type GeneratedFixture = Fixture & Required<Pick<Fixture, 'requests' | 'expect'>>;
+
 /**
- * Fixtures at the borders that the rules of a world draw, expecting what this policy decides: each rule alone, and where
- * several meet the same call, all of them together. @param only a key, with its owner and organization; absent: everybody
+ * Fixtures at the borders that the rules of a holder draw, expecting what this policy decides: each rule alone, and where
+ * several meet the same call, all of them together.
  */
-export function generateFixtures(world: World, pdp: Pdp, only?: WorldKey): Fixture[] {
-  return ruleHolders(world, only).flatMap((holder) => [
-    ...holder.rules.flatMap((rule) => alone(world, pdp, holder, rule)),
-    ...together(world, pdp, holder),
-  ]);
-}
+export const generateFixtures = (world: World, pdp: Pdp, holder: RuleHolder): GeneratedFixture[] => [
+  ...holder.rules.flatMap((rule) => alone(world, pdp, holder, rule)),
+  ...together(world, pdp, holder),
+];
 
 const modelsFor = ({ catalog }: World, { organization }: RuleHolder): KnownModels => ({
   catalog,
   custom: organization.providers?.mappings ?? [],
 });
 
-function alone(world: World, pdp: Pdp, holder: RuleHolder, rule: PolicyRule): Fixture[] {
+function alone(world: World, pdp: Pdp, holder: RuleHolder, rule: PolicyRule): GeneratedFixture[] {
   const parts = boundariesOf(rule, modelsFor(world, holder));
   return parts.map((boundary, index) => {
     const part = parts.length === 1 ? '' : `, part ${index + 1} of ${parts.length}`;
@@ -40,15 +41,15 @@ function alone(world: World, pdp: Pdp, holder: RuleHolder, rule: PolicyRule): Fi
   });
 }
 
-function together(world: World, pdp: Pdp, holder: RuleHolder): Fixture[] {
+function together(world: World, pdp: Pdp, holder: RuleHolder): GeneratedFixture[] {
   const rules = rulesAround(holder);
   if (rules.length < 2) return [];
   const first = rules.flatMap((rule) => boundariesOf(rule, modelsFor(world, holder)).slice(0, 1));
   const slice = mergeSlices(first);
   const names = slice.names.slice(0, MOST_TOGETHER);
   const addresses = [...new Set(first.flatMap((boundary) => boundary.addresses))].slice(0, MOST_TOGETHER);
-  const title = `${holder.key?.id ?? holder.member?.id ?? holder.organization.id}: all rules together`;
-  const of = (label: string, boundary: Pick<Boundary, 'names' | 'addresses'>): Fixture =>
+  const title = `${holderId(holder)}: all rules together`;
+  const of = (label: string, boundary: Pick<Boundary, 'names' | 'addresses'>): GeneratedFixture =>
     draft(`${title}, by ${label}`, holder, rules, { ...slice, ...boundary });
 
   const address = passing(pdp, of('address', { names: names.slice(0, 1), addresses }), rules, 'address');
@@ -58,7 +59,7 @@ function together(world: World, pdp: Pdp, holder: RuleHolder): Fixture[] {
   return [expecting(pdp, byModel), expecting(pdp, of('address', { names: [model], addresses }))];
 }
 
-function draft(name: string, holder: RuleHolder, rules: readonly PolicyRule[], boundary: Boundary): Fixture {
+function draft(name: string, holder: RuleHolder, rules: readonly PolicyRule[], boundary: Boundary): GeneratedFixture {
   const { models, custom, names, addresses } = boundary;
   return {
     name,
@@ -78,7 +79,7 @@ interface Judged {
 }
 
 /** Every request of a fixture with what the policy makes of it. */
-function judged(pdp: Pdp, fixture: Fixture): Judged[] {
+function judged(pdp: Pdp, fixture: GeneratedFixture): Judged[] {
   const place = { file: 'generated', line: 1, column: 1 };
   const document: SourceDocument = { value: fixture, open: () => [], placeOf: () => place };
   const given = readGiven(document, ['given'], fixture.given, () => catalogOf([], systemClock));
@@ -87,7 +88,7 @@ function judged(pdp: Pdp, fixture: Fixture): Judged[] {
 }
 
 /** The first address at which no IP rule is violated, or the first model that violates IP rules alone; else the first of all. */
-function passing(pdp: Pdp, fixture: Fixture, rules: readonly PolicyRule[], axis: 'address' | 'model'): string {
+function passing(pdp: Pdp, fixture: GeneratedFixture, rules: readonly PolicyRule[], axis: 'address' | 'model'): string {
   const matters = new Set(
     rules.filter(({ ruleType }) => (kindOf(ruleType) === 'ip_cidrs') === (axis === 'address')).map(({ id }) => id),
   );
@@ -98,7 +99,7 @@ function passing(pdp: Pdp, fixture: Fixture, rules: readonly PolicyRule[], axis:
 }
 
 /** The fixture with its expectations: requests of one outcome are one entry. */
-function expecting(pdp: Pdp, fixture: Fixture): Fixture {
+function expecting(pdp: Pdp, fixture: GeneratedFixture): GeneratedFixture {
   const all = judged(pdp, fixture);
   const axis = fixture.requests.address?.length === 1 ? 'model' : 'address';
   const groups = Map.groupBy(all, ({ request, outcome }) => JSON.stringify(expectation(request, outcome)));

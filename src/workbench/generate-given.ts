@@ -13,6 +13,9 @@ export interface RuleHolder {
   readonly key?: WorldKey;
 }
 
+/** Of the key, the member or the organization. */
+export const holderId = ({ key, member, organization }: RuleHolder): string => key?.id ?? member?.id ?? organization.id;
+
 /** Everybody in the world who has rules; or a key, its owner and their organization. */
 export function ruleHolders({ organizations, members, keys }: World, only?: WorldKey): RuleHolder[] {
   const owner = only === undefined ? undefined : members.get(only.memberId);

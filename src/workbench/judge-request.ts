@@ -1,4 +1,7 @@
+import { choose } from '../core/auto-choices.ts';
+import { permittedIds } from '../core/permitted-ids.ts';
 import type { PolicyRule } from '../domain/iam-rule.ts';
+import type { Mapping } from '../domain/model.ts';
 import type { PolicyDecision, PolicyInput, PolicySubject, RuleType } from '../generated/types.ts';
 import { compileSubjectRules, type DataDocument, dataDocument } from '../policy/data-document.ts';
 import { denialMessage } from '../policy/denial-message.ts';
@@ -7,7 +10,7 @@ import { inputDocument } from '../policy/input-document.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import { PolicyFailure } from '../policy/policy-failure.ts';
 import type { Given } from './fixture-given.ts';
-import type { FixtureRequest } from './fixture-requests.ts';
+import { type FixtureRequest, isAuto } from './fixture-requests.ts';
 import type { GivenSubject } from './fixture-subjects.ts';
 
 /** What came of a request. Lists are sorted. */
@@ -58,23 +61,56 @@ export function dataFor(given: Given, keyName: string, without?: PolicyRule): Da
   );
 }
 
-/** Judges one request by the compiled policy. @param data of its key, where it is at hand */
+/** Judges one request by the compiled policy, as the gateway does. @param data of its key, where it is at hand */
 export function judgeRequest(
   pdp: Pdp,
   given: Given,
   request: FixtureRequest,
   data = dataFor(given, request.labels.key),
 ): Outcome {
-  const { action, clientIp, candidates, labels } = request;
-  if (candidates.length === 0) return undecided('not_found');
-  const subjects = subjectsOf(given, labels.key).map(({ scope, id }) => ({ scope, id }));
+  const { action, clientIp, labels } = request;
   try {
+    if (action === 'list') return listed(permittedOf(pdp, given, request, data));
+    const candidates = calledCandidates(pdp, given, request, data);
+    if (candidates.length === 0) return undecided('not_found');
+    const subjects = bareSubjects(given, labels.key);
     const input = inputDocument(action, clientIp, subjects, candidates);
     return outcomeOf(input, pdp.decide(input, data));
   } catch (error) {
     if (!(error instanceof PolicyFailure)) throw error;
     return undecided('unavailable');
   }
+}
+
+const bareSubjects = (given: Given, key: string): PolicySubject[] =>
+  subjectsOf(given, key).map(({ scope, id }) => ({ scope, id }));
+
+const permittedOf = (pdp: Pdp, given: Given, request: FixtureRequest, data: DataDocument): Set<string> => {
+  const { clientIp, candidates, labels } = request;
+  return permittedIds(pdp, data, { subjects: bareSubjects(given, labels.key), clientIp }, candidates);
+};
+
+/** The candidates that are judged: all of the request's, or those that `auto` chooses among them. @throws PolicyFailure */
+export function calledCandidates(
+  pdp: Pdp,
+  given: Given,
+  request: FixtureRequest,
+  data = dataFor(given, request.labels.key),
+): readonly Mapping[] {
+  if (!isAuto(request)) return request.candidates;
+  const permitted = permittedOf(pdp, given, request, data);
+  return choose(request.candidates, ({ id }) => permitted.has(id));
+}
+
+/** A list is answered, be it empty, and nobody says why something is missing in it. */
+function listed(ids: ReadonlySet<string>): Outcome {
+  const permitted = [...ids].sort();
+  return {
+    outcome: 'permit',
+    permitted,
+    violations: new Map(),
+    shadow: { permitted, would_deny: [], would_allow: [] },
+  };
 }
 
 const undecided = (outcome: 'not_found' | 'unavailable'): Outcome => ({

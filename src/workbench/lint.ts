@@ -1,3 +1,5 @@
+import { KnownNames } from '../core/known-names.ts';
+import { actionOf } from '../core/permitted-ids.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { LintFinding, LintReport } from '../generated/types.ts';
 import { isEmpty, subtract } from './address-classes.ts';
@@ -34,13 +36,15 @@ export async function lintWorld(world: World, judges: Judges, onProgress?: OnPro
   for (const { rules } of linted.map(({ subject }) => subject)) for (const each of variantsOf(rules)) tasks.add(each);
   await tasks.judge(judges, onProgress);
   const custom = judges.mappings.filter((mapping) => mapping.custom);
+  const known = new KnownNames({ mappings: () => [...world.catalog.mappings(), ...custom], providers: () => [] });
+  const names = { catalog: world.catalog, custom, known };
   const findings = linted.flatMap((each) => [
-    ...entryFindings(world.catalog, custom, each.subject),
+    ...entryFindings(names, each.subject),
     ...rangeFindings(each.subject),
     ...emptyKinds(each.subject, judges, tasks),
     ...idleRules(each, judges, tasks),
   ]);
-  return { findings: [...findings, ...openKeys(world, tasks)] };
+  return { findings: [...closedKeys(world, judges, tasks), ...findings, ...openKeys(world, tasks)] };
 }
 
 /** Every subject once: organizations, then members, then keys, each in the order of the ids. */
@@ -120,6 +124,31 @@ const isSame = (a: SubjectAccess, b: SubjectAccess): boolean =>
   differing(b.mappings, a.mappings).length === 0 &&
   (a.mappings.every((value) => value === 0) ||
     (isEmpty(subtract(a.addresses, b.addresses)) && isEmpty(subtract(b.addresses, a.addresses))));
+
+/** Keys that can call nothing: what else is found of them matters little. Moderation, which model rules do not judge, does not count. */
+function closedKeys(world: World, { mappings }: Judges, tasks: SubjectTasks): LintFinding[] {
+  const called = mappings.flatMap((mapping, position) =>
+    position < mappings.length - FUTURE_MAPPINGS.length && actionOf(mapping) !== 'moderation' ? [position] : [],
+  );
+  const isClosed = (access: SubjectAccess): boolean =>
+    isEmpty(access.addresses) || called.every((position) => access.mappings[position] === 0);
+  return holdersOf(world).flatMap(({ scope, id, subjects }) => {
+    const accesses = subjects.map(({ rules }) => tasks.of(rules).before);
+    if (scope !== 'key' || !isClosed(reachOf(accesses, mappings.length))) return [];
+    const alone = subjects.filter(({ rules }) => isClosed(tasks.of(rules).before));
+    const blamed = alone.length > 0 ? alone : subjects.filter(({ rules }) => enforcedOf(rules).length > 0);
+    const whose = blamed.map((subject) => WHOSE[subject.scope]).join(' and ');
+    const why = `reaches nothing: ${whose} let nothing pass${blamed.length > 1 && alone.length === 0 ? ' together' : ''}.`;
+    const ruleIds = blamed.flatMap(({ rules }) => enforcedOf(rules).map((rule) => rule.id));
+    return [{ ...finding('reaches-nothing', { scope, id }, [], why), ruleIds }];
+  });
+}
+
+const WHOSE = {
+  organization: 'the rules of the organization',
+  member: 'the rules of its owner',
+  key: 'its own rules',
+} as const satisfies Record<WorldSubject['scope'], string>;
 
 /** Keys that may call whatever model of whatever provider at whatever price: with the catalogue their access grows. */
 function openKeys(world: World, tasks: SubjectTasks): LintFinding[] {

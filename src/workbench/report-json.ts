@@ -4,19 +4,21 @@ import type { GivenRule } from './fixture-rules.ts';
 import type { Place } from './fixture-source.ts';
 import type { Outcome } from './judge-request.ts';
 import type { Report } from './report-text.ts';
-import type { CaseResult } from './run-fixtures.ts';
+import type { CaseResult, WriteResult } from './run-fixtures.ts';
 
 /** The report as a JSON value; files are named from `cwd`. */
 export function jsonReport({ bundleDigest, results, coverage }: Report, cwd: string): object {
   return {
     bundleDigest,
     passed: results.every(({ status }) => status !== 'failed'),
-    fixtures: results.map(({ fixture, status, cases }) => ({
+    fixtures: results.map(({ fixture, status, cases, writes }) => ({
       name: fixture.name,
       ...jsonPlace(fixture.place, cwd),
       status,
       ...(fixture.skip === undefined ? {} : { skip: fixture.skip }),
+      warnings: fixture.warnings.map(({ place, message }) => ({ ...jsonPlace(place, cwd), message })),
       requests: cases.map((each) => jsonCase(each, cwd)),
+      writes: writes.map((each) => jsonWrite(each, cwd)),
     })),
     ...(coverage === undefined
       ? {}
@@ -36,6 +38,14 @@ const jsonCase = ({ request, expected, outcome, differences }: CaseResult, cwd: 
   ...jsonPlace(expected.place, cwd),
   passed: differences.length === 0,
   ...jsonOutcome(outcome),
+  differences,
+});
+
+const jsonWrite = ({ label, expected, answer, differences }: WriteResult, cwd: string) => ({
+  name: label,
+  ...jsonPlace(expected.place, cwd),
+  passed: differences.length === 0,
+  ...answer,
   differences,
 });
 

@@ -1,47 +1,103 @@
 import path from 'node:path';
-import type { Report } from './report-text.ts';
-import type { CaseResult, FixtureResult } from './run-fixtures.ts';
+import { type Coverage, checkCoverage, type Thresholds } from './coverage.ts';
+import type { FixtureFault, Place } from './fixture-source.ts';
+import { placeText, type Report, ruleText } from './report-text.ts';
+import { type FixtureResult, triedIn } from './run-fixtures.ts';
 
-/** The report as JUnit XML: a suite for each fixture, a test case for each of its requests. */
-export function junitReport({ results }: Report, cwd: string): string {
-  const cases = results.flatMap((result) => result.cases);
-  const failed = cases.filter(({ differences }) => differences.length > 0).length;
-  const skipped = results.filter(({ status }) => status === 'skipped').length;
-  return [
+/** A JUnit test suite: its name and what was tried in it. */
+interface Suite {
+  readonly name: string;
+  readonly cases: readonly Case[];
+}
+
+interface Case {
+  readonly name: string;
+  /** As seen from the folder of the run. */
+  readonly file?: string;
+  readonly line?: number;
+  readonly milliseconds?: number;
+  readonly verdict?: { readonly kind: 'failure' | 'error' | 'skipped'; readonly message: string };
+}
+
+/**
+ * The report as JUnit XML: a suite for each fixture, a test case for each of its requests and writes, with its time; and one suite
+ * for what must be covered, where that was asked.
+ */
+export function junitReport({ results, coverage }: Report, cwd: string, thresholds: Thresholds): string {
+  const suites = results.map((result) => fixtureSuite(result, cwd));
+  return xmlOf(coverage === undefined ? suites : [...suites, coverageSuite(coverage, thresholds, cwd)]);
+}
+
+/** The same of fixtures that make no sense: nothing was run, and each fault is an error. */
+export const junitFaults = (faults: readonly FixtureFault[], cwd: string): string =>
+  xmlOf([
+    {
+      name: 'Fixtures that make no sense',
+      cases: faults.map(({ place, message }) => ({
+        name: placeText(place, cwd),
+        ...placed(place, cwd),
+        verdict: { kind: 'error', message },
+      })),
+    },
+  ]);
+
+const placed = ({ file, line }: Place, cwd: string) => ({ file: path.relative(cwd, file), line });
+
+function fixtureSuite(result: FixtureResult, cwd: string): Suite {
+  const { name, place, skip } = result.fixture;
+  if (skip !== undefined) {
+    return { name, cases: [{ name, ...placed(place, cwd), verdict: { kind: 'skipped', message: skip } }] };
+  }
+  return {
+    name,
+    cases: triedIn(result).map(({ label, expected, differences, milliseconds }) => {
+      const message = differences.map((each) => `expected ${each.expected}; came ${each.came}`).join('\n');
+      const tried = { name: label, ...placed(expected.place, cwd), milliseconds };
+      return differences.length === 0 ? tried : { ...tried, verdict: { kind: 'failure', message } };
+    }),
+  };
+}
+
+function coverageSuite(coverage: Coverage, thresholds: Thresholds, cwd: string): Suite {
+  const uncovered = [
+    coverage.rules.uncovered.map((rule) => ruleText(rule, cwd)),
+    coverage.kinds.uncovered.map(({ scope, ruleType }) => `${scope} ${ruleType}`),
+  ];
+  return {
+    name: 'Coverage',
+    cases: checkCoverage(coverage, thresholds).map(({ what, fault }, index) => {
+      if (fault === null) return { name: what };
+      return { name: what, verdict: { kind: 'failure', message: [fault, ...(uncovered[index] ?? [])].join('\n') } };
+    }),
+  };
+}
+
+const xmlOf = (suites: readonly Suite[]): string =>
+  [
     '<?xml version="1.0" encoding="UTF-8"?>',
-    `<testsuites tests="${cases.length + skipped}" failures="${failed}" skipped="${skipped}">`,
-    ...results.flatMap((result) => suite(result, cwd)),
+    `<testsuites ${sums(suites.flatMap(({ cases }) => cases))}>`,
+    ...suites.flatMap(({ name, cases }) => [
+      `  <testsuite name="${attribute(name)}" ${sums(cases)}>`,
+      ...cases.flatMap((each) => testcase(each, name)),
+      '  </testsuite>',
+    ]),
     '</testsuites>',
   ].join('\n');
+
+function sums(cases: readonly Case[]): string {
+  const count = (kind: string): number => cases.filter(({ verdict }) => verdict?.kind === kind).length;
+  const time = cases.reduce((sum, { milliseconds = 0 }) => sum + milliseconds, 0);
+  return `tests="${cases.length}" failures="${count('failure')}" errors="${count('error')}" skipped="${count('skipped')}" time="${seconds(time)}"`;
 }
 
-function suite({ fixture, cases }: FixtureResult, cwd: string): string[] {
-  const failed = cases.filter(({ differences }) => differences.length > 0).length;
-  const name = attribute(fixture.name);
-  const file = attribute(path.relative(cwd, fixture.place.file));
-  if (fixture.skip !== undefined) {
-    return [
-      `  <testsuite name="${name}" tests="1" failures="0" skipped="1">`,
-      `    <testcase classname="${name}" name="${name}" file="${file}" line="${fixture.place.line}">`,
-      `      <skipped message="${attribute(fixture.skip)}"/>`,
-      '    </testcase>',
-      '  </testsuite>',
-    ];
-  }
-  return [
-    `  <testsuite name="${name}" tests="${cases.length}" failures="${failed}" skipped="0">`,
-    ...cases.flatMap((each) => testcase(each, name, cwd)),
-    '  </testsuite>',
-  ];
+function testcase({ name, file, line, milliseconds = 0, verdict }: Case, classname: string): string[] {
+  const place = file === undefined ? '' : ` file="${attribute(file)}" line="${line}"`;
+  const head = `    <testcase classname="${attribute(classname)}" name="${attribute(name)}"${place} time="${seconds(milliseconds)}"`;
+  if (verdict === undefined) return [`${head}/>`];
+  return [`${head}>`, `      <${verdict.kind} message="${attribute(verdict.message)}"/>`, '    </testcase>'];
 }
 
-function testcase({ label, expected, differences }: CaseResult, classname: string, cwd: string): string[] {
-  const file = attribute(path.relative(cwd, expected.place.file));
-  const head = `    <testcase classname="${classname}" name="${attribute(label)}" file="${file}" line="${expected.place.line}"`;
-  if (differences.length === 0) return [`${head}/>`];
-  const text = differences.map((each) => `expected ${each.expected}; came ${each.came}`).join('\n');
-  return [`${head}>`, `      <failure message="${attribute(text)}"/>`, '    </testcase>'];
-}
+const seconds = (milliseconds: number): string => (milliseconds / 1000).toFixed(6);
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { type Coverage, percentage, type Share } from './coverage.ts';
 import type { GivenRule } from './fixture-rules.ts';
 import type { Place } from './fixture-source.ts';
-import type { CaseResult, FixtureResult } from './run-fixtures.ts';
+import { type CaseResult, type FixtureResult, triedIn, type WriteResult } from './run-fixtures.ts';
 
 /** Everything that a report tells. */
 export interface Report {
@@ -33,6 +33,7 @@ export function textReport({ results, coverage, bundleDigest }: Report, options:
   const lines = results.flatMap((result) => fixtureLines(result, width, options));
   const count = (status: FixtureResult['status']): number => results.filter((each) => each.status === status).length;
   const requests = results.flatMap(({ cases }) => cases).length;
+  const writes = results.flatMap((result) => result.writes).length;
   const sums = [
     `${count('passed')} passed`,
     ...(count('failed') > 0 ? [options.paint('red', `${count('failed')} failed`)] : []),
@@ -41,28 +42,41 @@ export function textReport({ results, coverage, bundleDigest }: Report, options:
   const policy = options.paint('dim', `(policy ${bundleDigest.slice(0, 12)})`);
   lines.push(
     '',
-    `${counted(results.length, 'fixture')}: ${sums.join(', ')}; ${counted(requests, 'request')} ${policy}`,
+    `${counted(results.length, 'fixture')}: ${sums.join(', ')}; ${counted(requests, 'request')}${writes === 0 ? '' : `, ${counted(writes, 'write')}`} ${policy}`,
   );
   if (coverage !== undefined) lines.push(...coverageLines(coverage, options));
   return lines.join('\n');
 }
+
+/** A line for each warning; one of an included file is said once, whoever includes it. */
+export const warningLines = ({ results }: Report, cwd: string): string[] => [
+  ...new Set(
+    results.flatMap(({ fixture }) =>
+      fixture.warnings.map(({ place, message }) => `${placeText(place, cwd)}: warning: ${plain(message)}`),
+    ),
+  ),
+];
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 /** What people wrote must not reach the terminal as commands to it. */
 const plain = (text: string): string => text.replace(/\p{Cc}/gu, ' ');
 
-function fixtureLines({ fixture, status, cases }: FixtureResult, width: number, options: TextOptions): string[] {
+function fixtureLines(result: FixtureResult, width: number, options: TextOptions): string[] {
+  const { fixture, status } = result;
   const { cwd, paint } = options;
   const [word, colour] = MARK[status];
   const name = plain(fixture.name).padEnd(width);
   const place = paint('dim', placeText(fixture.place, cwd));
   const lines = [`${paint(colour, word.padEnd(7))} ${name}  ${place}`];
   if (fixture.skip !== undefined) lines.push(`        ${plain(fixture.skip)}`);
-  return [...lines, ...cases.flatMap((each) => failureLines(each, options))];
+  return [...lines, ...triedIn(result).flatMap((each) => failureLines(each, options))];
 }
 
-function failureLines({ label, expected, differences }: CaseResult, { cwd, paint }: TextOptions): string[] {
+function failureLines(
+  { label, expected, differences }: CaseResult | WriteResult,
+  { cwd, paint }: TextOptions,
+): string[] {
   if (differences.length === 0) return [];
   return [
     `        ${plain(label)}  ${paint('dim', placeText(expected.place, cwd))}`,
@@ -94,7 +108,8 @@ const shareLine = (what: string, share: Share<unknown>, { paint }: TextOptions):
 /** Rounded down, so that 100 % means all. */
 const percentText = (percent: number): string => `${Math.floor(percent * 10) / 10} %`;
 
-function ruleText({ scope, owner, rule, storedId, place }: GivenRule, cwd: string): string {
+/** A rule with its owner, and where it is from. */
+export function ruleText({ scope, owner, rule, storedId, place }: GivenRule, cwd: string): string {
   const whose = owner === undefined ? scope : `${scope} ${owner}`;
   const stored = storedId === undefined || storedId === rule.id ? '' : `, stored as ${storedId}`;
   const where = place === undefined ? '' : `  ${placeText(place, cwd)}`;

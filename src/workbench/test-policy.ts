@@ -1,3 +1,5 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import { getOrMake } from '../domain/get-or-make.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import { measureCoverage } from './coverage.ts';
 import { findFixtureFiles, readFixtures } from './find-fixtures.ts';
@@ -11,6 +13,7 @@ import type { World } from './world.ts';
 export interface PolicyTest {
   readonly pdp: Pdp;
   readonly sources: FixtureWorld['sources'];
+  /** Asked once, however many fixtures say `catalog: real`. */
   readonly realCatalog: FixtureWorld['realCatalog'];
   /** Files and folders. */
   readonly paths: readonly string[];
@@ -20,30 +23,37 @@ export interface PolicyTest {
   readonly coverage: boolean;
   /** Whose rules are tested, instead of the fixtures' own. */
   readonly world?: World;
+  readonly onProgress?: (stage: Stage, done: number, all: number) => void;
 }
+
+/** Of a run: what is counted are files, then fixtures. */
+export type Stage = 'reading' | 'running' | 'measuring';
 
 /** What came of it, or the faults because of which nothing was run. */
 export type PolicyTestResult = { readonly report: Report } | { readonly faults: readonly FixtureFault[] };
 
 /** Finds, reads and runs fixtures; every path is there. */
 export function testPolicy(test: PolicyTest): PolicyTestResult {
-  const { pdp, sources, realCatalog, world, filter = '' } = test;
+  const { pdp, sources, realCatalog, world, filter = '', onProgress } = test;
+  const progressOf = (stage: Stage) => (done: number, all: number) => onProgress?.(stage, done, all);
   const files = findFixtureFiles(test.paths, test.cwd);
   const wanted = (name: string): boolean => name.toLowerCase().includes(filter.toLowerCase());
-  const { fixtures, faults } = readFixtures(files, {
+  const catalogs = new Map<string, Catalog>();
+  const fixtureWorld: FixtureWorld = {
     sources,
-    realCatalog,
+    realCatalog: () => getOrMake(catalogs, 'real', realCatalog),
     wanted,
     ...(world === undefined ? {} : { rulesFor: (given, place) => withRulesOf(world, given, place) }),
-  });
+  };
+  const { fixtures, faults } = readFixtures(files, fixtureWorld, progressOf('reading'));
   if (faults.length > 0) return { faults };
-  const results = runFixtures(pdp, fixtures);
+  const results = runFixtures(pdp, fixtures, progressOf('running'));
   const others = world === undefined ? [] : rulesOfWorld(world);
   return {
     report: {
       bundleDigest: pdp.bundleDigest,
       results,
-      ...(test.coverage ? { coverage: measureCoverage(pdp, results, others) } : {}),
+      ...(test.coverage ? { coverage: measureCoverage(pdp, results, others, progressOf('measuring')) } : {}),
     },
   };
 }

@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/admin/actor.ts';
-import { changeRule, createRule, deleteRule, getRule, listRules } from '../../src/admin/iam-rules.ts';
+import { changeRule, createRule, deleteRule, getRule, listRules, readRulePlan } from '../../src/admin/iam-rules.ts';
+import { StaleRules } from '../../src/admin/judged-change.ts';
 import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../src/admin/rule-owner.ts';
+import type { RuleWidening } from '../../src/generated/types.ts';
 import type { Database } from '../../src/store/database.ts';
 import { prepareSubjectRules } from '../../src/store/rule-reads.ts';
 import { getOrganization, updateOrganization } from '../../src/store/tenants.ts';
@@ -60,12 +62,12 @@ describe('a written rule', () => {
   it('is judged as a whole when it is changed', () => {
     const to = keyOf(ID.ownerKey);
     const { id } = add(owner, to, { ruleType: 'deny_models', ruleValue: { models: ['sandbox/*'] } }).rule;
-    expect(changeRule(db, owner, to, id, { ruleType: 'allow_models' }, write).rule).toMatchObject({
-      ruleType: 'allow_models',
-      ruleValue: { models: ['sandbox/*'] },
-    });
-    expect(() => changeRule(db, owner, to, id, { ruleType: 'allow_providers' }, write)).toThrow(
-      refusal(400, '/ruleValue/providers is missing.', '/ruleValue/providers'),
+    const other = { ruleType: 'allow_models', ruleValue: { models: ['sandbox/*'] } };
+    expect(changeRule(db, owner, to, id, other, write).rule).toMatchObject(other);
+    const noValue = refusal(400, '/ruleValue is missing: another rule type needs a whole value.', '/ruleValue');
+    expect(() => changeRule(db, owner, to, id, { ruleType: 'allow_providers' }, write)).toThrow(noValue);
+    expect(() => changeRule(db, owner, to, id, { ruleValue: { providers: ['acme'] } }, write)).toThrow(
+      refusal(400, '/ruleValue/providers is not a known field.', '/ruleValue/providers'),
     );
     expect(() => changeRule(db, owner, to, id, {}, write)).toThrow(
       refusal(400, 'The request body must hold at least one field.', ''),
@@ -74,6 +76,58 @@ describe('a written rule', () => {
       refusal(400, '/owner ("me") is not a known field.', '/owner'),
     );
     expect(getRule(db, owner, to, id, write).rule.ruleType).toBe('allow_models');
+  });
+
+  it('changes within its type field by field; null takes one away, and a list is replaced as a whole', () => {
+    const to = keyOf(ID.ownerKey);
+    const caps = { pricingType: 'paid', maxInputPrice: '2', maxOutputPrice: '8' };
+    const { rule } = add(owner, to, { ruleType: 'allow_pricing', ruleValue: caps });
+    const change = (ruleValue: object) => changeRule(db, owner, to, rule.id, { ruleValue }, write);
+    const changed = change({ maxInputPrice: '3' });
+    expect([changed.before, changed.rule.ruleValue]).toEqual([rule, { ...caps, maxInputPrice: '3' }]);
+    expect(change({ maxOutputPrice: null, pricingType: null }).rule.ruleValue).toEqual({ maxInputPrice: '3' });
+    expect(change({ maxInputPrice: '3', maxOutputPrice: null }).rule.ruleValue).toEqual({ maxInputPrice: '3' });
+    expect(() => change({ maxInputPrice: null })).toThrow(
+      refusal(400, '/ruleValue must hold at least one field.', '/ruleValue'),
+    );
+    const list = add(owner, to, { ruleType: 'deny_models', ruleValue: { models: ['a', 'b'] } }).rule;
+    const models = { ruleValue: { models: ['c'] } };
+    expect(changeRule(db, owner, to, list.id, models, write).rule.ruleValue).toEqual({ models: ['c'] });
+  });
+
+  it('is refused as new access unless it is known that its change permits nothing new', () => {
+    const to = keyOf(ID.ownerKey);
+    const { id } = add(owner, to).rule;
+    const body = { status: 'inactive', failOnNewAccess: true };
+    const { ruleRevision, matters, failOnNewAccess } = readRulePlan(db, owner, to, id, body);
+    expect({ matters, failOnNewAccess }).toEqual({ matters: true, failOnNewAccess: true });
+    const holder = { scope: 'key' as const, id: ID.ownerKey, name: 'CI' };
+    const cell = { holder, mapping: 'sandbox/sandbox-free', credential: true, addresses: [], moreAddresses: 0 };
+    const judge = (widens: RuleWidening | null) => () =>
+      changeRule(db, owner, to, id, body, write, { ruleRevision, widens });
+    expect(judge(null)).toThrow(refusal(409, 'The change is refused: what it would newly permit is not known.'));
+    expect(judge({ count: 7, cells: [cell] })).toThrow(
+      refusal(409, 'The change is refused: it would newly permit sandbox/sandbox-free for CI and 6 more.'),
+    );
+    add(owner, to);
+    expect(judge({ count: 0, cells: [] })).toThrow(StaleRules);
+    expect(getRule(db, owner, to, id, write).rule.status).toBe('active');
+    expect(() => changeRule(db, owner, to, id, { failOnNewAccess: true }, write)).toThrow(
+      refusal(400, 'The request body must hold at least one field of the rule.'),
+    );
+  });
+
+  it('needs no judging where nothing that is enforced changes', () => {
+    const to = keyOf(ID.ownerKey);
+    const { id } = add(owner, to).rule;
+    const matters = (body: object) => readRulePlan(db, owner, to, id, body).matters;
+    expect([{ description: 'x' }, { mode: 'report' }, { ruleValue: { providers: ['x'] } }].map(matters)).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    changeRule(db, owner, to, id, { mode: 'report' }, write);
+    expect([{ ruleValue: { providers: ['x'] } }, { mode: 'enforce' }].map(matters)).toEqual([false, true]);
   });
 
   it('counts against the bounds of its subject, its own old form apart', () => {
@@ -100,6 +154,16 @@ describe('the shape is judged before owner and plan, which are judged before bou
   it('and a rule of a playground or platform key 403', () => {
     expect(() => add(owner, keyOf(ID.playgroundKey))).toThrow(refusal(403, 'A playground key cannot be given rules.'));
     expect(() => add(owner, keyOf(ID.platformKey))).toThrow(refusal(403, 'A platform key cannot be given rules.'));
+  });
+
+  it('and a change or removal there 403 as well, before a rule is looked up', () => {
+    const to = keyOf(ID.playgroundKey);
+    const refused = refusal(403, 'A playground key cannot be given rules.');
+    expect(() => changeRule(db, owner, to, ID.absentRule, { mode: 'report' }, write)).toThrow(refused);
+    expect(() => deleteRule(db, owner, to, ID.absentRule, startMs)).toThrow(refused);
+    expect(() => changeRule(db, owner, to, ID.absentRule, { mode: 'off' }, write)).toThrow(
+      expect.objectContaining({ status: 400 }),
+    );
   });
 });
 

@@ -219,7 +219,7 @@ describe('every decision', () => {
       deny(['acme/first', ...valuesOf(0, 900)]),
       { mode: 'report' },
       deny(valuesOf(0, 450)),
-      { ruleType: 'allow_models', mode: 'enforce' },
+      { ...deny(valuesOf(0, 450)), ruleType: 'allow_models', mode: 'enforce' },
       { status: 'inactive' },
       { ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['192.0.2.0/24', '2001:db8::/32'] }, status: 'active' },
     ] satisfies RulePatch[]) {

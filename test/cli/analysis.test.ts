@@ -39,6 +39,9 @@ const HOLDERS = [
 ];
 const LOST = HOLDERS.length * MEANT.length;
 const NOTHING = { gained: 0, lost: 0, withoutCredential: { gained: 0, lost: 0 } };
+const REST = { ifEnforced: { ...NOTHING, flips: [] }, changedRules: 0, warnings: [] };
+const COUNTS_ALL =
+  'portcullis: note: this environment holds no credential of a provider, so --fail-on counts all that the rules permit, whether it can be called or not.\n';
 
 const idOf = (text: string): string => /rule_[0-9a-f]{32}/.exec(text)?.[0] ?? '';
 
@@ -134,7 +137,10 @@ describe('portcullis access', () => {
 
 describe('portcullis policy diff', () => {
   it('finds nothing between a database and its export', async () => {
-    expect(await json('policy', 'diff', exported)).toEqual({ ...NOTHING, flips: [] });
+    expect(await json('policy', 'diff', exported)).toEqual({ ...NOTHING, flips: [], ...REST });
+    expect(await cli.run('policy', 'diff', exported)).toMatchObject({
+      stdout: 'Nothing differs: everybody reaches what they reached.\n',
+    });
   });
 
   it('prints exactly what a draft would change, and fails where access is new, if asked to', async () => {
@@ -148,7 +154,7 @@ describe('portcullis policy diff', () => {
     expect(await cli.run('policy', 'diff', '--draft', draft, '--fail-on', 'new-access')).toEqual({
       code: 1,
       stdout: expected,
-      stderr: 'portcullis: 1 newly permitted.\n',
+      stderr: `${COUNTS_ALL}portcullis: 1 newly permitted.\n`,
     });
   });
 
@@ -173,9 +179,14 @@ describe('portcullis policy diff', () => {
       mappings: MEANT,
     };
     const uncallable = { ...NOTHING, withoutCredential: { gained: 0, lost: LOST } };
-    expect(await json('policy', 'diff', '--draft', draft)).toEqual({ ...uncallable, flips: [] });
+    expect(await json('policy', 'diff', '--draft', draft)).toEqual({
+      ...uncallable,
+      flips: [],
+      ...REST,
+      changedRules: 1,
+    });
     expect(await cli.run('policy', 'diff', '--draft', draft)).toMatchObject({
-      stdout: `Nothing differs: everybody reaches what they reached.\nWithout a credential to call them, 0 more newly permitted, ${LOST} no longer permitted: --without-credential lists them.\n`,
+      stdout: `0 newly permitted, ${LOST} no longer permitted (pairs of a key or member and a mapping), and for none of them is there a credential to call it: --without-credential lists them.\n`,
     });
     expect(await json('policy', 'diff', '--draft', draft, '--without-credential')).toMatchObject({
       ...uncallable,
@@ -191,21 +202,68 @@ describe('portcullis policy diff', () => {
     });
   });
 
-  it('fails for what cannot be called yet only where that is listed', async () => {
+  it('fails safe: without a credential in its environment it counts all that the rules permit, lists it and says so', async () => {
     const added = idOf((await cli.run('rules', 'add', '--member', MEMBER, 'deny_models', 'gpt-5')).stdout);
     const draft = draftFile('open.yaml', `rules:\n  - { id: ${added}, remove: true }\n`);
     const gate = ['policy', 'diff', '--draft', draft, '--fail-on', 'new-access'];
-    expect(await cli.run(...gate)).toMatchObject({ code: 0, stderr: '' });
-    expect(await cli.run(...gate, '--without-credential')).toMatchObject({
+    const listed = {
       code: 1,
       stdout: expect.stringMatching(/^newly permitted, without a credential, from any, by removed member rule /),
-      stderr: `portcullis: ${LOST} newly permitted.\n`,
-    });
+    };
+    const failed = `portcullis: ${LOST} newly permitted.\n`;
+    expect(await cli.run(...gate)).toMatchObject({ ...listed, stderr: `${COUNTS_ALL}${failed}` });
+    expect(await cli.run(...gate, '--without-credential')).toMatchObject({ ...listed, stderr: failed });
     expect(await cli.runWith({ OPENAI_API_KEY: 'sk-none' }, ...gate)).toMatchObject({
       code: 1,
       stderr: 'portcullis: 3 newly permitted.\n',
     });
+    const elsewhere = await cli.runWith({ XAI_API_KEY: 'sk-none' }, ...gate);
+    expect(elsewhere).toMatchObject({ code: 0, stderr: '' });
+    expect(elsewhere.stdout).toMatch(
+      /^6 newly permitted, 0 no longer permitted .* for none of them is there a credential/,
+    );
     await cli.run('rules', 'remove', added);
+  });
+
+  it('says that rules differ where access does not, and never that nothing does', async () => {
+    const draft = draftFile(
+      'same.yaml',
+      'rules:\n  - { key: First gateway key, ruleType: deny_models, ruleValue: { models: [sandbox-paid] } }\n',
+    );
+    expect(await cli.run('policy', 'diff', '--draft', draft)).toMatchObject({
+      stdout: '1 rule differs, and everybody reaches what they reached.\n',
+    });
+  });
+
+  it('shows what a rule in mode report would change if it were enforced', async () => {
+    const draft = draftFile(
+      'report.yaml',
+      'rules:\n  - { key: First gateway key, ruleType: deny_models, ruleValue: { models: [sandbox-free, gpt-5] }, mode: report }\n',
+    );
+    const { code, stdout } = await cli.run('policy', 'diff', '--draft', draft, '--fail-on', 'new-access');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^would be no longer permitted from any, by key rule draft_1 \(deny_models\), if enforced\n {2}key_[0-9a-f]{32} \(First gateway key\)\n {4}- sandbox\/sandbox-free\n/,
+    );
+    expect(stdout).toContain(
+      `If the rules in mode report were enforced, 0 would be newly permitted and ${MEANT.length + 1} no longer permitted (pairs of a key or member and a mapping), ${MEANT.length} of them without a credential to call them.\n`,
+    );
+    expect(stdout).not.toContain('Nothing differs');
+  });
+
+  it('warns of a draft as of a stored rule, and names what was probably meant', async () => {
+    const draft = draftFile(
+      'typo.yaml',
+      'rules:\n  - { key: First gateway key, ruleType: deny_models, ruleValue: { models: [gpt-5-mni] } }\n',
+    );
+    const warning = '"gpt-5-mni" is not the name of a model in the catalogue; did you mean `gpt-5-mini`?';
+    expect(await cli.run('policy', 'diff', '--draft', draft)).toMatchObject({
+      code: 0,
+      stderr: `portcullis: warning: /rules/0: ${warning}\n`,
+    });
+    const written = await cli.run('rules', 'add', '--key', KEY, 'deny_models', 'gpt-5-mni');
+    await cli.run('rules', 'remove', idOf(written.stdout));
+    expect(written.stderr).toBe(`portcullis: warning: ${warning}\n`);
   });
 
   it('compares two databases by their folders: here their keys are others', async () => {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
@@ -47,6 +47,18 @@ describe('portcullis policy generate', () => {
     const failed = await portcullis.run('policy', 'test', 'all.yaml');
     expect(failed.code).toBe(1);
     expect(failed.stdout).toContain('address=10.255.255.255');
+  });
+
+  it('writes one file for each subject with rules into a folder, by name and id', async () => {
+    const written = Object(jsonOf(await portcullis.run('policy', 'generate', '--database', '-o', 'all', '--json')));
+    expect(written).toEqual({ folder: 'all', files: 3, fixtures: 7, requests: expect.any(Number) });
+    expect(readdirSync(path.join(portcullis.folder, 'all')).sort()).toEqual([
+      expect.stringMatching(/^default\.org_[0-9a-f]{32}\.yaml$/),
+      expect.stringMatching(/^first-gateway-key\.key_[0-9a-f]{32}\.yaml$/),
+      expect.stringMatching(/^owner-localhost\.mem_[0-9a-f]{32}\.yaml$/),
+    ]);
+    const { code, stdout } = await portcullis.run('policy', 'test', 'all');
+    expect([code, stdout]).toEqual([0, expect.stringContaining('7 fixtures: 7 passed')]);
   });
 
   it('takes the rules of one key, or of an exported document', async () => {

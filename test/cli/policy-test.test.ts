@@ -70,6 +70,16 @@ describe('portcullis policy test', () => {
     ]);
   });
 
+  it('warns of a name in a rule that the catalogue does not have, and of what was probably meant', async () => {
+    write('a.yaml', fixture('Paid').replace('[sandbox-paid] }', '[sandbox-paid, sandbox-piad] }'));
+    const { code, stderr } = await test('a.yaml');
+    const warning = '"sandbox-piad" is not the name of a model in the catalogue; did you mean `sandbox-paid`?';
+    expect([code, stderr]).toEqual([0, `a.yaml:4:41: warning: ${warning}\n`]);
+    const { line, message } = Object(jsonOf({ ...(await test('a.yaml', '--json')), stderr: '' })).fixtures[0]
+      .warnings[0];
+    expect([line, message]).toEqual([4, warning]);
+  });
+
   it('runs nothing, with 2, when a fixture makes no sense', async () => {
     write('bad/a.yaml', fixture('Fine'));
     write('bad/b.yaml', fixture('Bad', '{ model: sandbox-paid, deny: any, rules: no-piad }'));
@@ -79,7 +89,7 @@ describe('portcullis policy test', () => {
       stdout: '',
       stderr:
         'bad/b.yaml:7:39: There is no active rule "no-piad".\n' +
-        'bad/c.yaml:1:1: /expect is missing.\n' +
+        'bad/c.yaml:6:1: /expects is not a known field.\n' +
         'portcullis: Nothing was run: 2 faults in fixtures.\n',
     });
   });
@@ -113,11 +123,53 @@ describe('portcullis policy test', () => {
     write('a.yaml', fixture('Paid'));
     expect(jsonOf(await test('a.yaml', '--json'))).toMatchObject({ passed: true, fixtures: [{ name: 'Paid' }] });
     const { code, stdout } = await test('a.yaml', '--junit');
-    expect([code, stdout.split('\n')[1]]).toEqual([0, '<testsuites tests="2" failures="0" skipped="0">']);
+    expect([code, stdout.split('\n')[1]]).toEqual([
+      0,
+      expect.stringMatching(/^<testsuites tests="2" failures="0" errors="0" skipped="0" time="\d+\.\d{6}">$/),
+    ]);
     write('a.yaml', fixture('Paid', FAILING));
     const failed = await test('a.yaml', '--json');
     expect([failed.code, JSON.parse(failed.stdout)]).toMatchObject([1, { passed: false }]);
   });
+
+  it('writes JUnit XML of malformed fixtures and of too little coverage as well', async () => {
+    write('a.yaml', fixture('Bad', '{ model: sandbox-paid, deny: any, rules: no-piad }'));
+    const bad = await test('a.yaml', '--junit');
+    expect([bad.code, bad.stdout.split('\n').slice(2, 5)]).toEqual([
+      2,
+      [
+        '  <testsuite name="Fixtures that make no sense" tests="1" failures="0" errors="1" skipped="0" time="0.000000">',
+        '    <testcase classname="Fixtures that make no sense" name="a.yaml:7:39" file="a.yaml" line="7" time="0.000000">',
+        '      <error message="There is no active rule &quot;no-piad&quot;."/>',
+      ],
+    ]);
+    write('a.yaml', fixture('Paid').replace('rules: {', 'rules: { idle: { deny_providers: [nobody] },'));
+    const idle = await test('a.yaml', '--junit', '--coverage', '--kinds-threshold', '4');
+    expect([
+      idle.code,
+      idle.stdout.slice(idle.stdout.indexOf('<testsuite name="Coverage"')).split('\n').slice(0, 5),
+    ]).toEqual([
+      1,
+      [
+        '<testsuite name="Coverage" tests="2" failures="1" errors="0" skipped="0" time="0.000000">',
+        '    <testcase classname="Coverage" name="rules" time="0.000000">',
+        '      <failure message="Fewer than 100 % of the rules are covered.&#10;idle (key First gateway key, deny_providers)  a.yaml:4:41"/>',
+        '    </testcase>',
+        '    <testcase classname="Coverage" name="rule types by scope" time="0.000000"/>',
+      ],
+    ]);
+  });
+
+  it('runs 3,000 fixtures on the real catalogue in a heap of 200 MB', async () => {
+    for (let file = 0; file < 30; file += 1) {
+      const documents = Array.from({ length: 100 }, (_, index) => fixture(`Number ${100 * file + index}`));
+      write(`many/${file}.yaml`, documents.join('---\n'));
+    }
+    const heap = { NODE_OPTIONS: '--max-old-space-size=200' };
+    const { code, stdout } = await portcullis.runWith(heap, 'policy', 'test', 'many');
+    rmSync(path.join(portcullis.folder, 'many'), { recursive: true });
+    expect([code, stdout]).toEqual([0, expect.stringContaining('3000 fixtures: 3000 passed; 6000 requests')]);
+  }, 120_000);
 
   it('fails with 1 when too little is covered, by the thresholds that are asked for', async () => {
     write('a.yaml', fixture('Paid').replace('rules: {', 'rules: { idle: { deny_providers: [nobody] },'));
@@ -204,7 +256,7 @@ describe('portcullis policy test', () => {
       write('watched/a.yaml', text.replace('deny: key deny_models', 'deny: member deny_models'));
       await run('1 of 1 fixtures failed.');
       write('watched/a.yaml', text.replace('expect:', 'expects:'));
-      await run('watched/a.yaml:1:1: /expect is missing.');
+      await run('watched/a.yaml:6:1: /expects is not a known field.');
       write('watched/a.yaml', text);
       await run('1 fixture: 1 passed');
       write('beside/keys.yaml', shared.replace('no-paid', 'renamed'));

@@ -44,7 +44,8 @@ describe('portcullis rules', () => {
     expect(await compiled(apiKeyId ?? '')).toHaveProperty('enforce.deny_models.rules', [id]);
 
     const update = ['--rule-type', 'allow_providers', 'sandbox', '--mode', 'report', '--description', 'Trial'];
-    expect(answerOf(await portcullis.run('rules', 'update', id, ...update, '--json'))).toEqual({
+    expect(jsonOf(await portcullis.run('rules', 'update', id, ...update, '--json'))).toEqual({
+      before: added.rule,
       rule: {
         ...added.rule,
         updatedAt: expect.any(String),
@@ -54,6 +55,7 @@ describe('portcullis rules', () => {
         description: 'Trial',
       },
       warnings: [],
+      widens: { count: 0, cells: [] },
     });
     expect(jsonOf(await portcullis.run('rules', 'remove', id, '--json'))).toEqual({ id, deleted: true });
     expect(await compiled(apiKeyId ?? '')).toEqual({ enforce: {} });
@@ -103,6 +105,36 @@ describe('portcullis rules', () => {
     const { code, stdout, stderr } = await portcullis.run('rules', 'add', ...args);
     expect({ code, stdout, lines: stderr.match(/\n/g)?.length }).toEqual({ code: 1, stdout: '', lines: 1 });
     expect(stderr).toContain(`portcullis: ${message}`);
+  });
+
+  it('shows a changed rule before and after, and what it newly permits; none takes a price away', async () => {
+    const caps = ['--max-input-price', '0', '--max-output-price', '0'];
+    const { id } = answerOf(await portcullis.run('rules', 'add', ...KEY, 'deny_pricing', ...caps, '--json')).rule;
+    const only = answerOf(
+      await portcullis.run('rules', 'add', ...KEY, 'allow_models', 'sandbox/sandbox-paid', '--json'),
+    ).rule;
+    const { code, stdout } = await portcullis.run('rules', 'update', id, '--max-output-price', 'none');
+    expect(code).toBe(0);
+    expect(
+      stdout.split('\n').map((line) => line.replaceAll(/ {2,}/g, '  ').replaceAll(/_[0-9a-f]{32}/g, '_1')),
+    ).toEqual([
+      '  ID  OWNER  TYPE  VALUE  MODE  STATUS  DESCRIPTION',
+      'before  rule_1  key_1  deny_pricing  maxInputPrice 0, maxOutputPrice 0  enforce  active  -',
+      'after  rule_1  key_1  deny_pricing  maxInputPrice 0  enforce  active  -',
+      'It permits nothing that was not permitted.',
+      '',
+    ]);
+    const refused = await portcullis.run('rules', 'update', id, '--max-input-price', '100', '--fail-on-new-access');
+    expect([refused.code, refused.stdout, refused.stderr]).toEqual([
+      1,
+      '',
+      'portcullis: The change is refused: it would newly permit sandbox/sandbox-paid for First gateway key.\n',
+    ]);
+    const widened = await portcullis.run('rules', 'update', id, '--max-input-price', '100');
+    expect(widened.stdout.replaceAll(/_[0-9a-f]{32}/g, '_1')).toContain(
+      'It newly permits 1:\n  key_1 (First gateway key)  sandbox/sandbox-paid  from 0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0\n',
+    );
+    for (const each of [id, only.id]) await portcullis.run('rules', 'remove', each);
   });
 
   it('refuses to remove a rule that is not there', async () => {

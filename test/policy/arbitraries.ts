@@ -7,19 +7,19 @@ import { picoPerToken } from './oracle.ts';
 import { formatAddress, parseAddress } from './oracle-addresses.ts';
 
 const MODELS = [
-  { id: 'gpt-5', aliases: ['gpt-5-latest', 'gpt'] },
-  { id: 'gpt-5-mini', aliases: [] },
-  { id: 'claude-opus', aliases: ['claude-opus@2026', 'opus'] },
-  { id: '__proto__', aliases: ['constructor'] },
-  { id: '42', aliases: ['llama:3.1_8b'] },
+  { id: 'gpt-5', externalId: 'gpt-5-2026-01-01', aliases: ['gpt-5-latest', 'gpt'] },
+  { id: 'gpt-5-mini', externalId: 'gpt-5-mini', aliases: [] },
+  { id: 'claude-opus', externalId: 'house/claude', aliases: ['claude-opus@2026', 'opus'] },
+  { id: '__proto__', externalId: 'toString', aliases: ['constructor'] },
+  { id: '42', externalId: 'gpt-5', aliases: ['llama:3.1_8b'] },
 ];
 const PROVIDERS = ['openai', 'azure', '__proto__'];
 const CUSTOM_PROVIDERS = ['acme', 'constructor'];
 
 const CATALOGUE = PROVIDERS.flatMap((provider) =>
-  MODELS.map(({ id, aliases }) => ({
+  MODELS.map(({ id, externalId, aliases }) => ({
     id: `${provider}/${id}`,
-    names: mappingNames(provider, id, aliases),
+    names: [...mappingNames({ providerId: provider, modelId: id, externalId }, aliases)],
     provider_names: [provider],
   })),
 );

@@ -62,6 +62,7 @@ it('says everything that stands against a request, in every scope', () => {
     ],
     flips: { sets: [['rule_o']], exhaustive: true },
     alternative: { model: 'claude-opus', provider: 'azure', nearness: 'same modalities' },
+    warnings: [],
     policyRevision: 'revision',
   });
 });
@@ -124,6 +125,7 @@ it('answers as the gateway does where none has a credential, and says what the r
     rules: [{ id: 'rule_1', scope: 'key', ruleType: 'deny_models' }],
     flips: { sets: [], exhaustive: true },
     alternative: null,
+    warnings: [],
     policyRevision: 'revision',
   });
 });

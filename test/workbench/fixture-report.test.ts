@@ -78,6 +78,10 @@ it('as JSON', () => {
     line: 1,
     column: 1,
     status: 'failed',
+    writes: [],
+    warnings: [
+      { file: 'cases/a.yaml', line: 4, column: 60, message: '"x" is not the name of a model in the catalogue.' },
+    ],
   });
   expect(requests).toHaveLength(4);
   expect(requests[0]).toEqual({
@@ -97,7 +101,7 @@ it('as JSON', () => {
     shadow: { permitted: [], would_deny: [], would_allow: [] },
     differences: [{ expected: 'permit acme/slow', came: `deny key deny_models (${MESSAGE})` }],
   });
-  expect(json.fixtures[1]).toMatchObject({ status: 'skipped', skip: 'waits for a decision', requests: [] });
+  expect(json.fixtures[1]).toMatchObject({ status: 'skipped', skip: 'waits for a decision', requests: [], writes: [] });
   expect(json.coverage.rules).toEqual({
     covered: 1,
     total: 2,
@@ -109,16 +113,17 @@ it('as JSON', () => {
   expect(json.coverage.kinds.uncovered[0]).toEqual({ scope: 'organization', ruleType: 'allow_models' });
 });
 
-it('as JUnit XML', () => {
+it('as JUnit XML, with times and what is not covered', () => {
   const { report: each, cwd } = report();
   const name = 'Slow is denied &amp; fast is &lt;not&gt;';
   const testcase = (label: string, line: number) =>
-    `    <testcase classname="${name}" name="${label}" file="cases/a.yaml" line="${line}"`;
+    `    <testcase classname="${name}" name="${label}" file="cases/a.yaml" line="${line}" time="T"`;
   const failure = `      <failure message="expected permit acme/slow; came deny key deny_models (${MESSAGE})"/>`;
-  expect(junitReport(each, cwd).split('\n')).toEqual([
+  const xml = junitReport(each, cwd, { rules: 100, kinds: 0 });
+  expect(xml.replaceAll(/time="\d+\.\d{6}"/g, 'time="T"').split('\n')).toEqual([
     '<?xml version="1.0" encoding="UTF-8"?>',
-    '<testsuites tests="5" failures="2" skipped="1">',
-    `  <testsuite name="${name}" tests="4" failures="2" skipped="0">`,
+    '<testsuites tests="7" failures="3" errors="0" skipped="1" time="T">',
+    `  <testsuite name="${name}" tests="4" failures="2" errors="0" skipped="0" time="T">`,
     `${testcase('model=slow address=::1', 7)}>`,
     failure,
     '    </testcase>',
@@ -128,11 +133,19 @@ it('as JUnit XML', () => {
     `${testcase('model=fast address=::1', 8)}/>`,
     `${testcase('model=fast address=unknown', 8)}/>`,
     '  </testsuite>',
-    '  <testsuite name="Later [31m" tests="1" failures="0" skipped="1">',
-    '    <testcase classname="Later [31m" name="Later [31m" file="cases/a.yaml" line="10">',
+    '  <testsuite name="Later [31m" tests="1" failures="0" errors="0" skipped="1" time="T">',
+    '    <testcase classname="Later [31m" name="Later [31m" file="cases/a.yaml" line="10" time="T">',
     '      <skipped message="waits for a decision"/>',
     '    </testcase>',
     '  </testsuite>',
+    '  <testsuite name="Coverage" tests="2" failures="1" errors="0" skipped="0" time="T">',
+    '    <testcase classname="Coverage" name="rules" time="T">',
+    '      <failure message="Fewer than 100 % of the rules are covered.&#10;never (key ci, deny_models)  cases/a.yaml:4:60"/>',
+    '    </testcase>',
+    '    <testcase classname="Coverage" name="rule types by scope" time="T"/>',
+    '  </testsuite>',
     '</testsuites>',
   ]);
+  const judged = each.results.flatMap(({ cases }) => cases.map(({ milliseconds }) => milliseconds));
+  expect(judged.every((milliseconds) => milliseconds > 0)).toBe(true);
 });

@@ -70,19 +70,29 @@ describe('the models around an entry', () => {
     ]);
   });
 
+  it('that the catalogue knows by another id of the provider are it, with that id', () => {
+    const models = [{ id: 'meta/llama', prices: {} }];
+    const upstream = { name: 'gpu-box', baseUrl: 'http://127.0.0.1:1/v1', apiKey: undefined, models, fields: [] };
+    const whole = createCatalog({ sandbox: false, upstreams: [upstream], clock: systemClock });
+    const rule = modelRule('rule_1', 'deny', 'gpu-box/meta/llama');
+    const [boundary] = boundariesOf(rule, { catalog: whole, custom: [] });
+    expect(boundary?.models['meta--llama']).toEqual({ providers: { 'gpu-box': { externalId: 'meta/llama' } } });
+    expect(boundary?.names.slice(0, 3)).toEqual(['meta--llama', 'gpu-box/meta--llama', 'gpu-box/meta/llama']);
+  });
+
   it('that it does not know are one of that name at two providers, with an alias, and its neighbours', () => {
     const [{ models = {}, names = [] } = {}] = boundariesOf(modelRule('rule_1', 'allow', 'gpt-5'), known);
     expect(models['gpt-5']?.aliases).toEqual(['alias-of-gpt-5']);
     expect(Object.keys(models['gpt-5']?.providers ?? {})).toEqual(['another-provider', 'a-second-provider']);
     expect(names).toEqual([
-      ...['gpt-5', 'another-provider/gpt-5', 'a-second-provider/gpt-5'],
-      ...['alias-of-gpt-5', 'another-provider/alias-of-gpt-5', 'a-second-provider/alias-of-gpt-5'],
+      ...['gpt-5', 'alias-of-gpt-5', 'another-provider/gpt-5', 'another-provider/alias-of-gpt-5'],
+      ...['a-second-provider/gpt-5', 'a-second-provider/alias-of-gpt-5'],
       ...['gpt-5x', 'another-provider/gpt-5x', 'gpt-', 'another-provider/gpt-'],
       ...BYSTANDER,
     ]);
   });
 
-  it('that is pinned are the model there and elsewhere; an upstream’s id with a slash is an alias', () => {
+  it('that is pinned are the model there and elsewhere; an upstream’s id with a slash is one there only', () => {
     const names = namesAround(modelRule('rule_1', 'deny', 'gpu-box/meta/llama'));
     expect(names).toEqual(
       expect.arrayContaining([

@@ -10,10 +10,11 @@ import type { Fixture } from '../../src/generated/types.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { readFixtureFile } from '../../src/workbench/fixture-file.ts';
 import { FixtureSources } from '../../src/workbench/fixture-source.ts';
-import { generateFixtures } from '../../src/workbench/generate-fixtures.ts';
+import { type GeneratedFixture, generateFixtures } from '../../src/workbench/generate-fixtures.ts';
+import { ruleHolders } from '../../src/workbench/generate-given.ts';
 import { fixtureText } from '../../src/workbench/generate-text.ts';
 import { runFixtures } from '../../src/workbench/run-fixtures.ts';
-import type { World, WorldRule } from '../../src/workbench/world.ts';
+import type { World, WorldKey, WorldRule } from '../../src/workbench/world.ts';
 import { subjects } from '../policy/arbitraries.ts';
 import { ipRule, modelRule, pricingRule, providerRule } from '../policy/policy-call.ts';
 import { propertyRuns, propertyTimeout } from '../policy/property-runs.ts';
@@ -54,6 +55,10 @@ function worldOf({ organization = [], member = [], key = [] }: Rules): World {
   };
 }
 
+/** The fixtures of everybody in a world, or of a key, its owner and the organization. */
+const generated = (world: World, only?: WorldKey): GeneratedFixture[] =>
+  ruleHolders(world, only).flatMap((holder) => generateFixtures(world, pdp, holder));
+
 /** What running the fixtures as a file gives: faults, and the names of those that fail. */
 function run(fixtures: readonly Fixture[]): { faults: string[]; failed: string[]; requests: number } {
   const file = path.join(folder, 'generated.yaml');
@@ -75,7 +80,7 @@ describe('generated fixtures', () => {
         fc.property(subjects, (scopes) => {
           const rulesOf = (scope: string) => scopes.find((subject) => subject.scope === scope)?.rules ?? [];
           const rules = { organization: rulesOf('organization'), member: rulesOf('member'), key: rulesOf('key') };
-          const fixtures = generateFixtures(worldOf(rules), pdp);
+          const fixtures = generated(worldOf(rules));
           if (fixtures.length === 0) return;
           const { faults, failed, requests } = run(fixtures);
           expect({ faults, failed }).toEqual({ faults: [], failed: [] });
@@ -93,7 +98,7 @@ describe('generated fixtures', () => {
       member: [providerRule('m1', 'deny', 'acme')],
       key: [modelRule('k1', 'allow', 'sandbox-*')],
     };
-    expect(generateFixtures(worldOf(rules), pdp).map(({ name }) => name)).toEqual([
+    expect(generated(worldOf(rules)).map(({ name }) => name)).toEqual([
       'o1 alone: allow_ip_cidrs of the organization',
       'm1 alone: deny_providers of the member',
       'mem_1: all rules together, by model',
@@ -102,12 +107,10 @@ describe('generated fixtures', () => {
       'key_1: all rules together, by model',
       'key_1: all rules together, by address',
     ]);
-    const byModel = generateFixtures(worldOf(rules), pdp).find(
-      ({ name }) => name.startsWith('key_1') && name.endsWith('by model'),
-    );
+    const byModel = generated(worldOf(rules)).find(({ name }) => name.startsWith('key_1') && name.endsWith('by model'));
     expect(byModel?.requests.address).toEqual(['10.0.0.0']);
     expect(byModel?.expect.some(({ permit }) => permit === 'all')).toBe(true);
-    expect(generateFixtures(worldOf({}), pdp)).toEqual([]);
+    expect(generated(worldOf({}))).toEqual([]);
   });
 
   it('of one key are its own, its owner’s and the organization’s', () => {
@@ -121,11 +124,7 @@ describe('generated fixtures', () => {
       rules: world.keys.get('key_1')?.rules ?? [],
     };
     const all = { ...world, keys: new Map([...world.keys, ['key_2', stranger]]) };
-    expect(generateFixtures(all, pdp, stranger).map(({ name }) => name.split(':')[0])).toEqual([
-      'o1 alone',
-      'k1 alone',
-      'key_2',
-    ]);
+    expect(generated(all, stranger).map(({ name }) => name.split(':')[0])).toEqual(['o1 alone', 'k1 alone', 'key_2']);
   });
 
   /** A rule, and one that draws another border. */
@@ -150,8 +149,8 @@ describe('generated fixtures', () => {
   ];
 
   it.each(moved)('fail when the border moves: %j', (before, after) => {
-    const [fixture, ...others] = generateFixtures(worldOf({ key: [before] }), pdp);
-    const [changed] = generateFixtures(worldOf({ key: [after] }), pdp);
+    const [fixture, ...others] = generated(worldOf({ key: [before] }));
+    const [changed] = generated(worldOf({ key: [after] }));
     if (fixture === undefined || changed === undefined || others.length > 0) throw new Error('not one fixture');
     const { keys } = changed.given;
     const outcome = run([{ ...fixture, given: { ...fixture.given, ...(keys === undefined ? {} : { keys }) } }]);

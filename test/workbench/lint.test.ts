@@ -58,7 +58,13 @@ it('finds dead rules, and entries that the catalogue does not know', async () =>
       ],
     }),
   ).toEqual([
-    ['unknown-model', 'key', 'key_1', 'r1', 'The rule r1: "gpt-9" is not the name of a model in the catalogue.'],
+    [
+      'unknown-model',
+      'key',
+      'key_1',
+      'r1',
+      'The rule r1: "gpt-9" is not the name of a model in the catalogue; did you mean `gpt-5`?',
+    ],
     ['unknown-model', 'key', 'key_1', 'r2', 'The rule r2: "mistral*" begins no name of a model in the catalogue.'],
     ['unknown-provider', 'key', 'key_1', 'r3', 'The rule r3: "nobody" is not a provider that serves a model.'],
     ['dead-rule', 'key', 'key_1', 'r1', 'The rule r1: matches nothing that there is.'],
@@ -89,9 +95,47 @@ it('finds rules that others of the scope, or outside it, leave nothing to decide
   ]);
 });
 
+it('says first of all that a key reaches nothing, and whose rules those are', async () => {
+  const nothing = rule('r1', 'deny_models', { models: ['*'] });
+  const first = async (rules: SmallRules) => (await findings(rules))[0];
+  const head = ['reaches-nothing', 'key', 'key_1'];
+  const of = (whose: string) => `The key key_1: reaches nothing: ${whose}.`;
+  expect(await first({ key: [rule('r0', 'deny_models', { models: ['gpt-9'] }), nothing] })).toEqual([
+    ...head,
+    ...['r0', 'r1', of('its own rules let nothing pass')],
+  ]);
+  expect(
+    await first({ organization: [nothing], key: [rule('r2', 'deny_models', { models: ['x', 'gpt-5'] })] }),
+  ).toEqual([...head, ...['r1', of('the rules of the organization let nothing pass')]]);
+  expect(
+    await first({
+      member: [rule('r1', 'allow_models', { models: ['gpt-5'] })],
+      key: [rule('r2', 'allow_models', { models: ['opus'] })],
+    }),
+  ).toEqual([...head, 'r1', 'r2', of('the rules of its owner and its own rules let nothing pass together')]);
+  const addresses = [
+    rule('r1', 'allow_ip_cidrs', { ipCidrs: ['10.0.0.0/8'] }),
+    rule('r2', 'deny_ip_cidrs', { ipCidrs: ['10.0.0.0/8'] }),
+  ];
+  expect(await first({ key: addresses })).toEqual([...head, 'r1', 'r2', of('its own rules let nothing pass')]);
+});
+
 it('finds allow kinds that match nothing', async () => {
   expect(await findings({ member: [rule('r1', 'allow_models', { models: ['gpt-9'] })] })).toEqual([
-    ['unknown-model', 'member', 'mem_1', 'r1', 'The rule r1: "gpt-9" is not the name of a model in the catalogue.'],
+    [
+      'reaches-nothing',
+      'key',
+      'key_1',
+      'r1',
+      'The key key_1: reaches nothing: the rules of its owner let nothing pass.',
+    ],
+    [
+      'unknown-model',
+      'member',
+      'mem_1',
+      'r1',
+      'The rule r1: "gpt-9" is not the name of a model in the catalogue; did you mean `gpt-5`?',
+    ],
     [
       'allow-matches-nothing',
       'member',
@@ -102,7 +146,7 @@ it('finds allow kinds that match nothing', async () => {
   ]);
 });
 
-it('finds ranges that lie in others', async () => {
+it('finds ranges that lie in others, and says of none that it lies in itself', async () => {
   const found = await findings({
     key: [
       ANYTHING,
@@ -113,7 +157,7 @@ it('finds ranges that lie in others', async () => {
   });
   expect(found).toEqual([
     ['overlapping-ranges', 'key', 'key_1', 'r1', 'The rule r1: 10.1.0.0/16 lies in 10.0.0.0/8.'],
-    ['overlapping-ranges', 'key', 'key_1', 'r2', 'r1', 'The rules r2, r1: 10.0.0.0/8 lies in 10.0.0.0/8.'],
+    ['overlapping-ranges', 'key', 'key_1', 'r2', 'r1', 'The rules r2, r1: both list 10.0.0.0/8.'],
   ]);
 });
 

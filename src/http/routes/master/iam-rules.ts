@@ -1,5 +1,9 @@
-import { changeRule, createRule, deleteRule, getRule, listRules } from '../../../admin/iam-rules.ts';
+import { changeRule, createRule, deleteRule, getRule, listRules, readRulePlan } from '../../../admin/iam-rules.ts';
+import { changeJudged } from '../../../admin/judged-change.ts';
 import type { RuleOwner } from '../../../admin/rule-owner.ts';
+import type { RuleWidening } from '../../../generated/types.ts';
+import { validateRuleWidening } from '../../../generated/validators.js';
+import type { Analysis } from '../../../workbench/analysis-job.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import type { AppContext } from '../../state.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
@@ -17,7 +21,7 @@ export function ruleRoutes(master: MasterRouter): void {
 
 function rulesOf(master: MasterRouter, path: string, ownerOf: (ctx: AppContext) => RuleOwner): void {
   const { router, deps, authenticated, jsonBody } = master;
-  const { store, catalog, trustedProxies } = deps;
+  const { store, catalog, trustedProxies, analyst } = deps;
   const world = { catalog, trustedProxies };
 
   router.get(path, authenticated, async (ctx) => {
@@ -36,13 +40,26 @@ function rulesOf(master: MasterRouter, path: string, ownerOf: (ctx: AppContext) 
   });
   router.patch(`${path}/:ruleId`, authenticated, jsonBody, async (ctx) => {
     const id = pathParameter(ctx, 'ruleId');
-    const changed = await store.write((db, now) =>
-      changeRule(db, actorOf(ctx), ownerOf(ctx), id, ctx.state.body, { now, ...world }),
-    );
+    const [actor, owner, { body }] = [actorOf(ctx), ownerOf(ctx), ctx.state];
+    const changed = await changeJudged({
+      plan: () => store.read((db) => readRulePlan(db, actor, owner, id, body)),
+      judge: ({ subject, ruleId, rule }) =>
+        analyst
+          .analyse({ kind: 'widening', organizationId: actor.organizationId, subject, ruleId, rule })
+          .then(wideningIn),
+      write: (judged) => store.write((db, now) => changeRule(db, actor, owner, id, body, { now, ...world }, judged)),
+    });
     answer(ctx, changed);
   });
   router.delete(`${path}/:ruleId`, authenticated, async (ctx) => {
     const id = pathParameter(ctx, 'ruleId');
     answer(ctx, await store.write((db, now) => deleteRule(db, actorOf(ctx), ownerOf(ctx), id, now)));
   });
+}
+
+/** The answer of the analyst, which comes as bytes. */
+function wideningIn({ json }: Analysis): RuleWidening {
+  const widening: unknown = JSON.parse(new TextDecoder().decode(json));
+  if (!validateRuleWidening(widening)) throw new Error('The analyst answered with something else.');
+  return widening;
 }

@@ -58,10 +58,12 @@ describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
     expect(changed.status).toBe(200);
     expect(changed.body).toEqual({
       rule: { ...rule, ...change },
+      before: rule,
       warnings: ['"gpt-unknown" is not the name of a model in the catalogue.'],
+      widens: expect.objectContaining({ count: expect.any(Number) }),
     });
 
-    expect((await server.request('GET', `${path}/${id}`)).text).toBe(changed.text);
+    expect((await server.request('GET', `${path}/${id}`)).body).toMatchObject({ rule: { ...rule, ...change } });
 
     const deleted = await server.request('DELETE', `${path}/${id}`);
     expect(await outcome(deleted)).toEqual({ status: 200, body: { id: 'rule_new', deleted: true } });

@@ -33,6 +33,17 @@ describe('POST …/iam is denied', () => {
     }
   });
 
+  it('for a playground key, before a rule is looked up', async () => {
+    for (const method of ['PATCH', 'DELETE']) {
+      const sent = method === 'PATCH' ? { body: { mode: 'report' } } : {};
+      const path = `/v1/master/keys/${ID.playgroundKey}/iam/${ID.absentRule}`;
+      expect(await outcome(server.request(method, path, sent))).toEqual({
+        status: 403,
+        body: refused('permission_denied', 'A playground key cannot be given rules.'),
+      });
+    }
+  });
+
   it('for a playground key', async () => {
     expect(await outcome(server.request('POST', `/v1/master/keys/${ID.playgroundKey}/iam`, { body }))).toEqual({
       status: 403,

@@ -17,6 +17,7 @@ const MODELS = ['faulty', 'free', 'image-max', 'image-plus', 'moderation', 'paid
 const MEANT = catalog.resolve('gpt-5')?.map(({ id }) => id) ?? [];
 /** Mappings of providers that nobody has a credential for. */
 const OTHERS = activeMappings({ catalog }).length - MODELS.length;
+const NOTHING = { gained: 0, lost: 0, withoutCredential: { gained: 0, lost: 0 } };
 const ANY = ['0.0.0.0/0', '::/0', 'unknown'];
 
 let ruleId: string;
@@ -109,6 +110,7 @@ describe('POST /v1/master/policy/evaluate', () => {
       rules: [{ id: ruleId, scope: 'member', ruleType: 'deny_models' }],
       flips: { sets: [[ruleId]], exhaustive: true },
       alternative: { model: 'sandbox-free', provider: 'sandbox', nearness: 'same family' },
+      warnings: [],
       policyRevision: expect.stringMatching(/^[0-9a-f]{12}\.1$/),
     });
   });
@@ -194,6 +196,9 @@ describe('POST /v1/master/policy/diff', () => {
             rules: [{ id: ruleId, scope: 'member', ruleType: 'deny_models', change: 'removed' }],
           },
         ],
+        ifEnforced: { ...NOTHING, flips: [] },
+        changedRules: 2,
+        warnings: [],
       },
     });
   });
@@ -203,10 +208,49 @@ describe('POST /v1/master/policy/diff', () => {
     const counted = { gained: 0, lost: 0, withoutCredential: { gained: 0, lost: MEANT.length } };
     const diff = async (query: string): Promise<unknown> =>
       JSON.parse((await server.request('POST', `/v1/master/policy/diff${query}`, { body })).text);
-    expect(await diff('')).toEqual({ ...counted, flips: [] });
+    expect(await diff('')).toEqual({
+      ...counted,
+      flips: [],
+      ifEnforced: { ...NOTHING, flips: [] },
+      changedRules: 1,
+      warnings: [],
+    });
     expect(await diff('?withoutCredential=1')).toMatchObject({
       ...counted,
       flips: [{ mappings: MEANT, credential: false }],
+    });
+  });
+
+  it('warns of names that nothing has, as the write of the rule would, and names the nearest', async () => {
+    const rules = [
+      { key: ID.ownerKey, ruleType: 'deny_models', ruleValue: { models: ['sandbox-piad', 'sandbox-paid'] } },
+      { organization: true, ruleType: 'deny_providers', ruleValue: { providers: ['opnai'] }, mode: 'report' },
+    ];
+    const warnings = [
+      '/rules/0: "sandbox-piad" is not the name of a model in the catalogue; did you mean `sandbox-paid`?',
+      '/rules/1: "opnai" is not a provider in the catalogue; did you mean `openai`?',
+    ];
+    const asked = async (path: string, body: object): Promise<unknown> =>
+      JSON.parse((await server.request('POST', `/v1/master/policy/${path}`, { body })).text);
+    expect(await asked('diff', { rules })).toMatchObject({ warnings });
+    const request = { model: 'sandbox-free' };
+    expect(await asked('evaluate', { key: ID.developerKey, rules, request })).toMatchObject({ warnings });
+  });
+
+  it('shows what a rule in mode report would change if it were enforced', async () => {
+    const rules = [
+      { key: ID.ownerKey, ruleType: 'deny_models', ruleValue: { models: ['sandbox-free'] }, mode: 'report' },
+    ];
+    const answer = await server.request('POST', '/v1/master/policy/diff', { body: { rules } });
+    expect(JSON.parse(answer.text)).toMatchObject({
+      ...NOTHING,
+      flips: [],
+      changedRules: 1,
+      ifEnforced: {
+        gained: 0,
+        lost: 1,
+        flips: [{ change: 'lost', mappings: ['sandbox/sandbox-free'], rules: [{ id: 'draft_1', change: 'changed' }] }],
+      },
     });
   });
 
