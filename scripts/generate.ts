@@ -1,4 +1,4 @@
-// Writes src/generated from the JSON Schemas: one TypeScript type and one validator for each title, and the OpenAPI documents.
+// Writes src/generated from the JSON Schemas: one TypeScript type and one validator for each title, the OpenAPI documents, and what queries can say.
 // `--check` writes nothing, names the stale files and exits 1.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,6 +10,7 @@ import { openApiDocument } from './openapi/document.ts';
 import { gateway } from './openapi/gateway.ts';
 import { management } from './openapi/management.ts';
 import type { Listener } from './openapi/operation.ts';
+import { queryNamesModule } from './openapi/query-names.ts';
 import { referencePage } from './openapi/reference.ts';
 import type { JsonObject, TitledSchema } from './schema-set.ts';
 import { mapSubschemas, readTitledSchemas, withoutKeywords } from './schema-set.ts';
@@ -113,6 +114,7 @@ export async function generate(): Promise<Map<string, string>> {
     ['validators.d.ts', writeDeclarations(schemas)],
     ...describe('gateway', gateway, schemas),
     ...describe('management', management, schemas),
+    ['query-names.ts', format('query-names.ts', banner + queryNamesModule(management, schemas))],
   ]);
 }
 

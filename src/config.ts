@@ -35,6 +35,8 @@ export interface Config {
   /** Absolute. */
   readonly dataDir: string;
   readonly durability: Environment['DURABILITY'];
+  /** Days after which calls are deleted; undefined: never. */
+  readonly retentionDays: number | undefined;
   readonly sandbox: boolean;
   /** Of an image request that names none. */
   readonly defaultImageModel: string;
@@ -110,6 +112,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     ),
     dataDir: path.resolve(variables.DATA_DIR ?? path.join(import.meta.dirname, '../data')),
     durability: variables.DURABILITY,
+    retentionDays: numberOrOff(variables.RETENTION_DAYS),
     sandbox: variables.SANDBOX === 'on',
     defaultImageModel: variables.DEFAULT_IMAGE_MODEL,
     moderationModel: variables.MODERATION_MODEL,
@@ -130,11 +133,11 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     },
     defaultMaxOutputTokens: Number(variables.DEFAULT_MAX_OUTPUT_TOKENS),
     rateLimits: {
-      chat: readRate(variables.RATE_LIMIT_CHAT_PER_MINUTE),
-      images: readRate(variables.RATE_LIMIT_IMAGES_PER_MINUTE),
-      models: readRate(variables.RATE_LIMIT_MODELS_PER_MINUTE),
-      moderations: readRate(variables.RATE_LIMIT_MODERATIONS_PER_MINUTE),
-      management: readRate(variables.RATE_LIMIT_MANAGEMENT_PER_MINUTE),
+      chat: numberOrOff(variables.RATE_LIMIT_CHAT_PER_MINUTE),
+      images: numberOrOff(variables.RATE_LIMIT_IMAGES_PER_MINUTE),
+      models: numberOrOff(variables.RATE_LIMIT_MODELS_PER_MINUTE),
+      moderations: numberOrOff(variables.RATE_LIMIT_MODERATIONS_PER_MINUTE),
+      management: numberOrOff(variables.RATE_LIMIT_MANAGEMENT_PER_MINUTE),
     },
     timeouts: {
       requestHeaders: Number(variables.REQUEST_HEADERS_TIMEOUT_MS),
@@ -193,7 +196,7 @@ function readProxies(text: string): AddressRange[] {
   return readList(text).map((range) => explained('TRUSTED_PROXIES', () => parseRange(range)));
 }
 
-const readRate = (text: string): number | undefined => (text === 'off' ? undefined : Number(text));
+const numberOrOff = (text: string): number | undefined => (text === 'off' ? undefined : Number(text));
 
 /** Each in hex when it can be read as hex, else in base64 of either alphabet. */
 function readSecrets(name: string, text: string | undefined): Buffer[] {

@@ -1,6 +1,8 @@
 import manifest from '../package.json' with { type: 'json' };
 import { startExpiringKeys } from './admin/expire-keys.ts';
 import { type FirstRun, firstRun } from './admin/first-run.ts';
+import { startForgettingCalls } from './admin/forget-calls.ts';
+import { type ActiveProvider, listActiveProviders } from './admin/list-active-providers.ts';
 import { createUsageReporter } from './admin/usage-reporter.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import { providerDefinitions } from './catalog/provider-definitions.ts';
@@ -50,6 +52,8 @@ export interface Overrides {
 export interface Container {
   readonly gateway: Listener;
   readonly management: Listener;
+  /** Those that can be called now. */
+  readonly providers: readonly ActiveProvider[];
   /** What a first start created; undefined on every later one. */
   readonly firstRun: FirstRun | undefined;
   /** Stops in reverse order of the start: no new requests, what runs is finished and settled, then everything is closed. */
@@ -121,6 +125,8 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   telemetry.recovered(await store.recoverOpenCalls());
 
   closers.add(startExpiringKeys(store));
+  if (config.retentionDays !== undefined)
+    closers.add(startForgettingCalls(config.retentionDays, { store, clock, telemetry }));
 
   const policy = await createActivePolicy();
   closers.add(() => policy.pdp().close());
@@ -285,6 +291,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     gateway,
     management,
     firstRun: first,
+    providers: await store.read((db) => listActiveProviders(db, config)),
     close: () => {
       stopping = true;
       return closers.close();

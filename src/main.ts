@@ -23,6 +23,17 @@ Try it:
 `;
 }
 
+/** Where it listens, and which providers can be called: a credential that is missing shows here, not at the first call. */
+function greeting({ gateway, management, providers }: Container): string {
+  const width = Math.max(0, ...providers.map(({ name }) => name.length));
+  const lines = providers.map(({ name, credential }) => `${name.padEnd(width)}  ${credential}`);
+  return `Portcullis serves.
+  gateway     ${gateway.origin}
+  management  ${management.origin}
+  providers   ${lines.join(`\n${' '.repeat(14)}`) || 'none: nothing can be called until one has a credential'}
+`;
+}
+
 /** Resolves with the name of the first signal that asks the process to stop; the second one ends it at once. */
 function stopRequested(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
@@ -46,9 +57,7 @@ export async function serve(env: Readonly<Record<string, string | undefined>>): 
   // Database, secrets and logs are the owner's alone, in a data directory that others may enter too.
   process.umask(0o077);
   const container = await createContainer(readConfig(env));
-  process.stdout.write(
-    `Portcullis serves.\n  gateway     ${container.gateway.origin}\n  management  ${container.management.origin}\n`,
-  );
+  process.stdout.write(greeting(container));
   if (container.firstRun !== undefined) process.stdout.write(`${welcome(container, container.firstRun)}\n`);
   const signal = await stop;
   process.stdout.write(`${signal}: finishing what runs.\n`);

@@ -162,8 +162,9 @@ describe('the HTTP API', () => {
         for (const endpoint of named[index] ?? []) {
           const [method = '', pathname = ''] = endpoint.split(' ');
           const { status, text } = await send(origin, { method, path: pathname.replaceAll(/[{}]/g, '') });
-          // A path that is there may lack the thing that it is asked for.
-          if (![200, 401].includes(status) && !text.includes('model_not_found')) missing.push(`${endpoint}: ${status}`);
+          // A path that is there may lack the thing that it is asked for; one that asks for no key wants a body.
+          if (![200, 401, 415].includes(status) && !text.includes('model_not_found'))
+            missing.push(`${endpoint}: ${status}`);
         }
       }
       expect([named.length, missing]).toEqual([2, []]);

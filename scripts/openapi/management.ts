@@ -229,6 +229,17 @@ const singles: readonly Operation[] = [
     errors: WRITE,
   },
   {
+    method: 'post',
+    path: '/v1/master/invitations/accept',
+    id: 'acceptInvitation',
+    tag: 'Organization',
+    summary: 'Become a member by the token of an invitation',
+    description: 'The token in the body is all that is needed, and is accepted once.',
+    request: 'InvitationAccept',
+    answer: json('MemberAnswer', 'The new member.', 201),
+    errors: [400, 404, 413, 415, 429],
+  },
+  {
     method: 'get',
     path: '/v1/master/keys/{id}/access',
     id: 'getKeyAccess',
@@ -286,7 +297,7 @@ const singles: readonly Operation[] = [
     key: 'master',
     query: {
       ...PAGE,
-      action: text('Only this action, such as `key.create`.'),
+      action: text('Only this action, such as `key.create`; one that there is not is 400 and names them all.'),
       targetId: text('Only what was done to this.'),
       from: text('Begin, inclusive: a date (its midnight, UTC) or an RFC 3339 time.'),
       to: text('End: a date (that day is included) or an RFC 3339 time (exclusive).'),

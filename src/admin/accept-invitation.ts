@@ -6,11 +6,10 @@ import type { MemberAnswer } from '../generated/types.ts';
 import { validateInvitationAccept } from '../generated/validators.js';
 import type { Database } from '../store/database.ts';
 import * as store from '../store/invitations.ts';
-import { findMember, insertMember } from '../store/members.ts';
-import { addPlaygroundKeys } from '../store/playground-keys.ts';
+import { findMember } from '../store/members.ts';
 import { recordChange } from './audit-trail.ts';
 import { statusOf, viewInvitation } from './invitation-view.ts';
-import { viewMember } from './member-view.ts';
+import { newMember } from './new-member.ts';
 
 const EXPLANATIONS = [
   { at: /^\/name$/, must: 'must be a text of 1 to 256 characters, not all of them blank, or null' },
@@ -20,26 +19,30 @@ const EXPLANATIONS = [
 /** The token is a secret. */
 const QUOTABLE = /^\/name$/;
 
+/** How a token is accepted; `now` in epoch ms. */
+interface Acceptance {
+  readonly now: number;
+  /** Accepted ones, the current one first. */
+  readonly peppers: readonly Pepper[];
+  /** Who did it, for the audit log: someone at the command line, or the new member. */
+  readonly by: 'cli' | 'person';
+}
+
 /**
- * Makes whoever has the token of a pending invitation a member, once, with a playground key in every project; he has no
- * password yet. 404 for a token that is unknown, used or revoked, 400 when it has expired. At the command line.
- * @param body as `InvitationAccept`, unchecked. @param write `now` in epoch ms; accepted peppers, the current one first
+ * Makes the holder of a pending invitation's token a member, once, with a playground key in every project and no password. 404
+ * for a token that is unknown, used or revoked, 400 when it has expired. The token alone entitles: it names the organization.
+ * @param body as `InvitationAccept`, unchecked
  */
-export function acceptInvitation(
-  db: Database,
-  body: unknown,
-  { now, peppers }: { readonly now: number; readonly peppers: readonly Pepper[] },
-): MemberAnswer {
+export function acceptInvitation(db: Database, body: unknown, { now, peppers, by }: Acceptance): MemberAnswer {
   const { token, name = null } = checkShape(validateInvitationAccept, body, EXPLANATIONS, QUOTABLE);
   return db.transaction(() => {
     const invitation = openInvitation(db, token, peppers, now);
     const { organizationId, email, role } = invitation;
     if (findMember(db, organizationId, email) !== undefined) throw invalidRequest(`${email} is a member already.`);
     const id = newId('mem');
-    const member = viewMember(insertMember(db, { id, organizationId, email, name, role, passwordHash: null }, now));
-    addPlaygroundKeys(db, organizationId, { memberId: id }, now);
+    const actor = by === 'cli' ? { kind: by, organizationId } : { kind: by, organizationId, memberId: id };
+    const member = newMember(db, { id, organizationId, email, name, role }, now);
     const accepted = store.closeInvitation(db, organizationId, invitation.id, { memberId: id }, now);
-    const actor = { kind: 'cli', organizationId } as const;
     recordChange(
       db,
       actor,

@@ -2,28 +2,48 @@ import { appendAuditEntry, type NewAuditEntry } from '../store/audit.ts';
 import type { Database } from '../store/database.ts';
 import type { Actor } from './actor.ts';
 
-/** What management changes. */
-export type AuditTargetType =
-  | 'organization'
-  | 'project'
-  | 'member'
-  | 'invitation'
-  | 'master_key'
-  | 'key'
-  | 'rule'
-  | 'provider_key'
-  | 'custom_provider'
-  | 'custom_model'
-  | ServerTargetType;
+/** What management changes, and what it does to it. */
+const DONE = {
+  organization: ['create', 'update'],
+  project: ['create', 'update', 'delete'],
+  member: ['create', 'update', 'remove'],
+  invitation: ['create', 'accept', 'revoke'],
+  master_key: ['create', 'update', 'delete'],
+  key: ['create', 'update', 'disable', 'enable', 'reactivate', 'roll', 'expire', 'delete'],
+  rule: ['create', 'update', 'delete'],
+  provider_key: ['create', 'update', 'delete'],
+  custom_provider: ['create', 'update', 'delete'],
+  custom_model: ['create', 'update', 'delete'],
+  pepper: ['rotate', 'drop'],
+  encryption_key: ['rotate'],
+  database: ['restore'],
+} as const;
+
+export type AuditTargetType = keyof typeof DONE;
 
 /** Of the installation, not of one organization. */
 export type ServerTargetType = 'pepper' | 'encryption_key' | 'database';
+
+/** What is done to a type of target. */
+export type Done<Type extends AuditTargetType> = (typeof DONE)[Type][number];
+
+/** Every action of the audit log: `key.create`. */
+export const AUDIT_ACTIONS: readonly string[] = Object.entries(DONE).flatMap(([type, all]) =>
+  all.map((done) => `${type}.${done}`),
+);
 
 /** One of the server's own jobs, which acts for nobody. */
 export interface Job {
   readonly kind: 'job';
   /** `expire_keys` */
   readonly name: string;
+  readonly organizationId: string;
+}
+
+/** Someone who acts by a one-time token, as the member that they become. */
+export interface Person {
+  readonly kind: 'person';
+  readonly memberId: string;
   readonly organizationId: string;
 }
 
@@ -35,13 +55,13 @@ export type Change =
 /**
  * Notes a management change in the audit log, as `<type>.<done>` (decisions.md, section 7, "audit"). To be called inside the
  * transaction of the change: there is neither without the other.
- * @param done `create`, `update`, `delete`, or the name of the transition. @param now epoch ms
+ * @param now epoch ms
  */
-export function recordChange(
+export function recordChange<Type extends AuditTargetType>(
   db: Database,
-  actor: Actor | Job,
-  type: AuditTargetType,
-  done: string,
+  actor: Actor | Person | Job,
+  type: Type,
+  done: Done<Type>,
   { before, after }: Change,
   now: number,
 ): void {
@@ -61,10 +81,12 @@ export function recordChange(
   );
 }
 
-function authorOf(actor: Actor | Job): Pick<NewAuditEntry, 'actorKind' | 'actorId' | 'memberId'> {
+function authorOf(actor: Actor | Person | Job): Pick<NewAuditEntry, 'actorKind' | 'actorId' | 'memberId'> {
   switch (actor.kind) {
     case 'master_key':
       return { actorKind: 'master_key', actorId: actor.masterKeyId, memberId: actor.memberId };
+    case 'person':
+      return { actorKind: 'person', actorId: actor.memberId, memberId: actor.memberId };
     case 'cli':
       return { actorKind: 'cli', actorId: null, memberId: null };
     case 'job':

@@ -5,6 +5,7 @@ import * as store from '../store/audit.ts';
 import type { Database } from '../store/database.ts';
 import type { PageRequest } from '../store/page.ts';
 import { type Actor, checkManagesOrganization } from './actor.ts';
+import { AUDIT_ACTIONS } from './audit-trail.ts';
 
 export interface AuditListRequest extends PageRequest {
   /** `key.create` */
@@ -21,6 +22,9 @@ export function listAudit(db: Database, actor: Actor, request: AuditListRequest)
   const { action, targetId, ...page } = request;
   const from = page.from === undefined ? undefined : parseTime(page.from, '/from');
   const to = page.to === undefined ? undefined : parseTimeEnd(page.to, '/to');
+  if (action !== undefined && !AUDIT_ACTIONS.includes(action)) {
+    throw invalidRequest(`action must be one of ${AUDIT_ACTIONS.join(', ')}.`, '/action');
+  }
   if (from !== undefined && to !== undefined && from >= to) throw invalidRequest('/from must lie before /to.', '/from');
   checkManagesOrganization(actor);
   const filter = { action, targetId, from, to };

@@ -125,7 +125,8 @@ function revoke(db: Database, actor: Actor, invitation: store.InvitationRecord, 
   );
 }
 
-function checkIsNew(db: Database, organizationId: string, email: string, now: number): void {
+/** @throws ApiError 400 for an address that has or may get a place already, and where there is no place left */
+export function checkIsNew(db: Database, organizationId: string, email: string, now: number): void {
   if (findMember(db, organizationId, email) !== undefined) {
     throw invalidRequest(`${email} is a member already.`, '/email');
   }

@@ -41,6 +41,8 @@ export function viewKey(key: store.KeyRecord, ownerPresent: boolean, now: number
     currentPeriodStartedAt: optional(period?.startedAt, formatTime),
     currentPeriodResetAt: optional(period?.resetAt, formatTime),
     lastUsedAt: optional(key.lastUsedAt, formatTime),
+    previousTokenEndsAt:
+      key.previousSecretEndsAt !== null && key.previousSecretEndsAt > now ? formatTime(key.previousSecretEndsAt) : null,
   };
 }
 

@@ -10,7 +10,7 @@ import {
   setLimits,
 } from '../domain/api-key.ts';
 import { checkShape } from '../domain/check-shape.ts';
-import { permissionDenied } from '../domain/errors.ts';
+import { invalidRequest, permissionDenied } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
 import type { Deletion, KeyAnswer, KeyList, KeyPatch } from '../generated/types.ts';
 import { validateKeyCreate, validateKeyPatch } from '../generated/validators.js';
@@ -20,7 +20,7 @@ import { findMember } from '../store/members.ts';
 import type { PageRequest } from '../store/page.ts';
 import { getProject } from '../store/tenants.ts';
 import { type Actor, checkSeesKeyOf, seesAllKeys } from './actor.ts';
-import { recordChange } from './audit-trail.ts';
+import { type Done, recordChange } from './audit-trail.ts';
 import { NO_LIMITS, namesLimits, newLimits } from './key-limits.ts';
 import { ownerOfNewKey } from './key-owner.ts';
 import { viewKey, viewStoredKey } from './key-view.ts';
@@ -106,8 +106,11 @@ export function changeKey(db: Database, actor: Actor, id: string, body: unknown,
   return transition(db, actor, id, nameOf(patch), now, (key) => changesOf(key, patch, now));
 }
 
+/** Whoever disables or deletes a key ends the secret that an overlap keeps: it does not come back with the key. */
+const ONE_SECRET: store.KeyChanges = { previousSecretEndsAt: null };
+
 export const disableKey = (db: Database, actor: Actor, id: string, now: number): KeyAnswer =>
-  transition(db, actor, id, 'disable', now, (key) => disable(key, now));
+  transition(db, actor, id, 'disable', now, (key) => ({ ...disable(key, now), ...ONE_SECRET }));
 
 /** 400 for an expired key: it must be reactivated. */
 export const enableKey = (db: Database, actor: Actor, id: string, now: number): KeyAnswer =>
@@ -117,12 +120,27 @@ export const enableKey = (db: Database, actor: Actor, id: string, now: number): 
 export const reactivateKey = (db: Database, actor: Actor, id: string, expiresAt: number, now: number): KeyAnswer =>
   transition(db, actor, id, 'reactivate', now, (key) => reactivate(key, expiresAt, now));
 
-/** Replaces a key's secret, and nothing else; the answer carries the new one as `token`. Not in the master API. */
-export function rollKey(db: Database, actor: Actor, id: string, { now, pepper }: SecretWrite): KeyAnswer {
+/** Longest overlap, in ms (decisions.md, section 3, "rolling with an overlap"). */
+const MAX_OVERLAP = 7 * 86_400_000;
+
+/**
+ * Replaces a key's secret, and nothing else; the answer carries the new one as `token`. Not in the master API.
+ * @param write with `oldEndsAt`, epoch ms: until then the present secret is accepted too; without it, it ends at once, as one
+ * that was kept by an earlier roll does in any case
+ */
+export function rollKey(
+  db: Database,
+  actor: Actor,
+  id: string,
+  { now, pepper, oldEndsAt = null }: SecretWrite & { readonly oldEndsAt?: number | null },
+): KeyAnswer {
+  if (oldEndsAt !== null && oldEndsAt - now > MAX_OVERLAP) {
+    throw invalidRequest('An overlap is at most 7 days.', '/overlap');
+  }
   const { token, ...secret } = newSecret('gateway', pepper);
   const { key } = transition(db, actor, id, 'roll', now, (rolled) => {
     checkRollable(rolled);
-    return secret;
+    return { ...secret, previousSecretEndsAt: oldEndsAt };
   });
   return { key: { ...key, token } };
 }
@@ -131,7 +149,7 @@ export function deleteKey(db: Database, actor: Actor, id: string, now: number): 
   return db.transaction(() => {
     const key = visibleKey(db, actor, id);
     const before = viewStoredKey(db, key, now);
-    store.updateKey(db, actor.organizationId, key.id, remove(key, now), now);
+    store.updateKey(db, actor.organizationId, key.id, { ...remove(key, now), ...ONE_SECRET }, now);
     recordChange(db, actor, 'key', 'delete', { before, after: null }, now);
     return { id: key.id, deleted: true };
   });
@@ -147,7 +165,7 @@ function transition(
   db: Database,
   actor: Actor,
   id: string,
-  done: string,
+  done: Done<'key'>,
   now: number,
   changes: (key: store.KeyRecord) => store.KeyChanges,
 ): KeyAnswer {
@@ -161,7 +179,7 @@ function transition(
 }
 
 /** A change of the status alone is what the dashboard and the command line call it. */
-function nameOf({ status, ...others }: KeyPatch): string {
+function nameOf({ status, ...others }: KeyPatch): Done<'key'> {
   if (status === undefined || Object.keys(others).length > 0) return 'update';
   return status === 'active' ? 'enable' : 'disable';
 }
@@ -171,7 +189,11 @@ function changesOf(key: ApiKey, patch: KeyPatch, now: number): store.KeyChanges 
   return {
     ...(patch.description === undefined ? {} : { description: patch.description ?? '' }),
     ...(namesLimits(patch) ? limitsOf(key, patch) : {}),
-    ...(patch.status === undefined ? {} : patch.status === 'active' ? enable(key, now) : disable(key, now)),
+    ...(patch.status === undefined
+      ? {}
+      : patch.status === 'active'
+        ? enable(key, now)
+        : { ...disable(key, now), ...ONE_SECRET }),
   };
 }
 

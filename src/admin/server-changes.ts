@@ -1,15 +1,15 @@
 import type { Database } from '../store/database.ts';
 import { listOrganizations } from '../store/tenants.ts';
-import { type Change, recordChange, type ServerTargetType } from './audit-trail.ts';
+import { type Change, type Done, recordChange, type ServerTargetType } from './audit-trail.ts';
 
 /**
  * Notes what was done on the command line to the installation itself, in the audit log of every organization, since all of them
  * depend on it. @param now epoch ms
  */
-export function recordServerChange(
+export function recordServerChange<Type extends ServerTargetType>(
   db: Database,
-  type: ServerTargetType,
-  done: string,
+  type: Type,
+  done: Done<Type>,
   change: Change,
   now: number,
 ): void {

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from './run-analysis.ts';
+import { UsageError } from './usage-error.ts';
 import type { Environment } from './workspace.ts';
 
 const common = (command: Command): Command =>
@@ -26,8 +27,19 @@ function accessCommand(program: Command, env: Environment): void {
     .option('--denied', 'print what is denied too')
     .option('--all', 'print how much every key and member reaches')
     .option('--without-credential', 'also what the rules permit and cannot be called, for lack of a credential')
+    .addOption(
+      new Option('--model <model>', 'print every key and member that reaches this model, and from where').conflicts([
+        'all',
+        'denied',
+      ]),
+    )
     .addHelpText('after', CREDENTIALS_HELP)
-    .action(async (reference: string | undefined, options: AccessOptions) => {
+    .action(async (reference: string | undefined, options: AccessOptions & { readonly model?: string }) => {
+      if (options.model !== undefined) {
+        if (reference !== undefined) throw new UsageError('Name a key or a member, or a --model.');
+        const { runModelAccess } = await import('./run-model-access.ts');
+        return runModelAccess(env, options.model, options);
+      }
       await (await analyses()).runAccess(env, reference, options);
     });
 }

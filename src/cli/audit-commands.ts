@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { listAudit } from '../admin/audit.ts';
+import { AUDIT_ACTIONS } from '../admin/audit-trail.ts';
 import type { AuditRecord } from '../generated/types.ts';
 import { type ChainVerdict, verifyAuditChain } from '../store/audit-chain.ts';
 import { showAudit, showVerdict } from './audit-output.ts';
@@ -70,7 +71,7 @@ export function auditCommands(program: Command, env: Environment): void {
 
   common(audit.command('list'))
     .description('List the management changes, newest first.')
-    .option('--action <action>', 'only these, such as key.create')
+    .addOption(new Option('--action <action>', 'only these').choices(AUDIT_ACTIONS))
     .option('--target <id>', 'only changes of this key, rule, member, …')
     .option('--from <time>', 'not before this time or day: 2026-01-31, 2026-01-31T12:00:00Z')
     .option('--to <time>', 'before this time, or to the end of this day')

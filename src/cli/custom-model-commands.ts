@@ -1,10 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { PRICE_NAMES } from '../admin/custom-model-content.ts';
 import { changeCustomModel, createCustomModel, deleteCustomModel } from '../admin/custom-models.ts';
+import type { InputModality, OutputModality } from '../generated/types.ts';
 import { parseCapabilities } from './capabilities.ts';
 import { type CommonOptions, common, named, orNone } from './common-options.ts';
 import { warn } from './output.ts';
 import { showCustomModel, showCustomModels, showRemoved } from './provider-output.ts';
 import { customModelId, customProviderId, everyCustomModel } from './provider-references.ts';
+import { wordList } from './word-list.ts';
 import { type Environment, inWorkspace } from './workspace.ts';
 
 type Prices = Readonly<Record<string, string | null>>;
@@ -23,11 +26,17 @@ interface ModelOptions extends CommonOptions {
 
 const MODEL_ARGUMENT = ['<customModel>', '<custom provider>/<model>, or its id'] as const;
 
+const INPUT_MODALITIES = ['text', 'image', 'audio', 'video', 'file'] as const satisfies readonly InputModality[];
+const OUTPUT_MODALITIES = ['text', 'image', 'audio'] as const satisfies readonly OutputModality[];
+
 /** `prompt=0.00000015`, given any number of times. */
 function parsePrice(text: string, before: Prices = {}): Prices {
   const [, name, price] = /^([a-z0-9_]+)=(.+)$/.exec(text) ?? [];
   if (name === undefined || price === undefined) {
     throw new InvalidArgumentError('It must be a name and USD, such as prompt=0.00000015, or prompt=none.');
+  }
+  if (!PRICE_NAMES.some((known) => known === name)) {
+    throw new InvalidArgumentError(`The name must be one of ${PRICE_NAMES.join(', ')}.`);
   }
   return { ...before, [name]: orNone(price) };
 }
@@ -71,8 +80,16 @@ const described = (command: Command): Command =>
         'all that it supports: streaming, vision, tools, parallel-tool-calls, reasoning, json-output, structured-outputs',
       ).argParser(parseCapabilities),
     )
-    .addOption(new Option('--input <list>', 'what it takes: text, image, audio, video, file').argParser(parseList))
-    .addOption(new Option('--output <list>', 'what it gives: text, image, audio').argParser(parseList))
+    .addOption(
+      new Option('--input <list>', `what it takes: ${INPUT_MODALITIES.join(', ')}`).argParser(
+        wordList(INPUT_MODALITIES),
+      ),
+    )
+    .addOption(
+      new Option('--output <list>', `what it gives: ${OUTPUT_MODALITIES.join(', ')}`).argParser(
+        wordList(OUTPUT_MODALITIES),
+      ),
+    )
     .addOption(
       new Option('--parameters <list>', 'request fields that it takes; "none": unknown').argParser(parseParameters),
     )

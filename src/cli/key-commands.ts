@@ -36,6 +36,13 @@ type UpdateOptions = CommonOptions & LimitOptions & { readonly description?: str
 
 const KEY_ARGUMENT = ['<key>', "the key's id, masked token or description"] as const;
 
+const ROLL_HELP = `
+Without --overlap the old token is refused at once. With it both tokens are accepted, under the same limits and rules, until the
+old one ends by itself. It ends at once when the key is disabled, deleted or rolled again.
+
+Example:
+  $ portcullis keys roll CI --overlap 1h`;
+
 const limited = (command: Command): Command =>
   command
     .option('--limit <usd>', 'all-time spend cap, such as 25 or 0.5; "none" removes it')
@@ -119,11 +126,29 @@ export function keyCommands(program: Command, env: Environment): void {
   stateCommands(keys, env);
 }
 
+type Changing = (key: string, options: CommonOptions, change: Change) => Promise<KeyAnswer>;
+type Change = (workspace: Workspace, id: string) => KeyAnswer;
+
+function rollCommand(command: Command, changing: Changing): void {
+  const overlap = new Option('--overlap <length>', 'accept the old token too for so long, at most 7days: 1h, 2days');
+  command
+    .addOption(overlap.argParser(parseTtl))
+    .addHelpText('after', ROLL_HELP)
+    .action(async (key: string, options: CommonOptions & { readonly overlap?: Duration<TtlUnit> }) => {
+      const { overlap: length } = options;
+      const rolled = await changing(key, options, ({ db, actor, now, pepper }, id) => {
+        const oldEndsAt = length === undefined ? null : ttlEnd(now, length.value, length.unit, '/overlap');
+        return rollKey(db, actor, id, { now, pepper: pepper(), oldEndsAt });
+      });
+      showNewKey(rolled, options);
+    });
+}
+
 /** The commands that take a key from one state to another. */
 function stateCommands(keys: Command, env: Environment): void {
   const onKey = (name: string, description: string): Command =>
     common(keys.command(name).argument(...KEY_ARGUMENT)).description(description);
-  const changing = (key: string, { org }: CommonOptions, change: (workspace: Workspace, id: string) => KeyAnswer) =>
+  const changing: Changing = (key, { org }, change) =>
     inWorkspace(env, 'write', org, (workspace) => change(workspace, keyId(workspace, key)));
 
   onKey('disable', 'Refuse calls with a key until it is enabled again.').action(
@@ -143,14 +168,7 @@ function stateCommands(keys: Command, env: Environment): void {
       );
       showKey(changed, options);
     });
-  onKey('roll', 'Replace the token of a key; the old one is refused at once, the new one is shown this once.').action(
-    async (key: string, options: CommonOptions) => {
-      const rolled = await changing(key, options, ({ db, actor, now, pepper }, id) =>
-        rollKey(db, actor, id, { now, pepper: pepper() }),
-      );
-      showNewKey(rolled, options);
-    },
-  );
+  rollCommand(onKey('roll', 'Replace the token of a key; the new one is shown this once.'), changing);
   onKey('delete', 'Delete a key for good.').action(async (key: string, options: CommonOptions) => {
     const deleted = await inWorkspace(env, 'write', options.org, (workspace) =>
       deleteKey(workspace.db, workspace.actor, keyId(workspace, key), workspace.now),

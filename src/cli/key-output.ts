@@ -52,7 +52,9 @@ export function showNewKey(answer: KeyAnswer, { json }: Format): void {
     printJson(answer);
     return;
   }
-  print(`${answer.key.id}\n\n  ${answer.key.token}\n\nThis token is shown once, now. Keep it.`);
+  const { id, token, previousTokenEndsAt } = answer.key;
+  print(`${id}\n\n  ${token}\n\nThis token is shown once, now. Keep it.`);
+  if (previousTokenEndsAt !== null) print(`The old one is accepted too until ${previousTokenEndsAt}.`);
 }
 
 export function showDeletedKey(deletion: Deletion, { json }: Format): void {

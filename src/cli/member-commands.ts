@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { acceptInvitation } from '../admin/accept-invitation.ts';
+import { addMember } from '../admin/add-member.ts';
 import { createInvitation, revokeInvitation } from '../admin/invitations.ts';
 import { changeMember, removeMember } from '../admin/members.ts';
 import { systemClock, type TtlUnit } from '../domain/time.ts';
@@ -18,6 +19,11 @@ const MEMBER_ARGUMENT = ['<member>', 'the membership id or e-mail'] as const;
 interface InviteOptions extends CommonOptions {
   readonly role: string;
   readonly ttl?: Duration<TtlUnit>;
+}
+
+interface AddOptions extends CommonOptions {
+  readonly role: string;
+  readonly name?: string;
 }
 
 interface UpdateOptions extends CommonOptions {
@@ -40,7 +46,18 @@ Examples:
 
 /** `portcullis members …`. */
 export function memberCommands(program: Command, env: Environment): void {
-  const members = program.command('members').description('Invite, list, change and remove members.');
+  const members = program.command('members').description('Add, invite, list, change and remove members.');
+
+  common(members.command('add').argument('<e-mail>', 'address of the new member'))
+    .description('Make someone a member at once, without an invitation.')
+    .addOption(new Option('--role <role>', 'the role of the new member').choices(ROLES).default('developer'))
+    .option('--name <text>', 'what people call the new member')
+    .action(async (email: string, { role, name, ...options }: AddOptions) => {
+      const added = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
+        addMember(db, actor, named({ email, role, name }), now),
+      );
+      showMember(added, options);
+    });
 
   common(members.command('list'))
     .description('List the members, newest first.')
@@ -62,7 +79,7 @@ export function memberCommands(program: Command, env: Environment): void {
     });
 
   common(members.command('remove').argument(...MEMBER_ARGUMENT))
-    .description('Remove a member: his keys are disabled, his master keys end.')
+    .description('Remove a member: their keys are disabled, their master keys end.')
     .action(async (member: string, options: CommonOptions) => {
       const removed = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
         removeMember(db, actor, member, now),
@@ -112,7 +129,11 @@ function invitationCommands(members: Command, env: Environment): void {
     .action(async ({ name, json, ...options }: AcceptOptions) => {
       const token = await requireToken(options, env);
       const accepted = await inDatabase(env, 'write', (db, config) =>
-        acceptInvitation(db, named({ token, name }), { now: systemClock.now(), peppers: secretsOf(config).peppers }),
+        acceptInvitation(db, named({ token, name }), {
+          now: systemClock.now(),
+          peppers: secretsOf(config).peppers,
+          by: 'cli',
+        }),
       );
       showMember(accepted, json ? { json } : {});
     });

@@ -8,6 +8,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   description: '--description',
   expiresAt: '--ttl',
   baseUrl: '--base-url',
+  overlap: '--overlap',
   label: '--label',
   position: '--position',
   token: 'the token',

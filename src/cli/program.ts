@@ -9,6 +9,7 @@ import { customProviderCommands } from './custom-provider-commands.ts';
 import { keyCommands } from './key-commands.ts';
 import { masterKeyCommands } from './master-key-commands.ts';
 import { memberCommands } from './member-commands.ts';
+import { modelsCommand } from './models-command.ts';
 import { optionFault } from './option-names.ts';
 import { organizationCommands } from './organization-commands.ts';
 import { warn } from './output.ts';
@@ -84,6 +85,7 @@ function createProgram(env: Environment): Command {
   organizationCommands(program, env);
   auditCommands(program, env);
   policyCommands(program, env);
+  modelsCommand(program, env);
   usageCommand(program, env);
   backupCommands(program, env);
   secretsCommands(program, env);

@@ -35,7 +35,7 @@ export async function runAccess(
   options: AccessOptions,
 ): Promise<void> {
   if ((reference === undefined) !== (options.all === true)) {
-    throw new UsageError('Name a key or a member, or say --all.');
+    throw new UsageError('Name a key or a member, or say --all or --model.');
   }
   if (reference === undefined) {
     const world = worldSources(env, options.org).current();

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { usageCsv } from '../admin/usage-csv.ts';
 import { readUsageRequest } from '../admin/usage-query.ts';
 import { usageReport } from '../admin/usage-report.ts';
@@ -7,18 +7,24 @@ import { type CommonOptions, common, named } from './common-options.ts';
 import { print, printJson, printTable } from './output.ts';
 import { keyId, projectId } from './references.ts';
 import { UsageError } from './usage-error.ts';
+import { wordList } from './word-list.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
 interface Options extends CommonOptions {
   readonly from?: string;
   readonly to?: string;
   readonly by?: string;
-  readonly groupBy?: string;
+  readonly groupBy?: readonly Dimension[];
   readonly project?: string;
   readonly key?: string;
   readonly member?: string;
   readonly csv?: true;
 }
+
+type Dimension = UsageReport['usage']['groupBy'][number];
+
+const GRANULARITIES = ['hour', 'day', 'total'] as const satisfies readonly UsageReport['usage']['granularity'][];
+const DIMENSIONS = ['member', 'model', 'provider', 'project', 'key'] as const satisfies readonly Dimension[];
 
 const HELP = `
 Times are UTC: a date, or an RFC 3339 time. As --to a date is included, a time is not.
@@ -33,8 +39,14 @@ export function usageCommand(program: Command, env: Environment): void {
     .description('Print what calls were made and what they cost.')
     .option('--from <time>', 'begin; default: seven days, the last one that of --to')
     .option('--to <time>', 'end; default: now')
-    .option('--by <granularity>', 'hour (31 days at most), day or total (366 days)', 'day')
-    .option('--group-by <dimensions>', 'a comma list of member, model, provider, project, key')
+    .addOption(
+      new Option('--by <granularity>', 'by hour for 31 days at most, else for 366')
+        .choices(GRANULARITIES)
+        .default('day'),
+    )
+    .addOption(
+      new Option('--group-by <dimensions>', `a comma list of ${DIMENSIONS.join(', ')}`).argParser(wordList(DIMENSIONS)),
+    )
     .option('--project <project>', 'calls of one project: id or name')
     .option('--key <key>', 'calls with one key: id, masked token or description')
     .option('--member <member>', "calls with one member's keys: membership id or e-mail")
@@ -56,7 +68,7 @@ function wholeReport(workspace: Workspace, { from, to, by, groupBy, ...of }: Opt
     from,
     to,
     granularity: by,
-    groupBy,
+    groupBy: groupBy?.join(','),
     projectId: of.project === undefined ? undefined : projectId(workspace, of.project),
     keyId: of.key === undefined ? undefined : keyId(workspace, of.key),
     memberId: of.member,

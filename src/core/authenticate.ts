@@ -26,7 +26,8 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
       const secretHash = hashSecret(token, pepper);
       const found = await store.findKeyByHash(secretHash);
       if (found === undefined) continue;
-      if (pepper !== peppers[0]) renew(found, token, secretHash);
+      // A secret that is about to end keeps its pepper.
+      if (pepper !== peppers[0] && found.secretEndsAt === null) renew(found, token, secretHash);
       return found;
     }
     return undefined;
@@ -43,7 +44,9 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
     if (!isWellFormedSecret(token, 'gateway')) throw invalidKey();
     const key = await find(token);
     if (key === undefined || key.kind === 'platform_secret') throw invalidKey();
-    const refused = refusal(key, clock.now());
+    const now = clock.now();
+    if (key.secretEndsAt !== null && key.secretEndsAt <= now) throw invalidKey();
+    const refused = refusal(key, now);
     if (refused !== undefined) throw refused;
     // A key without a present owner has no ceiling that could be judged: it is refused (decisions.md, section 3, "owner").
     if (key.memberId === undefined)

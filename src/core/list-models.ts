@@ -7,7 +7,7 @@ import type { Telemetry } from '../telemetry.ts';
 import { KeptLists } from './kept-lists.ts';
 import { ModelListBytes } from './model-list-bytes.ts';
 import { actionOf } from './permitted-ids.ts';
-import type { FindReach, Reach } from './reach.ts';
+import type { FindReach } from './reach.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
 
 export interface ListModelsDeps {
@@ -36,7 +36,7 @@ export type ListModels = (
   which?: 'usable' | 'all',
 ) => Promise<ListedModels>;
 
-const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
+export const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
   models
     .map((model) => ({ ...model, mappings: model.mappings.filter(keep) }))
     .filter(({ mappings }) => mappings.length > 0);
@@ -52,13 +52,23 @@ const customModel = (mapping: Mapping): CatalogModel => ({
   mappings: [mapping],
 });
 
+/** The models of the catalogue and an organization's own. */
+export const withCustom = (catalog: Catalog, custom: readonly Mapping[]): CatalogModel[] => [
+  ...catalog.models(),
+  ...custom.map(customModel),
+];
+
+/** Whether some endpoint serves a mapping: of those that moderate, only the configured model does. */
+export const servedWith =
+  (moderationModel: string) =>
+  (mapping: Mapping): boolean =>
+    actionOf(mapping) !== 'moderation' || mapping.names.includes(moderationModel);
+
 /** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
 export function createListModels(deps: ListModelsDeps): ListModels {
   const { catalog, findReach, findReachable, clock, moderationModel, telemetry } = deps;
   const kept = new KeptLists();
-  const isServed = (mapping: Mapping): boolean =>
-    actionOf(mapping) !== 'moderation' || mapping.names.includes(moderationModel);
-  const withCustom = ({ custom }: Reach) => [...catalog.models(), ...custom.map(customModel)];
+  const isServed = servedWith(moderationModel);
 
   /** @param of what the models are chosen by */
   const listOf = (of: string, options: ModelListOptions, models: () => readonly CatalogModel[]): ModelListBytes => {
@@ -79,9 +89,15 @@ export function createListModels(deps: ListModelsDeps): ListModels {
     }
     if (which === 'all') {
       const reach = await findReach(caller.principal);
-      return { list: listOf(`all ${reach.id}`, options, () => withCustom(reach)), policyRevision: undefined };
+      return {
+        list: listOf(`all ${reach.id}`, options, () => withCustom(catalog, reach.custom)),
+        policyRevision: undefined,
+      };
     }
     const { id, reach, usable, policyRevision } = await findReachable(caller);
-    return { list: listOf(`usable ${id}`, options, () => only(withCustom(reach), usable)), policyRevision };
+    return {
+      list: listOf(`usable ${id}`, options, () => only(withCustom(catalog, reach.custom), usable)),
+      policyRevision,
+    };
   };
 }

@@ -32,6 +32,10 @@ export function newId(prefix: IdPrefix): string {
   return `${prefix}_${last}`;
 }
 
+/** When an id was made, in epoch ms. */
+export const timeOfId = (id: string): number =>
+  Number.parseInt(id.slice(id.indexOf('_') + 1, id.indexOf('_') + 13), 16);
+
 /** Where the ids made at or after a time begin, and those made before it end, in the order of ids; `time` in epoch ms. */
 export const idsFrom = (prefix: IdPrefix, time: number): string =>
   `${prefix}_${Math.max(0, time).toString(16).padStart(12, '0').padEnd(32, '0')}`;

@@ -50,6 +50,9 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'openrouter',
 ]);
 
+/** The variable that holds an upstream's credential: `UPSTREAM_GPU_BOX_API_KEY`. */
+export const apiKeyVariable = (name: string): string => `UPSTREAM_${name.toUpperCase().replaceAll('-', '_')}_API_KEY`;
+
 /**
  * The upstreams of the environment, by name (decisions.md, section 1, "real providers"). Each variable's own shape has been
  * checked. @throws ConfigError for a misnamed or missing variable, a reserved name, a price for a model that is not served.

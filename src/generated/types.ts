@@ -608,14 +608,14 @@ export interface IpCidrsValue {
 }
 
 /**
- * What whoever was invited says.
+ * Body of `POST /v1/master/invitations/accept`.
  */
 export interface InvitationAccept {
-  token: string;
   /**
-   * What people call him; null: only his e-mail is known.
+   * Of the invitation. It is accepted once.
    */
-  name?: string | null;
+  token: string;
+  name?: MemberName;
 }
 
 /**
@@ -629,13 +629,15 @@ export interface InvitationAnswer {
  * Body of `POST /v1/master/invitations`. Present members and pending invitations together are at most 1000.
  */
 export interface InvitationCreate {
-  /**
-   * Compared without regard to case, stored in lower case.
-   */
-  email: string;
+  email: EmailAddress;
   role: MemberRole;
   ttl?: InvitationTtl;
 }
+
+/**
+ * Compared without regard to case, stored in lower case.
+ */
+export type EmailAddress = string;
 
 /**
  * How long it can be accepted, at most 30 days. Default: 7 days.
@@ -846,6 +848,10 @@ export interface KeyRecord {
    */
   lastUsedAt: string | null;
   /**
+   * RFC 3339. Until then the token before the last roll is accepted too; null: it is not.
+   */
+  previousTokenEndsAt: string | null;
+  /**
    * The secret, in full: in the answer to creation (and rolling) alone.
    */
   token?: string;
@@ -943,6 +949,15 @@ export interface MemberAnswer {
 }
 
 /**
+ * A member that `portcullis members add` makes.
+ */
+export interface MemberCreate {
+  email: EmailAddress;
+  name?: MemberName;
+  role: MemberRole;
+}
+
+/**
  * Answer of `GET /v1/master/members`, newest first.
  */
 export interface MemberList {
@@ -957,12 +972,14 @@ export interface MemberList {
  * Body of `PATCH /v1/master/members/{member}`: what is to change, at least one field.
  */
 export interface MemberPatch {
-  /**
-   * What people call him; null: only his e-mail is known.
-   */
-  name?: string | null;
+  name?: MemberName;
   role?: MemberRole;
 }
+
+/**
+ * What people call the member; null: only the e-mail is known.
+ */
+export type MemberName = string | null;
 
 /**
  * A present member of the organization as the management API shows him.
@@ -2847,6 +2864,10 @@ export interface Environment {
    * `normal`: what was acknowledged survives the death of the process; `full`: power loss too, at the price of a disk flush for each group of calls.
    */
   DURABILITY: 'normal' | 'full';
+  /**
+   * Days after which calls and decisions are deleted; usage reports keep sums by the hour. `off`: never.
+   */
+  RETENTION_DAYS: string;
   /**
    * `off` removes the built-in `sandbox` provider.
    */

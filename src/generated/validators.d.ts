@@ -50,6 +50,7 @@ import type {
   Deletion,
   DraftRule,
   DraftRules,
+  EmailAddress,
   Environment,
   ErrorEnvelope,
   EvaluateCall,
@@ -106,7 +107,9 @@ import type {
   MasterKeyPatch,
   MasterKeyRecord,
   MemberAnswer,
+  MemberCreate,
   MemberList,
+  MemberName,
   MemberPatch,
   MemberRecord,
   MemberRole,
@@ -253,6 +256,7 @@ export declare const validateCustomProviderWire: Validator<CustomProviderWire>;
 export declare const validateDeletion: Validator<Deletion>;
 export declare const validateDraftRule: Validator<DraftRule>;
 export declare const validateDraftRules: Validator<DraftRules>;
+export declare const validateEmailAddress: Validator<EmailAddress>;
 export declare const validateEnvironment: Validator<Environment>;
 export declare const validateErrorEnvelope: Validator<ErrorEnvelope>;
 export declare const validateEvaluateCall: Validator<EvaluateCall>;
@@ -309,7 +313,9 @@ export declare const validateMasterKeyList: Validator<MasterKeyList>;
 export declare const validateMasterKeyPatch: Validator<MasterKeyPatch>;
 export declare const validateMasterKeyRecord: Validator<MasterKeyRecord>;
 export declare const validateMemberAnswer: Validator<MemberAnswer>;
+export declare const validateMemberCreate: Validator<MemberCreate>;
 export declare const validateMemberList: Validator<MemberList>;
+export declare const validateMemberName: Validator<MemberName>;
 export declare const validateMemberPatch: Validator<MemberPatch>;
 export declare const validateMemberRecord: Validator<MemberRecord>;
 export declare const validateMemberRole: Validator<MemberRole>;

@@ -1,7 +1,8 @@
 import type Koa from 'koa';
 import { type AppDeps, createApp } from './app.ts';
-import { authenticateMaster } from './middleware/authenticate-master.ts';
+import { authenticateMaster, limitAddress } from './middleware/authenticate-master.ts';
 import { jsonBody } from './middleware/json-body.ts';
+import { knownQuery } from './middleware/known-query.ts';
 import type { LimitRateDeps } from './middleware/rate-limit.ts';
 import { descriptionRoutes } from './routes/description.ts';
 import { auditRoutes } from './routes/master/audit.ts';
@@ -20,12 +21,20 @@ import { projectRoutes } from './routes/master/projects.ts';
 import { providerKeyRoutes } from './routes/master/provider-keys.ts';
 import { usageRoutes } from './routes/master/usage.ts';
 import { metricsRoute } from './routes/metrics.ts';
-import type { RequestState } from './state.ts';
+import type { AppMiddleware, RequestState } from './state.ts';
 
 export interface ManagementDeps extends AppDeps, MasterDeps, LimitRateDeps {
   /** With which metrics can be read from elsewhere than this machine. */
   metricsToken: string | undefined;
 }
+
+const inOrder =
+  (first: AppMiddleware, second: AppMiddleware): AppMiddleware =>
+  (ctx, next) =>
+    first(ctx, async () => second(ctx, next));
+
+/** Bytes that a caller without a key may send. */
+const SMALL_BODY = 4096;
 
 /** The management host: the master API. */
 export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
@@ -34,8 +43,10 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
     const master = {
       router,
       deps,
-      authenticated: authenticateMaster(deps),
+      authenticated: inOrder(authenticateMaster(deps), knownQuery),
+      byAddress: inOrder(limitAddress(deps), knownQuery),
       jsonBody: jsonBody(deps.bodyLimits, deps.telemetry),
+      smallBody: jsonBody({ ...deps.bodyLimits, bytes: Math.min(SMALL_BODY, deps.bodyLimits.bytes) }, deps.telemetry),
     };
     keyRoutes(master);
     ruleRoutes(master);

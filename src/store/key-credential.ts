@@ -19,10 +19,21 @@ export interface KeyCredential extends SpendState {
   readonly ruleRevision: number;
   readonly cachingEnabled: boolean;
   readonly cacheDurationSeconds: number;
+  /** When the secret that was shown ends by itself, because the key was rolled; null: it is the key's present one. */
+  readonly secretEndsAt: number | null;
 }
 
-/** Reads a key by the hash of its secret: the only query that does not carry an organization, because it finds it. */
+/** Reads a key by the hash of its secret, or else of the one before that: the only query without an organization, because it finds it. */
 function prepareFindKeyByHash(db: Database): (secretHash: string) => KeyCredential | undefined {
+  const present = prepareFindKeyBy(db, 'keys.secret_hash');
+  const previous = prepareFindKeyBy(db, 'keys.previous_secret_hash');
+  return (secretHash) => present(secretHash) ?? previous(secretHash);
+}
+
+function prepareFindKeyBy(
+  db: Database,
+  column: 'keys.secret_hash' | 'keys.previous_secret_hash',
+): (secretHash: string) => KeyCredential | undefined {
   const statement = prepare(
     db.connection,
     build
@@ -46,9 +57,10 @@ function prepareFindKeyByHash(db: Database): (secretHash: string) => KeyCredenti
         'organizations.rule_revision',
         'projects.caching_enabled',
         'projects.cache_duration_seconds',
+        'keys.previous_ends_at',
       ])
       // As a subquery: with a bare parameter in a join SQLite plans the statement anew for every value (35 µs instead of 2).
-      .where('keys.secret_hash', '=', sql<string>`(SELECT ${bind<string>('secretHash')})`)
+      .where(column, '=', sql<string>`(SELECT ${bind<string>('secretHash')})`)
       .where('projects.deleted_at', 'is', null)
       .compile(),
   );
@@ -66,6 +78,7 @@ function prepareFindKeyByHash(db: Database): (secretHash: string) => KeyCredenti
       ruleRevision: row.rule_revision,
       cachingEnabled: row.caching_enabled === 1,
       cacheDurationSeconds: row.cache_duration_seconds,
+      secretEndsAt: column === 'keys.secret_hash' ? null : row.previous_ends_at,
     };
   };
 }

@@ -19,6 +19,8 @@ export interface KeyRecord extends SpendState {
   readonly description: string;
   readonly mask: string;
   readonly lastUsedAt: number | null;
+  /** Until then the secret before the last roll is accepted too; null: it ended at once, or the key was never rolled. */
+  readonly previousSecretEndsAt: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
@@ -46,7 +48,12 @@ export interface NewKey extends StoredSecret {
 }
 
 /** What may change on a key: the columns of its transitions, its label, its secret. */
-export type KeyChanges = Partial<Omit<ApiKey, 'kind' | 'usage'>> & Partial<StoredSecret> & { description?: string };
+export type KeyChanges = Partial<Omit<ApiKey, 'kind' | 'usage'>> &
+  Partial<StoredSecret> & {
+    description?: string;
+    /** Keeps the secret that is there as the previous one until then; null ends the previous one. */
+    previousSecretEndsAt?: number | null;
+  };
 
 const toRecord = (row: Selectable<KeysTable>): KeyRecord => ({
   ...toApiKey(row),
@@ -57,6 +64,7 @@ const toRecord = (row: Selectable<KeysTable>): KeyRecord => ({
   description: row.description,
   mask: row.mask,
   lastUsedAt: row.last_used_at,
+  previousSecretEndsAt: row.previous_ends_at,
   createdAt: row.created_at,
   updatedAt: row.updated_at,
 });
@@ -168,6 +176,17 @@ function toColumns(changes: KeyChanges): Updateable<KeysTable> {
   return row;
 }
 
+/** The secret that is there becomes the previous one, or there is none any more. */
+function previousSecret({ previousSecretEndsAt: endsAt }: KeyChanges) {
+  if (endsAt === undefined) return {};
+  if (endsAt === null) return { previous_secret_hash: null, previous_pepper_id: null, previous_ends_at: null };
+  return {
+    previous_secret_hash: sql.ref<string>('secret_hash'),
+    previous_pepper_id: sql.ref<string>('pepper_id'),
+    previous_ends_at: endsAt,
+  };
+}
+
 /** Writes what a transition of domain/api-key.ts changes, or a new label or secret; returns the key as it is then. */
 export function updateKey(
   db: Database,
@@ -180,7 +199,7 @@ export function updateKey(
     const changed = db.run(
       build
         .updateTable('keys')
-        .set({ ...toColumns(changes), updated_at: now })
+        .set({ ...toColumns(changes), ...previousSecret(changes), updated_at: now })
         .where('organization_id', '=', organizationId)
         .where('id', '=', id),
     );

@@ -9,7 +9,7 @@ export interface SecretNeed {
 }
 
 export interface SecretNeeds {
-  /** Keys of all kinds, master keys and invitations included, by the pepper that their hash is made with. */
+  /** Keys of all kinds, secrets that were rolled and have not ended, master keys and invitations included, by the pepper that their hash is made with. */
   readonly peppers: readonly SecretNeed[];
   /** Provider keys by the encryption key that they are sealed with. */
   readonly encryptionKeys: readonly SecretNeed[];
@@ -29,6 +29,13 @@ export function readSecretNeeds(db: Pick<Database, 'all'>, now: number): SecretN
     .where('deleted_at', 'is', null)
     .where('kind', '<>', 'playground')
     .groupBy('pepper_id');
+  const previousSecrets = build
+    .selectFrom('keys')
+    .select(['previous_pepper_id as id', sql<number>`count(*)`.as('count')])
+    .where('deleted_at', 'is', null)
+    .where('previous_ends_at', '>', now)
+    .groupBy('previous_pepper_id')
+    .$narrowType<{ id: string }>();
   const masterKeys = build
     .selectFrom('master_keys')
     .select(countById('pepper_id'))
@@ -47,7 +54,7 @@ export function readSecretNeeds(db: Pick<Database, 'all'>, now: number): SecretN
     .where('deleted_at', 'is', null)
     .groupBy('encryption_key_id');
   return {
-    peppers: added([keys, masterKeys, invitations].flatMap((query) => db.all(query))),
+    peppers: added([keys, previousSecrets, masterKeys, invitations].flatMap((query) => db.all(query))),
     encryptionKeys: db.all(providerKeys),
   };
 }

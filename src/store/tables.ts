@@ -21,6 +21,7 @@ export interface Tables {
   provider_keys: ProviderKeysTable;
   audit: AuditTable;
   calls: CallsTable;
+  kept_usage: KeptUsageTable;
   decisions: DecisionsTable;
   data_documents: DataDocumentsTable;
   compiled_parts: TextPartsTable;
@@ -125,6 +126,11 @@ export interface KeysTable extends SecretColumns {
   period_reserved_pico: Generated<bigint>;
   period_started_at: Generated<number | null>;
   last_used_at: Generated<number | null>;
+  /** Of the secret before the last roll, if that was with an overlap; the three are null together. */
+  previous_secret_hash: Generated<string | null>;
+  previous_pepper_id: Generated<string | null>;
+  /** Until then that secret is accepted too. */
+  previous_ends_at: Generated<number | null>;
   created_at: number;
   updated_at: number;
 }
@@ -282,6 +288,32 @@ export interface CallsTable {
   attempts_json: Generated<string | null>;
   status_code: Generated<number | null>;
   error_code: Generated<string | null>;
+}
+
+/** Sums of an hour's calls that retention has deleted, told apart as in usage reports. */
+export interface KeptUsageTable {
+  /** Begin of the hour. */
+  hour: number;
+  organization_id: string;
+  project_id: string;
+  key_id: string;
+  member_id: string;
+  /** Empty: none. */
+  model_id: string;
+  /** Empty: none. */
+  provider_id: string;
+  calls: number;
+  errors: number;
+  denied: number;
+  cache_hits: number;
+  estimated_calls: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  reasoning_tokens: number;
+  cached_tokens: number;
+  cache_write_tokens: number;
+  high_pico: bigint;
+  low_pico: bigint;
 }
 
 export interface DecisionsTable {

@@ -1,4 +1,5 @@
 import { credentialsOf } from '../core/credentials.ts';
+import { meaningOf } from '../core/resolve.ts';
 import { getOrMake } from '../domain/get-or-make.ts';
 import type { Mapping } from '../domain/model.ts';
 import { activeMappings, type World } from './world.ts';
@@ -40,6 +41,19 @@ export function mappingsOf(world: World, organizationId: string): readonly Mappi
   if (own === null || own.providers.length === 0) return shared;
   const { isHidden } = credentialsOf(own, null, () => false);
   return [...shared.filter((mapping) => !isHidden(mapping)), ...own.mappings].sort(inOrder);
+}
+
+/** What the calls of an organization mean by a name, with a credential or without; undefined: nothing has that name. */
+export function mappingsMeant(
+  { organizations, catalog }: World,
+  organizationId: string,
+  name: string,
+): readonly Mapping[] | undefined {
+  const own = organizations.get(organizationId)?.providers ?? null;
+  return meaningOf(name, catalog, {
+    custom: own?.mappings ?? [],
+    isCustomProvider: (provider) => own?.providers.some((each) => each.name === provider) ?? false,
+  });
 }
 
 const inOrder = (a: Mapping, b: Mapping): number => (a.id < b.id ? -1 : 1);

@@ -1,6 +1,6 @@
 import { comparePrice } from '../catalog/cheapest.ts';
 import { actionOf, permittedIds } from '../core/permitted-ids.ts';
-import { meaningOf, noCredential, type OwnModels, retired } from '../core/resolve.ts';
+import { noCredential, retired } from '../core/resolve.ts';
 import { canonicalAddress } from '../domain/client-ip.ts';
 import { invalidRequest, modelNotFound } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';
@@ -17,7 +17,7 @@ import { denialMessage } from '../policy/denial-message.ts';
 import { denialReason } from '../policy/denial-reason.ts';
 import { inputDocument } from '../policy/input-document.ts';
 import type { Pdp } from '../policy/pdp.ts';
-import { type Caller, credentialsIn, mappingsOf } from './candidates.ts';
+import { type Caller, credentialsIn, mappingsMeant, mappingsOf } from './candidates.ts';
 import { type JudgeWithout, smallestFlips } from './smallest-flips.ts';
 import { keySubjects, type World, type WorldKey, type WorldSubject } from './world.ts';
 
@@ -39,7 +39,7 @@ export interface AskedCall {
  */
 export function readCall(world: World, caller: Caller, call: EvaluateCall, place = ''): AskedCall {
   const model = call.provider === undefined ? call.model : `${call.provider}/${call.model}`;
-  const meant = meaningOf(model, world.catalog, ownModels(world, caller));
+  const meant = mappingsMeant(world, caller.organizationId, model);
   if (meant === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
   const credentials = credentialsIn(world);
   const [callable = [], withoutCredential = []] = [true, false].map((wanted) =>
@@ -54,14 +54,6 @@ export function readCall(world: World, caller: Caller, call: EvaluateCall, place
     throw invalidRequest(`${place}/address ("${call.address}") is not an IPv4 or IPv6 address.`, `${place}/address`);
   }
   return { action: call.action ?? actionOf(first), model, candidates, withoutCredential, hasCredential, address };
-}
-
-function ownModels({ organizations }: World, { organizationId }: Caller): OwnModels {
-  const own = organizations.get(organizationId)?.providers ?? null;
-  return {
-    custom: own?.mappings ?? [],
-    isCustomProvider: (name) => own?.providers.some((each) => each.name === name) ?? false,
-  };
 }
 
 /**

@@ -26,7 +26,7 @@ const invite = (by = owner, role = 'admin') => {
 const accept = (
   token: string,
   { name, now = startMs, peppers = [pepper] }: { name?: string; now?: number; peppers?: Pepper[] } = {},
-) => acceptInvitation(db, name === undefined ? { token } : { token, name }, { now, peppers });
+) => acceptInvitation(db, name === undefined ? { token } : { token, name }, { now, peppers, by: 'cli' });
 
 const unknown = expect.objectContaining({ status: 404, message: 'There is no open invitation with this token.' });
 
@@ -110,7 +110,7 @@ describe('whoever has the token of an invitation', () => {
 
   it('is not told the token again', () => {
     const token = { not: 'a text' };
-    expect(() => acceptInvitation(db, { token }, { now: startMs, peppers: [pepper] })).toThrow(
+    expect(() => acceptInvitation(db, { token }, { now: startMs, peppers: [pepper], by: 'cli' })).toThrow(
       expect.objectContaining({ message: '/token must be the token of an invitation.' }),
     );
     const long = `pcli_${'s'.repeat(300)}`;

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { acceptInvitation } from '../../src/admin/accept-invitation.ts';
+import { addMember } from '../../src/admin/add-member.ts';
 import { listAudit } from '../../src/admin/audit.ts';
 import { createOrganization } from '../../src/admin/create-organization.ts';
 import { changeCustomModel, createCustomModel, deleteCustomModel } from '../../src/admin/custom-models.ts';
@@ -185,6 +186,10 @@ const WRITES: Readonly<Record<string, Write>> = {
     write: (db) => changeMember(db, owner, ID.developer, { role: 'admin' }, now),
     actions: ['member.update'],
   },
+  addMember: {
+    write: (db) => addMember(db, owner, { email: 'ada@example.com', role: 'developer' }, now),
+    actions: ['member.create'],
+  },
   removeMember: { write: (db) => removeMember(db, owner, ID.developer, now), actions: ['member.remove'] },
   createInvitation: { write: invite, actions: ['invitation.create'] },
   revokeInvitation: {
@@ -194,7 +199,7 @@ const WRITES: Readonly<Record<string, Write>> = {
   },
   acceptInvitation: {
     given: (db) => invite(db).token ?? '',
-    write: (db, token) => acceptInvitation(db, { token }, { now, peppers: [pepper] }),
+    write: (db, token) => acceptInvitation(db, { token }, { now, peppers: [pepper], by: 'cli' }),
     actions: ['invitation.accept', 'member.create'],
   },
 };
@@ -214,7 +219,7 @@ const FOUNDERS: Readonly<Record<string, Write>> = {
  * Parts of those above. The job of `expire-keys.ts` has a test of its own; `recordServerChange` is for the command line
  * (test/process/rotation.test.ts, backup.test.ts).
  */
-const PARTS = ['addTenant', 'recordChange', 'recordServerChange', 'revokeInvitationsOf'];
+const PARTS = ['addTenant', 'newMember', 'recordChange', 'recordServerChange', 'revokeInvitationsOf'];
 
 /** It gives a member the playground key that he should have had from the beginning: nobody's change. */
 const UNRECORDED = ['playgroundKey'];
@@ -224,7 +229,7 @@ const folder = fileURLToPath(new URL('../../src/admin', import.meta.url));
 /** The exported functions that are given a database and are not named like one that reads. */
 function writers(): string[] {
   const sources = readdirSync(folder).map((name) => readFileSync(path.join(folder, name), 'utf8'));
-  const pattern = /export (?:async )?(?:function|const) (\w+)(?: = )?\(\s*db: Database/g;
+  const pattern = /export (?:async )?(?:function|const) (\w+)(?: = )?(?:<[^>]*>)?\(\s*db: Database/g;
   const names = sources.flatMap((source) => [...source.matchAll(pattern)].map(([, name = '']) => name));
   return names.filter((name) => !/^(get|list|view|check|read|ownerOfNewKey$|usageReport$)/.test(name));
 }

@@ -58,6 +58,7 @@ describe('a new key', () => {
       currentPeriodStartedAt: null,
       currentPeriodResetAt: null,
       lastUsedAt: null,
+      previousTokenEndsAt: null,
       token: 'pcl_secret',
     });
     expect(keyReads().find(hashSecret(key.token ?? '', pepper))?.keyId).toBe(key.id);

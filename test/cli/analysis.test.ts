@@ -119,6 +119,34 @@ describe('portcullis access', () => {
     });
   });
 
+  it('prints who reaches a model, by which providers and from where', async () => {
+    expect(await json('access', '--model', 'sandbox-paid')).toEqual({
+      model: 'sandbox-paid',
+      holders: [
+        expect.objectContaining({ scope: 'key', name: 'Playground', mappings: ['sandbox/sandbox-paid'] }),
+        expect.objectContaining({ scope: 'member', name: MEMBER, mappings: ['sandbox/sandbox-paid'] }),
+      ],
+    });
+    const { stdout } = await cli.run('access', '--model', 'sandbox/sandbox-free');
+    expect(stdout).toMatch(/^ID +SCOPE +NAME +PROVIDERS +FROM ADDRESS$/m);
+    expect(stdout).toMatch(/^key_[0-9a-f]{32} +key +First gateway key +sandbox +any$/m);
+    expect(stdout).toContain('\n2 keys and 1 member (by a key without rules) reach sandbox/sandbox-free.\n');
+  });
+
+  it('tells a model that nobody can call from one that there is not', async () => {
+    expect((await cli.run('access', '--model', MODEL)).stdout).toBe(
+      `No key and no member reaches ${MODEL}. --without-credential also counts providers that cannot be called.\n`,
+    );
+    const { stdout } = await cli.run('access', '--model', MODEL, '--without-credential');
+    expect(stdout).toContain('openai (no credential)');
+    expect(await cli.run('access', '--model', 'gpt-none')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'portcullis: The model gpt-none does not exist.\n',
+    });
+    expect((await cli.run('access', KEY, '--model', MODEL)).code).toBe(2);
+  });
+
   it('counts a credential of its own environment', async () => {
     const { stdout } = await cli.runWith({ OPENAI_API_KEY: 'sk-none' }, 'access', KEY);
     expect(stdout).toMatch(/^gpt-5 +openai +-$/m);
@@ -126,8 +154,8 @@ describe('portcullis access', () => {
   });
 
   it.each([
-    [[], 2, 'portcullis: Name a key or a member, or say --all.\n'],
-    [[KEY, '--all'], 2, 'portcullis: Name a key or a member, or say --all.\n'],
+    [[], 2, 'portcullis: Name a key or a member, or say --all or --model.\n'],
+    [[KEY, '--all'], 2, 'portcullis: Name a key or a member, or say --all or --model.\n'],
     [['nobody'], 1, 'portcullis: There is no key with the id, masked token or description "nobody".\n'],
     [['nobody@localhost'], 1, 'portcullis: There is no member nobody@localhost.\n'],
   ])('%j ends with %i', async (args, code, stderr) => {

@@ -61,6 +61,17 @@ describe('portcullis keys', () => {
     expect(await credentialOf(made.token)).toBeUndefined();
     expect(await credentialOf(rolled.token)).toMatchObject({ keyId: made.id });
 
+    const again = await portcullis.run('keys', 'roll', 'Builds', '--overlap', '1h');
+    const [, token = '', ends = ''] =
+      /\n {2}(pcl_\w+)\n\nThis token is shown once, now\. Keep it\.\nThe old one is accepted too until (\S+)\.\n$/.exec(
+        again.stdout,
+      ) ?? [];
+    expect(await credentialOf(token)).toMatchObject({ keyId: made.id, secretEndsAt: null });
+    expect(await credentialOf(rolled.token)).toMatchObject({ keyId: made.id, secretEndsAt: Date.parse(ends) });
+    expect((await portcullis.run('keys', 'roll', 'Builds', '--overlap', '8days')).stderr).toBe(
+      'portcullis: --overlap: An overlap is at most 7 days.\n',
+    );
+
     expect((await listed()).map(({ description }) => description)).toEqual(['Builds', 'First gateway key']);
     expect(jsonOf(await portcullis.run('keys', 'delete', 'Builds', '--json'))).toEqual({ id: made.id, deleted: true });
     expect((await listed()).map(({ description }) => description)).toEqual(['First gateway key']);

@@ -71,6 +71,28 @@ describe('portcullis members', () => {
     expect([listed.members.length, listed.nextCursor]).toEqual([1, null]);
   });
 
+  it('adds a member in one step', async () => {
+    const added = Object(jsonOf(await members('add', 'Eve@example.com', '--role', 'admin', '--name', 'Eve', '--json')));
+    expect(added).toEqual({
+      member: {
+        id: expect.stringMatching(/^mem_/),
+        createdAt: expect.any(String),
+        updatedAt: expect.any(String),
+        email: 'eve@example.com',
+        name: 'Eve',
+        role: 'admin',
+      },
+    });
+    expect(await members('add', 'eve@example.com')).toMatchObject({
+      code: 1,
+      stderr: 'portcullis: /email: eve@example.com is a member already.\n',
+    });
+    expect(jsonOf(await portcullis.run('keys', 'create', '--owner', 'eve@example.com', '--json'))).toMatchObject({
+      key: { createdBy: added.member.id },
+    });
+    expect(await members('remove', 'eve@example.com')).toMatchObject({ code: 0 });
+  });
+
   it('revokes an invitation', async () => {
     const { invitation } = Object(jsonOf(await members('invite', 'bob@example.com', '--json')));
     expect(invitation).toMatchObject({ role: 'developer', status: 'pending', invitedBy: null });

@@ -40,10 +40,23 @@ describe('portcullis', () => {
       ['rules', 'add', '--organization', 'deny_models', 'x', '--type', 'free'],
       'Price options go with allow_pricing and deny_pricing, not with deny_models.',
     ],
+    // Enumerated options name the words that there are (issue 12, 17).
+    [['audit', 'list', '--action', 'key.made'], 'Allowed choices are organization.create, organization.update, '],
+    [['usage', '--by', 'week'], 'Allowed choices are hour, day, total.'],
+    [['usage', '--group-by', 'key,team'], 'It must be a comma list of member, model, provider, project, key.'],
+    [
+      ['custom-models', 'add', 'a', 'm', '--input', 'text,smell'],
+      'It must be a comma list of text, image, audio, video, file.',
+    ],
+    [['custom-models', 'add', 'a', 'm', '--output', 'video'], 'It must be a comma list of text, image, audio.'],
+    [['custom-models', 'add', 'a', 'm', '--price', 'promt=1'], 'The name must be one of prompt, completion, request, '],
+    [['members', 'add', 'a@b.c', '--role', 'guest'], 'Allowed choices are owner, admin, developer.'],
+    [['keys', 'list', '--kind', 'any'], 'Allowed choices are regular, playground.'],
   ])('exits with 2 and says what is wrong with %j', async (args, message) => {
     const { code, stdout, stderr } = await portcullis.run(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(`portcullis: ${message}`);
+    expect(stderr).toMatch(/^portcullis: /);
+    expect(stderr).toContain(message);
   });
 
   it('exits with 1 and names a wrong variable', async () => {

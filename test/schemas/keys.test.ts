@@ -33,6 +33,7 @@ const record: KeyRecord = {
   currentPeriodStartedAt: null,
   currentPeriodResetAt: null,
   lastUsedAt: null,
+  previousTokenEndsAt: null,
 };
 
 describe('an amount', () => {

@@ -20,6 +20,7 @@ describe('the credential of a secret', () => {
   test('holds all that is needed to authenticate and to know the subjects', async () => {
     const { store, tenant } = await storeWithTenant();
     expect(await store.findKeyByHash(tenant.secretHash)).toEqual({
+      secretEndsAt: null,
       keyId: tenant.keyId,
       organizationId: tenant.organizationId,
       projectId: tenant.projectId,
@@ -136,6 +137,7 @@ describe('keys', () => {
       currentPeriodReserved: 0n,
       currentPeriodStartedAt: null,
       lastUsedAt: null,
+      previousSecretEndsAt: null,
       createdAt: START,
       updatedAt: START,
     });

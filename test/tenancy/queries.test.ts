@@ -24,6 +24,8 @@ const COLUMN: Readonly<Record<string, string>> = {
 
 const FINDS = 'it finds the organization, by the hash of a secret';
 const ALL = 'one organization, or, for the command line, all: the condition is added where one is named';
+const COUNTS = 'what the output of a start counts over all organizations';
+const RETENTION = 'what is old is deleted in all organizations; its sums are kept by organization';
 const CHAIN = 'the audit chain is one over the whole installation';
 
 /** Why a query may do without: by its file and its declaration. */
@@ -33,15 +35,20 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'audit.ts appendAuditEntry': CHAIN,
   'initialize-tenant.ts isEmpty': 'whether this is the first start',
   'invitations.ts findInvitationByHash': FINDS,
-  'key-credential.ts prepareFindKeyByHash': FINDS,
+  'key-credential.ts prepareFindKeyBy': FINDS,
   'keys.ts listExpiredKeys': 'the background job marks expired keys in all organizations',
   'master-keys.ts findMasterKeyByHash': FINDS,
   'policy-subjects.ts keys': ALL,
   'policy-subjects.ts members': ALL,
   'policy-subjects.ts organizations': ALL,
   'policy-subjects.ts rules': ALL,
+  'provider-counts.ts countKeylessProviders': COUNTS,
+  'provider-counts.ts countProviderKeys': COUNTS,
   'recovery.ts recoverOpenCalls': 'after a crash every open call is settled',
   'reseal.ts resealProviderKeys': 'rotating the encryption key seals the secrets of all organizations anew',
+  'retention.ts forgetCalls': RETENTION,
+  'retention.ts forgetDecisions': RETENTION,
+  'retention.ts keepSums': RETENTION,
   'secret-needs.ts listGivenUp': 'peppers belong to the whole installation',
   'secret-needs.ts readSecretNeeds': 'which peppers and encryption keys the whole installation needs; it counts only',
   'text-parts.ts prepareTextParts':

@@ -61,6 +61,15 @@ export function authenticateMaster(deps: MasterAuthentication): AppMiddleware {
   };
 }
 
+/** For those who have no master key: the request counts against the rate of its address. @throws ApiError 429 */
+export function limitAddress(deps: LimitRateDeps): AppMiddleware {
+  const limit = limitRate(deps, 'management');
+  return async (ctx, next) => {
+    await limit(ctx, ctx.state.network, 'Your address');
+    return next();
+  };
+}
+
 /** A hash under an older pepper is to be renewed. */
 type FoundByToken = FoundMasterKey & { readonly outdatedHash: string | undefined };
 

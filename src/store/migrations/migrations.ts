@@ -1,6 +1,8 @@
 import { initial } from './0001-initial.ts';
 import { providerFields } from './0002-provider-fields.ts';
 import { textParts } from './0003-text-parts.ts';
+import { rolledSecrets } from './0006-rolled-secrets.ts';
+import { keptUsage } from './0007-kept-usage.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
-export const MIGRATIONS: readonly string[] = [initial, providerFields, textParts];
+export const MIGRATIONS: readonly string[] = [initial, providerFields, textParts, rolledSecrets, keptUsage];

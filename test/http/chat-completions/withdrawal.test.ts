@@ -47,7 +47,11 @@ describe("a removed member's keys", () => {
   it('pass no more, nor when they are enabled again', async () => {
     const invited = await master('POST', 'invitations', { email: 'ada@example.com', role: 'owner' });
     const { peppers } = loadSecrets(gateway.dataDir, { create: false });
-    const { member } = acceptInvitation(gateway.db, { token: invited.invitation.token }, { now: Date.now(), peppers });
+    const { member } = acceptInvitation(
+      gateway.db,
+      { token: invited.invitation.token },
+      { now: Date.now(), peppers, by: 'cli' },
+    );
     const key = addKey(gateway, { createdBy: member.id });
     expect(await call(key.token)).toEqual([200, undefined]);
 

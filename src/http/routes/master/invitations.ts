@@ -1,10 +1,11 @@
+import { acceptInvitation } from '../../../admin/accept-invitation.ts';
 import { createInvitation, getInvitation, listInvitations, revokeInvitation } from '../../../admin/invitations.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
-/** `/v1/master/invitations` and `/v1/master/invitations/{id}`. */
-export function invitationRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {
+/** `/v1/master/invitations`, `/v1/master/invitations/{id}` and, without a master key, `/v1/master/invitations/accept`. */
+export function invitationRoutes({ router, deps, authenticated, byAddress, jsonBody, smallBody }: MasterRouter): void {
   const { store, clock, peppers } = deps;
   const [pepper] = peppers;
 
@@ -15,6 +16,12 @@ export function invitationRoutes({ router, deps, authenticated, jsonBody }: Mast
   router.post('/v1/master/invitations', authenticated, jsonBody, async (ctx) => {
     const made = await store.write((db, now) => createInvitation(db, actorOf(ctx), ctx.state.body, { now, pepper }));
     answer(ctx, made, 201);
+  });
+  router.post('/v1/master/invitations/accept', byAddress, smallBody, async (ctx) => {
+    const accepted = await store.write((db, now) =>
+      acceptInvitation(db, ctx.state.body, { now, peppers, by: 'person' }),
+    );
+    answer(ctx, accepted, 201);
   });
   router.get('/v1/master/invitations/:id', authenticated, async (ctx) => {
     answer(ctx, await store.read((db) => getInvitation(db, actorOf(ctx), pathParameter(ctx, 'id'), clock.now())));

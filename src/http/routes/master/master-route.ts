@@ -32,8 +32,11 @@ export interface MasterRouter {
   router: Router<RequestState>;
   deps: MasterDeps;
   authenticated: AppMiddleware;
-  /** `authenticated`, then the body. */
+  /** For routes that need no master key: counts the request against the rate of its address. */
+  byAddress: AppMiddleware;
   jsonBody: AppMiddleware;
+  /** The same for a body of at most a few kB, as a caller without a key may send it. */
+  smallBody: AppMiddleware;
 }
 
 /** A named part of the path, decoded. */

@@ -76,7 +76,7 @@ describe('GET /v1/master/audit', () => {
     ]);
     const asked = async (query: string) => names((await audit(query)).entries);
     expect(await asked('?action=key.disable')).toEqual([second, first]);
-    expect(await asked('?action=key.disabled')).toEqual([]);
+    expect(await asked('?action=key.enable')).toEqual([]);
     expect(await asked(`?targetId=${ID.ownerKey}`)).toEqual([first, update]);
     expect(await asked(`?targetId=${ID.ownerKey}&action=key.disable`)).toEqual([first]);
     expect(await asked('?from=2026-01-31T12:00:01Z')).toEqual([second, first]);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AUDIT_ACTIONS } from '../../../../src/admin/audit-trail.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 
 let server: ManagementServer;
@@ -19,6 +20,7 @@ describe('GET /v1/master/audit is refused for', () => {
     ['from=2026-01-31T12:00:00Z&to=2026-01-31T12:00:00Z', '/from', '/from must lie before /to.'],
     ['from=2026-01-01&from=2026-01-02', '/from', 'The query parameter from is given more than once.'],
     ['action=a.b&action=c.d', '/action', 'The query parameter action is given more than once.'],
+    ['action=key.made', '/action', `action must be one of ${AUDIT_ACTIONS.join(', ')}.`],
     ['limit=201', '/limit', 'limit must be a whole number from 1 to 200.'],
     ['cursor=x', '/cursor', CURSOR],
     // Well formed, but of no entry: another list's.

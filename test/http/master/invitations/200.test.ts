@@ -21,7 +21,7 @@ const statusOf = async (id: string): Promise<unknown> =>
   JSON.parse((await server.request('GET', `${PATH}/${id}`)).text).invitation.status;
 
 const accept = (token: string) =>
-  server.store.write((db, now) => acceptInvitation(db, { token }, { now, peppers: [pepper] }));
+  server.store.write((db, now) => acceptInvitation(db, { token }, { now, peppers: [pepper], by: 'cli' }));
 
 describe('GET /v1/master/invitations', () => {
   it('says what has become of each: pending, accepted, revoked, expired', async () => {

@@ -30,6 +30,7 @@ const ownerKey = {
   currentPeriodStartedAt: null,
   currentPeriodResetAt: null,
   lastUsedAt: null,
+  previousTokenEndsAt: null,
 };
 const developerKey = { ...ownerKey, id: ID.developerKey, description: "The developer's", createdBy: ID.developer };
 const playgroundKey = { ...developerKey, id: ID.playgroundKey, description: null, kind: 'playground' };

@@ -45,6 +45,7 @@ describe('POST /v1/master/keys', () => {
           currentPeriodStartedAt: null,
           currentPeriodResetAt: null,
           lastUsedAt: null,
+          previousTokenEndsAt: null,
           token: 'pcl_secret',
         },
       },

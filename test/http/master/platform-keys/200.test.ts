@@ -32,6 +32,7 @@ const platformKey = {
   currentPeriodStartedAt: null,
   currentPeriodResetAt: null,
   lastUsedAt: null,
+  previousTokenEndsAt: null,
 };
 
 it('GET /v1/master/platform-keys lists platform keys and no others, by project too; a developer his own', async () => {

@@ -45,6 +45,7 @@ it('POST /v1/master/platform-keys makes a key whose token is shown once, and whi
     currentPeriodStartedAt: null,
     currentPeriodResetAt: null,
     lastUsedAt: null,
+    previousTokenEndsAt: null,
   });
 
   const call = await send(gateway.origin, {

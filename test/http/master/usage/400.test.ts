@@ -7,11 +7,14 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
+const UNKNOWN_NAME =
+  'The query parameter groupby is not known: this request takes from, to, granularity, groupBy, projectId, keyId, memberId, ' +
+  'limit, cursor, format.';
 const TIME = 'must be a date such as 2026-01-31, or an RFC 3339 time such as 2026-01-31T12:00:00Z';
 
 it.each([
   ['from=2026-02-30&to=2026-03-01', '/from', `/from ("2026-02-30") ${TIME}.`],
-  ['groupby=key', '/groupby', '/groupby ("key") is not a known field.'],
+  ['groupby=key', '/groupby', UNKNOWN_NAME],
   ['limit=1&limit=2', '/limit', '/limit must be a whole number from 1 to 10000.'],
   ['cursor=nonsense', '/cursor', 'The cursor is not one that this list gave.'],
 ])('names what is wrong with %s', async (query, param, message) => {

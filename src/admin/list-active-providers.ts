@@ -1,0 +1,39 @@
+import type { ServiceConfig } from '../domain/service-provider.ts';
+import { apiKeyVariable } from '../domain/upstream-config.ts';
+import type { Database } from '../store/database.ts';
+import { countKeylessProviders, countProviderKeys } from '../store/provider-counts.ts';
+
+/** A provider that can be called, and where its credential comes from, in words. */
+export interface ActiveProvider {
+  readonly name: string;
+  readonly credential: string;
+}
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+
+/**
+ * Every provider that somebody can call, by name, for the output of a start. The organizations' custom providers, which may be many,
+ * are counted in one entry.
+ */
+export function listActiveProviders(db: Database, config: ServiceConfig): ActiveProvider[] {
+  const sources = new Map<string, string[]>();
+  const add = (name: string, source: string): void => void sources.set(name, [...(sources.get(name) ?? []), source]);
+  if (config.sandbox) add('sandbox', 'built in');
+  for (const { name, apiKey } of config.upstreams) {
+    add(name, apiKey === undefined ? 'no credential needed' : apiKeyVariable(name));
+  }
+  for (const { id, apiKey } of config.serviceProviders) {
+    if (apiKey !== undefined) add(id, `${id.toUpperCase()}_API_KEY`);
+  }
+  const [custom = [], others = []] = [true, false].map((wanted) =>
+    countProviderKeys(db).filter(({ providerId }) => providerId.startsWith('custom:') === wanted),
+  );
+  for (const { providerId, count } of others) add(providerId, counted(count, 'provider key'));
+  const keys = custom.reduce((sum, { count }) => sum + count, 0);
+  const keyless = countKeylessProviders(db);
+  if (keys > 0) add('custom providers', counted(keys, 'provider key'));
+  if (keyless > 0) add('custom providers', `${keyless} without a credential`);
+  return [...sources]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, from]) => ({ name, credential: from.join(', ') }));
+}

@@ -1,0 +1,146 @@
+// scripts/deploy: what can be checked of the image, the services and the unit without building or starting them.
+// (.ci/run does both where there is a container engine.)
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import manifest from '../package.json' with { type: 'json' };
+import { readConfig } from '../src/config.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const folder = path.join(root, 'scripts/deploy');
+const read = (name: string): string => readFileSync(path.join(folder, name), 'utf8');
+const there = (name: string): boolean => existsSync(path.join(root, name));
+
+/** The instructions of the Dockerfile, one a line. */
+const instructions = read('Dockerfile')
+  .replaceAll(/\\\n/g, ' ')
+  .split('\n')
+  .filter((line) => /^[A-Z]+ /.test(line));
+
+/** What follows an instruction, each time that it is there. */
+const all = (name: string): string[] =>
+  instructions.filter((line) => line.startsWith(`${name} `)).map((line) => line.slice(name.length + 1).trim());
+
+/** `A=1 B=2` as an environment. */
+const environment = (text: string): Record<string, string> =>
+  Object.fromEntries([...text.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name = '', value = '']) => [name, value]));
+
+const imageEnv = environment(all('ENV').join(' '));
+
+/** Files and folders that are copied into the image from the repository. */
+const copied = all('COPY')
+  .filter((line) => !line.startsWith('--from'))
+  .flatMap((line) => line.split(/\s+/).slice(0, -1));
+
+/** Seconds in which running calls are finished after SIGTERM. */
+const grace = readConfig({}).timeouts.shutdownGrace / 1000;
+
+describe('the image', () => {
+  it('has two stages, both on the pinned Node', () => {
+    const pinned = [...new Set(Object.values(manifest.optionalDependencies))];
+    expect(pinned).toHaveLength(1);
+    expect(all('FROM')).toEqual([`node:${pinned[0]}-bookworm-slim AS install`, `node:${pinned[0]}-bookworm-slim`]);
+  });
+
+  it('is made of paths that there are, and that the build is given', () => {
+    expect(copied.filter((name) => !there(name))).toEqual([]);
+    const given = read('Dockerfile.dockerignore')
+      .split('\n')
+      .flatMap((line) => (line.startsWith('!') ? [line.slice(1)] : []));
+    expect(given.filter((name) => !there(name))).toEqual([]);
+    expect([...new Set(copied)].sort()).toEqual(given.sort());
+  });
+
+  it('holds everything outside of src that src reads', () => {
+    const src = path.join(root, 'src');
+    const sources = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+    const outside = sources.flatMap((name) =>
+      [...readFileSync(path.join(src, name), 'utf8').matchAll(/'((?:\.\.\/)+[^']+)'/g)]
+        .map(([, to = '']) => path.relative(root, path.resolve(path.dirname(path.join(src, name)), to)))
+        // The data folder is made, and is the volume.
+        .filter((to) => !to.startsWith('src') && to !== 'data'),
+    );
+    const isCopied = (to: string): boolean => copied.some((name) => to === name || to.startsWith(`${name}/`));
+    expect(outside).toContain('package.json');
+    expect(outside.filter((to) => to !== '' && !isCopied(to))).toEqual([]);
+  });
+
+  it('runs as a user that is not root, keeps its data in a volume, and says whether it is well', () => {
+    expect(all('USER')).toEqual(['node']);
+    expect(all('VOLUME')).toEqual([imageEnv.DATA_DIR]);
+    expect(all('HEALTHCHECK')[0]).toContain('/health');
+    expect(all('ENTRYPOINT')).toEqual(['["node", "scripts/portcullis.js"]']);
+  });
+
+  it('is configured by variables that there are', () => {
+    const config = readConfig(imageEnv);
+    expect([config.dataDir, config.gateway, config.management]).toEqual([
+      '/data',
+      { host: '0.0.0.0', port: 8080 },
+      { host: '0.0.0.0', port: 8081 },
+    ]);
+    expect(all('EXPOSE')).toEqual(['8080 8081']);
+  });
+});
+
+describe('the services', () => {
+  const { services, networks } = parse(read('compose.yaml').replaceAll(/\$\{DOMAIN:[^}]*\}/g, 'gateway.example'));
+  const { portcullis, proxy } = services;
+
+  it('build the image from this repository', () => {
+    const context = path.resolve(folder, portcullis.build.context);
+    expect(context).toBe(path.resolve(root));
+    expect(existsSync(path.join(context, portcullis.build.dockerfile))).toBe(true);
+  });
+
+  it('believe the proxy alone about who the client is, and answer by its name', () => {
+    const config = readConfig({ ...imageEnv, ...portcullis.environment });
+    expect(config.publicUrl).toBe('https://gateway.example');
+    expect(portcullis.environment.TRUSTED_PROXIES).toBe(`${proxy.networks.inside.ipv4_address}/32`);
+    expect(networks.inside.ipam.config[0].subnet).toBe('172.31.80.0/24');
+  });
+
+  it('let nobody reach the gateway but through the proxy, and the management host but from this machine', () => {
+    expect(portcullis.ports).toEqual(['127.0.0.1:8081:8081']);
+    expect(proxy.ports).toEqual(['80:80', '443:443']);
+    expect(read('Caddyfile')).toMatch(/^\{\$DOMAIN\} \{\n\treverse_proxy portcullis:8080\n\}$/m);
+    expect(proxy.volumes[0].split(':')[0]).toBe('./Caddyfile');
+  });
+
+  it('keep the data, take no rights, and wait for running calls at a stop', () => {
+    expect(portcullis.volumes).toEqual([`data:${imageEnv.DATA_DIR}`]);
+    expect([portcullis.read_only, portcullis.cap_drop]).toEqual([true, ['ALL']]);
+    expect(Number.parseInt(portcullis.stop_grace_period, 10)).toBeGreaterThan(grace);
+  });
+
+  it('take secrets from a file that is in no repository and no image', () => {
+    const ignored = readFileSync(path.join(root, '.gitignore'), 'utf8').split('\n');
+    expect(ignored).toContain(`/scripts/deploy/${portcullis.env_file}`);
+  });
+});
+
+describe('the unit of systemd', () => {
+  const unit = read('portcullis.service');
+  const values = (name: string): string[] =>
+    [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value);
+
+  it('starts the launcher, as a user of its own, with its data where systemd makes a folder', () => {
+    const [start = ''] = values('ExecStart');
+    expect(there(start.split(' ')[2] ?? '')).toBe(true);
+    expect(values('User')).toEqual(['portcullis']);
+    const { dataDir } = readConfig(environment(values('Environment').join(' ')));
+    expect(dataDir).toBe(`/var/lib/${values('StateDirectory')[0]}`);
+  });
+
+  it('waits for running calls at a stop', () => {
+    expect(Number(values('TimeoutStopSec')[0])).toBeGreaterThan(grace);
+  });
+});
+
+it('the documented files are there', () => {
+  const named = [...read('README.md').matchAll(/scripts\/deploy\/([\w.]+)/g)].map(([, name = '']) => name);
+  expect(named.length).toBeGreaterThan(0);
+  expect(named.filter((name) => !existsSync(path.join(folder, name)))).toEqual([]);
+});
