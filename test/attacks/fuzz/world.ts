@@ -152,7 +152,11 @@ export async function createWorld(
   await addProviders(ask, upstreams, secrets);
   await ask('POST', 'organization/iam', ORGANIZATION_RULE);
   const { invitation } = await ask('POST', 'invitations', { email: 'worker@attacked.example', role: 'developer' });
-  const { member } = acceptInvitation(db, { token: textIn(invitation, 'token') }, { now: Date.now(), peppers });
+  const { member } = acceptInvitation(
+    db,
+    { token: textIn(invitation, 'token') },
+    { now: Date.now(), peppers, by: 'cli' },
+  );
   await ask('POST', `members/${member.id}/iam`, WORKER_RULE);
   const newKey = (spec: KeySpec): Promise<WorldKey> =>
     addKey(ask, secrets, attacked.project.id, spec, spec.owner === 'worker' ? member.id : undefined);
