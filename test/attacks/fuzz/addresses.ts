@@ -159,7 +159,7 @@ const flags = (random: Random): string =>
 export const modelLists: Generator = async (attack) => {
   const { random } = attack;
   const key = anyKey(attack);
-  const lists = Array.from({ length: random.pick([1, 1, 5, 40]) }, () =>
+  const lists = Array.from({ length: random.pick([1, 1, 5, 32]) }, () =>
     attack.send({
       path: `/v1/models?${flags(random)}`,
       headers: random.chance(0.7)

@@ -31,7 +31,7 @@ export const GENERATORS: Readonly<Record<string, Drawn>> = {
   addresses: { generator: addresses.addresses, weight: 6 },
   'long-headers': { generator: headers.longHeaders, weight: 3 },
   'long-addresses': { generator: addresses.longAddresses, weight: 3 },
-  'model-lists': { generator: addresses.modelLists, weight: 2, most: 2 },
+  'model-lists': { generator: addresses.modelLists, weight: 2, most: 1 },
   master: { generator: master, weight: 12 },
   'chunked-bodies': { generator: sockets.chunkedBodies, weight: 2, most: 2 },
   pipelines: { generator: sockets.pipelines, weight: 1, most: 1 },

@@ -148,17 +148,21 @@ function idsFor({ random, run: { world } }: Attack): Ids {
   ]);
 }
 
+/** Tokens of invitations: none, and those that were made. */
+const INVITATIONS: [string, ...string[]] = ['pcli_none'];
+
 const OF_OTHERS = 'nobody sees or changes another organization';
 
 function learn(attack: Attack, json: unknown, body: string): void {
   const { world, secrets } = attack.run;
-  for (const [, id] of body.matchAll(/"id":"((?:key|proj|rule|prov|model|pkey|inv|mkey)_[0-9a-f]{32})"/g)) {
+  for (const [, id] of body.matchAll(/"id":"((?:key|proj|rule|prov|model|pkey|inv|mkey|mem)_[0-9a-f]{32})"/g)) {
     if (id !== undefined && !known.includes(id) && id !== world.attacker.tenant.masterKey.id) known.push(id);
   }
   known.splice(0, Math.max(0, known.length - MOST_KNOWN));
   for (const made of isRecord(json) ? Object.values(json) : []) {
-    if (isRecord(made) && typeof made.token === 'string')
-      secrets.add(made.token, `a key that was made (${made.token.slice(0, 5)}…)`);
+    if (!isRecord(made) || typeof made.token !== 'string') continue;
+    secrets.add(made.token, `a key that was made (${made.token.slice(0, 5)}…)`);
+    if (made.token.startsWith('pcli_')) INVITATIONS.push(made.token);
   }
 }
 
@@ -188,6 +192,13 @@ export const master: Generator = async (attack) => {
     ],
     () => ['DELETE', `keys/${random.pick(ids)}/iam/${id}`],
     () => ['DELETE', `organization/iam/${id}`],
+    () => [
+      random.pick(['PATCH', 'DELETE']),
+      `members/${id}`,
+      { name: text(random), role: random.pick(['developer', 'admin', 'owner', 'root']) },
+    ],
+    () => ['PATCH', 'organization', { name: text(random), plan: random.pick(['free', 'enterprise', 'odd']) }],
+    () => ['POST', 'invitations/accept', { token: random.pick(INVITATIONS), name: text(random) }],
   ])();
   const answer = await attack.send({
     listener: 'management',

@@ -1,6 +1,6 @@
 // Every secret of the run, and who may see it.
 
-const LOOKS_SECRET = /(?:pclm?_|sk_|sk-fuzz-)[A-Za-z0-9-]{8,}/g;
+const LOOKS_SECRET = /(?:pcl[mi]?_|sk_|sk-fuzz-)[A-Za-z0-9-]{8,}/g;
 
 export interface FoundSecret {
   readonly owner: string;

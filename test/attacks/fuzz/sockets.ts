@@ -85,7 +85,7 @@ export const hoards: Generator = async (attack) => {
     const half = message(post(token, 'Content-Length: 1000000'), '{');
     const list = message(['GET /openapi.json HTTP/1.1', 'Host: 127.0.0.1']);
     socket.pause();
-    if (kind > 0) await sendOn(attack, socket, [[slow, half, list][kind - 1]?.repeat(kind === 2 ? 1 : 30) ?? '']);
+    if (kind > 0) await sendOn(attack, socket, [[slow, half, list][kind - 1]?.repeat(kind === 2 ? 1 : 10) ?? '']);
   }
   await sleep(heldMs);
   for (const socket of sockets) socket.destroy();
