@@ -155,8 +155,10 @@ const OF_OTHERS = 'nobody sees or changes another organization';
 
 function learn(attack: Attack, json: unknown, body: string): void {
   const { world, secrets } = attack.run;
+  const { masterKey, owner } = world.attacker.tenant;
+  const kept = [masterKey.id, owner.id]; // without them the attacker could do no more
   for (const [, id] of body.matchAll(/"id":"((?:key|proj|rule|prov|model|pkey|inv|mkey|mem)_[0-9a-f]{32})"/g)) {
-    if (id !== undefined && !known.includes(id) && id !== world.attacker.tenant.masterKey.id) known.push(id);
+    if (id !== undefined && !known.includes(id) && !kept.includes(id)) known.push(id);
   }
   known.splice(0, Math.max(0, known.length - MOST_KNOWN));
   for (const made of isRecord(json) ? Object.values(json) : []) {

@@ -29,6 +29,7 @@ const RATES = {
   RATE_LIMIT_IMAGES_PER_MINUTE: 'off',
   RATE_LIMIT_MODELS_PER_MINUTE: 'off',
   RATE_LIMIT_MODERATIONS_PER_MINUTE: 'off',
+  RATE_LIMIT_MANAGEMENT_PER_MINUTE: 'off',
 };
 
 function providersEnv(upstreams: ReadonlyMap<string, Upstream>, secrets: Secrets): Record<string, string> {
