@@ -133,5 +133,7 @@ progress.end();
 process.stdout.write(
   `${player.played} steps in ${Math.round((performance.now() - begun) / 1000)} s; ${counted()} (${extremes.during}).\n`,
 );
+if (run.latest !== '')
+  process.stdout.write(`Latest event loop, waits for a core included: ${run.latest.slice(0, 1500)}\n`);
 process.stdout.write(run.findings.count === 0 ? 'Every invariant held.\n' : `${run.findings.summary(seed)}\n`);
 process.exit(run.findings.count === 0 ? 0 : 1);

@@ -12,6 +12,7 @@ import type { World } from './world.ts';
 const MARK = /mark-\d+-\d+/;
 /** From the moment when connections break to the moment when the end of the process is known. */
 const END_KNOWN_MS = 500;
+const LATE = /\{.*"delayMs":(\d+).*"the event loop was late.*/g;
 /** Longer than any secret, so that none is missed between two pieces of the log. */
 const LOG_TAIL = 300;
 
@@ -26,6 +27,9 @@ export class Run {
   readonly statuses = new Map<number, number>();
   /** From when the process is killed, or has ended: connections may break. */
   isOver = false;
+  /** What the gateway says of the moment when its event loop was latest: a line of its log, if there is one. */
+  latest = '';
+  #latestMs = 0;
   #world: World | undefined;
   #logTail = '';
 
@@ -81,10 +85,15 @@ export class Run {
     };
   }
 
-  /** Looks for what no log may hold. */
+  /** Looks for what no log may hold, and for what kept everyone waiting. */
   hear(text: string): void {
     const heard = this.#logTail + text;
     this.#logTail = heard.slice(-LOG_TAIL);
+    for (const [line, delayMs] of text.matchAll(LATE)) {
+      if (Number(delayMs) <= this.#latestMs) continue;
+      this.#latestMs = Number(delayMs);
+      this.latest = line;
+    }
     const secret = this.secrets.foreignIn(heard);
     const at = secret?.at ?? heard.indexOf(PROMPT_WORDS);
     if (at === -1) return;
