@@ -196,6 +196,30 @@ const resources: readonly Resource[] = [
   },
 ];
 
+const budget = (path: string, id: string, of: string): Operation[] => [
+  {
+    method: 'get',
+    path,
+    id: `get${id}`,
+    tag: 'Budgets',
+    summary: `What the keys of ${of} may spend together, and have spent`,
+    key: 'master',
+    answer: json('BudgetAnswer', 'As it is.'),
+    errors: [...READ, 404],
+  },
+  {
+    method: 'patch',
+    path,
+    id: `change${id}`,
+    tag: 'Budgets',
+    summary: `Set or remove the limits that the keys of ${of} share`,
+    key: 'master',
+    request: 'BudgetPatch',
+    answer: json('BudgetAnswer', 'As it is now.'),
+    errors: [...WRITE, 404],
+  },
+];
+
 /** Of what analyses name: what can be called, or also what cannot be for lack of a credential. */
 const WITHOUT_CREDENTIAL = {
   withoutCredential: {
@@ -207,6 +231,17 @@ const WITHOUT_CREDENTIAL = {
 const ANALYSIS = [401, 403, 404, 503, 504];
 
 const singles: readonly Operation[] = [
+  {
+    method: 'get',
+    path: '/v1/master/budgets',
+    id: 'listBudgets',
+    tag: 'Budgets',
+    summary: 'The budgets that have a limit',
+    key: 'master',
+    query: PAGE,
+    answer: json('BudgetList', 'A page, by their ids.'),
+    errors: [400, 401, 403],
+  },
   {
     method: 'get',
     path: '/v1/master/organization',
@@ -324,6 +359,7 @@ export const management: Listener = {
     Keys: 'Gateway keys, master keys, platform keys.',
     'IAM rules': 'Of keys, members and the organization.',
     Organization: 'The organization, its projects, members and invitations.',
+    Budgets: 'Spend limits that all keys of a member, a project or the organization share.',
     Providers: 'Credentials, providers and models of the organization.',
     Policy: 'What the rules mean.',
     Usage: 'Reports.',
@@ -335,6 +371,9 @@ export const management: Listener = {
     ...rules('/v1/master/keys/{id}/iam', 'KeyRule', 'a key'),
     ...rules('/v1/master/members/{member}/iam', 'MemberRule', 'a member'),
     ...rules('/v1/master/organization/iam', 'OrganizationRule', 'the organization'),
+    ...budget('/v1/master/members/{member}/budget', 'MemberBudget', 'a member'),
+    ...budget('/v1/master/projects/{id}/budget', 'ProjectBudget', 'a project'),
+    ...budget('/v1/master/organization/budget', 'OrganizationBudget', 'the organization'),
     ...singles,
     ...COMMON,
   ],

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { appendAuditEntry, type NewAuditEntry } from '../store/audit.ts';
 import type { Database } from '../store/database.ts';
 import type { Actor } from './actor.ts';
@@ -11,6 +12,7 @@ const DONE = {
   master_key: ['create', 'update', 'delete'],
   key: ['create', 'update', 'disable', 'enable', 'reactivate', 'roll', 'expire', 'delete'],
   rule: ['create', 'update', 'delete'],
+  budget: ['update'],
   provider_key: ['create', 'update', 'delete'],
   custom_provider: ['create', 'update', 'delete'],
   custom_model: ['create', 'update', 'delete'],
@@ -88,8 +90,18 @@ function authorOf(actor: Actor | Person | Job): Pick<NewAuditEntry, 'actorKind' 
     case 'person':
       return { actorKind: 'person', actorId: actor.memberId, memberId: actor.memberId };
     case 'cli':
-      return { actorKind: 'cli', actorId: null, memberId: null };
+      return { actorKind: 'cli', actorId: systemUser(), memberId: null };
     case 'job':
       return { actorKind: 'job', actorId: actor.name, memberId: null };
+  }
+}
+
+/** Who runs this process, by the operating system. */
+function systemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run as a user that has no name.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
 }

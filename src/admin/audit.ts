@@ -3,6 +3,7 @@ import { formatTime, parseTime, parseTimeEnd } from '../domain/time.ts';
 import type { AuditList, AuditRecord } from '../generated/types.ts';
 import * as store from '../store/audit.ts';
 import type { Database } from '../store/database.ts';
+import { findNames } from '../store/names.ts';
 import type { PageRequest } from '../store/page.ts';
 import { type Actor, checkManagesOrganization } from './actor.ts';
 import { AUDIT_ACTIONS } from './audit-trail.ts';
@@ -29,19 +30,50 @@ export function listAudit(db: Database, actor: Actor, request: AuditListRequest)
   checkManagesOrganization(actor);
   const filter = { action, targetId, from, to };
   const { items, nextCursor } = store.listAuditEntries(db, actor.organizationId, filter, page);
-  return { entries: items.map(view), nextCursor };
+  const ids = items.flatMap(({ actorKind, actorId, memberId }) => [actorKind === 'cli' ? null : actorId, memberId]);
+  const names = findNames(
+    db,
+    actor.organizationId,
+    ids.filter((id) => id !== null),
+  );
+  return { entries: items.map((entry) => view(entry, names)), nextCursor };
 }
 
-const parsed = (json: string | null): AuditRecord['before'] => (json === null ? null : JSON.parse(json));
+type State = AuditRecord['before'];
 
-const view = (entry: store.AuditEntryRecord): AuditRecord => ({
-  id: entry.id,
-  seq: entry.seq,
-  createdAt: formatTime(entry.createdAt),
-  actor: { kind: entry.actorKind, id: entry.actorId, memberId: entry.memberId },
-  action: entry.action,
-  target: { type: entry.targetType, id: entry.targetId },
-  before: parsed(entry.beforeJson),
-  after: parsed(entry.afterJson),
-  hmac: entry.hmac,
-});
+const parsed = (json: string | null): State => (json === null ? null : JSON.parse(json));
+
+/** The fields by one of which each kind of target is known to people. */
+const NAME_FIELDS = ['name', 'email', 'description', 'label', 'displayName'];
+
+/** What the target was called after the change, or before its end. */
+function targetName(state: State): string | null {
+  for (const field of NAME_FIELDS) {
+    const name = state?.[field];
+    if (typeof name === 'string' && name !== '') return name;
+  }
+  return null;
+}
+
+/** @param names of master keys and members, by their ids */
+function view(entry: store.AuditEntryRecord, names: ReadonlyMap<string, string>): AuditRecord {
+  const { actorKind: kind, actorId, memberId } = entry;
+  const [before, after] = [parsed(entry.beforeJson), parsed(entry.afterJson)];
+  return {
+    id: entry.id,
+    seq: entry.seq,
+    createdAt: formatTime(entry.createdAt),
+    actor: {
+      kind,
+      id: actorId,
+      name: actorId === null ? null : (names.get(actorId) ?? actorId),
+      memberId,
+      memberEmail: memberId === null ? null : (names.get(memberId) ?? null),
+    },
+    action: entry.action,
+    target: { type: entry.targetType, id: entry.targetId, name: targetName(after ?? before) },
+    before,
+    after,
+    hmac: entry.hmac,
+  };
+}

@@ -21,17 +21,13 @@ import type { PageRequest } from '../store/page.ts';
 import { getProject } from '../store/tenants.ts';
 import { type Actor, checkSeesKeyOf, seesAllKeys } from './actor.ts';
 import { type Done, recordChange } from './audit-trail.ts';
-import { NO_LIMITS, namesLimits, newLimits } from './key-limits.ts';
+import { LIMIT_EXPLANATIONS, NO_LIMITS, namesLimits, newLimits } from './key-limits.ts';
 import { ownerOfNewKey } from './key-owner.ts';
 import { viewKey, viewStoredKey } from './key-view.ts';
 import { newSecret, type SecretWrite } from './new-secret.ts';
 
-const AMOUNT = 'must be null or an amount in USD: a plain decimal string such as "12.5", at most 9000000';
-
 const EXPLANATIONS = [
-  { at: /^\/(usageLimit|periodUsageLimit)$/, must: AMOUNT },
-  { at: /^\/periodUsageDurationValue$/, must: 'must be null or a whole number of at least 1 and at most 8760' },
-  { at: /^\/periodUsageDurationUnit$/, must: 'must be null or one of hour, day, week, month' },
+  ...LIMIT_EXPLANATIONS,
   { at: /^\/description$/, must: 'must be a text of at most 256 characters, or null' },
   { at: /^\/(ttl|expiresAt)$/, must: 'cannot be set here: the dashboard and the command line set expirations' },
 ];
@@ -85,11 +81,11 @@ export function listKeys(db: Database, actor: Actor, request: KeyListRequest, no
   const { projectId, kind = 'regular', ...page } = request;
   const createdBy = seesAllKeys(actor) || actor.kind === 'cli' ? undefined : actor.memberId;
   const { items, nextCursor } = store.listKeys(db, actor.organizationId, { projectId, createdBy, kind }, page);
-  const present = new Map<string, boolean>();
+  const emails = new Map<string, string | undefined>();
   for (const { createdBy: owner } of items) {
-    if (!present.has(owner)) present.set(owner, findMember(db, actor.organizationId, owner) !== undefined);
+    if (!emails.has(owner)) emails.set(owner, findMember(db, actor.organizationId, owner)?.email);
   }
-  return { keys: items.map((key) => viewKey(key, present.get(key.createdBy) === true, now)), nextCursor };
+  return { keys: items.map((key) => viewKey(key, emails.get(key.createdBy), now)), nextCursor };
 }
 
 /** One key; 404 when there is none that the actor sees. */

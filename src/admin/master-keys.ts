@@ -40,7 +40,7 @@ export function createMasterKey(
     const { token, ...secret } = newSecret('master', pepper);
     const maker = actor.kind === 'cli' ? getMember(db, organizationId, memberId ?? '').id : actor.memberId;
     const key = { ...secret, id: newId('mkey'), organizationId, memberId: maker, description };
-    const masterKey = view(store.insertMasterKey(db, key, now));
+    const masterKey = view(db, store.insertMasterKey(db, key, now));
     recordChange(db, actor, 'master_key', 'create', { before: null, after: masterKey }, now);
     return { masterKey: { ...masterKey, token } };
   });
@@ -50,12 +50,12 @@ export function createMasterKey(
 export function listMasterKeys(db: Database, actor: Actor, page: PageRequest): MasterKeyList {
   const memberId = seesAllKeys(actor) || actor.kind === 'cli' ? undefined : actor.memberId;
   const { items, nextCursor } = store.listMasterKeys(db, actor.organizationId, memberId, page);
-  return { masterKeys: items.map(view), nextCursor };
+  return { masterKeys: items.map((key) => view(db, key)), nextCursor };
 }
 
 /** One master key; 404 when there is none that the actor sees. */
 export const getMasterKey = (db: Database, actor: Actor, id: string): MasterKeyAnswer => ({
-  masterKey: view(visibleKey(db, actor, id)),
+  masterKey: view(db, visibleKey(db, actor, id)),
 });
 
 /**
@@ -67,8 +67,8 @@ export function changeMasterKey(db: Database, actor: Actor, id: string, body: un
   return db.transaction(() => {
     const key = changeableKey(db, actor, id);
     const { description = key.description } = patch;
-    const masterKey = view(store.renameMasterKey(db, actor.organizationId, id, description, now));
-    recordChange(db, actor, 'master_key', 'update', { before: view(key), after: masterKey }, now);
+    const masterKey = view(db, store.renameMasterKey(db, actor.organizationId, id, description, now));
+    recordChange(db, actor, 'master_key', 'update', { before: view(db, key), after: masterKey }, now);
     return { masterKey };
   });
 }
@@ -76,7 +76,7 @@ export function changeMasterKey(db: Database, actor: Actor, id: string, body: un
 /** Deletes a master key, from the next request on; also the one that asks for it. An owner's by an admin 403. */
 export function deleteMasterKey(db: Database, actor: Actor, id: string, now: number): Deletion {
   return db.transaction(() => {
-    const before = view(changeableKey(db, actor, id));
+    const before = view(db, changeableKey(db, actor, id));
     store.deleteMasterKey(db, actor.organizationId, id, now);
     recordChange(db, actor, 'master_key', 'delete', { before, after: null }, now);
     return { id, deleted: true };
@@ -95,12 +95,14 @@ function changeableKey(db: Database, actor: Actor, id: string): store.MasterKeyR
   return key;
 }
 
-const view = (key: store.MasterKeyRecord): MasterKeyRecord => ({
+/** Its maker is present: it goes with them. */
+const view = (db: Database, key: store.MasterKeyRecord): MasterKeyRecord => ({
   id: key.id,
   createdAt: formatTime(key.createdAt),
   updatedAt: formatTime(key.updatedAt),
   description: key.description,
   createdBy: key.memberId,
+  createdByEmail: getMember(db, key.organizationId, key.memberId).email,
   maskedToken: key.mask,
   lastUsedAt: key.lastUsedAt === null ? null : formatTime(key.lastUsedAt),
 });

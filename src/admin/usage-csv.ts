@@ -3,15 +3,20 @@ import type { UsageReport, UsageRow } from '../generated/types.ts';
 const COLUMNS: readonly (keyof UsageRow)[] = [
   'start',
   'memberId',
+  'memberEmail',
   'model',
   'provider',
   'projectId',
+  'projectName',
   'keyId',
+  'keyDescription',
   'calls',
   'errors',
   'denied',
+  'limitRefusals',
   'cacheHits',
   'estimatedCalls',
+  'unknownPriceCalls',
   'promptTokens',
   'completionTokens',
   'reasoningTokens',
@@ -27,6 +32,10 @@ const quoted = (cell: string): string => (/[",\r\n]/.test(cell) ? `"${cell.repla
 
 const line = (cells: readonly string[]): string => `${cells.map((cell) => quoted(asText(cell))).join(',')}\r\n`;
 
-/** The rows as RFC 4180 has them, with a header; null is an empty cell. */
+/** Null is an empty cell, but for the cost, which must not be taken for nothing. */
+const cellOf = (row: UsageRow, column: keyof UsageRow): string =>
+  String(row[column] ?? (column === 'cost' ? 'unknown' : ''));
+
+/** The rows as RFC 4180 has them, with a header. */
 export const usageCsv = ({ usage: { rows } }: UsageReport): string =>
-  line(COLUMNS) + rows.map((row) => line(COLUMNS.map((column) => String(row[column] ?? '')))).join('');
+  line(COLUMNS) + rows.map((row) => line(COLUMNS.map((column) => cellOf(row, column)))).join('');

@@ -2,6 +2,7 @@ import { formatUsd } from '../domain/money.ts';
 import { formatTime } from '../domain/time.ts';
 import type { Usage, UsageReport, UsageRow } from '../generated/types.ts';
 import type { Database } from '../store/database.ts';
+import { findNames } from '../store/names.ts';
 import { unknownCursor } from '../store/page.ts';
 import { prepareUsageSums, type SumUsage, type UsageSums } from '../store/usage.ts';
 import type { UsageRequest } from './usage-query.ts';
@@ -38,7 +39,7 @@ export function usageReport(db: Database, request: UsageRequest): UsageReport {
     to: formatTime(to),
     granularity,
     groupBy: [...groupBy],
-    rows: page.map(viewRow),
+    rows: viewRows(db, request.organizationId, page),
   };
   return { usage, nextCursor: last === undefined ? null : encodePlace(last) };
 }
@@ -84,8 +85,10 @@ const added = (a: UsageSums, b: UsageSums): UsageSums => ({
   calls: a.calls + b.calls,
   errors: a.errors + b.errors,
   denied: a.denied + b.denied,
+  limitRefusals: a.limitRefusals + b.limitRefusals,
   cacheHits: a.cacheHits + b.cacheHits,
   estimatedCalls: a.estimatedCalls + b.estimatedCalls,
+  unknownPriceCalls: a.unknownPriceCalls + b.unknownPriceCalls,
   promptTokens: a.promptTokens + b.promptTokens,
   completionTokens: a.completionTokens + b.completionTokens,
   reasoningTokens: a.reasoningTokens + b.reasoningTokens,
@@ -94,16 +97,29 @@ const added = (a: UsageSums, b: UsageSums): UsageSums => ({
   cost: a.cost + b.cost,
 });
 
-const viewRow = ({ start, sums: { of, cost, ...counts } }: PlacedSums): UsageRow => ({
-  start: formatTime(start),
-  memberId: of.member,
-  model: of.model,
-  provider: of.provider,
-  projectId: of.project,
-  keyId: of.key,
-  ...counts,
-  cost: formatUsd(cost),
-});
+/** The rows with what people call the members, projects and keys in them. */
+function viewRows(db: Database, organizationId: string, page: readonly PlacedSums[]): UsageRow[] {
+  const ids = page.flatMap(({ sums: { of } }) => [of.member, of.project, of.key]);
+  const names = findNames(
+    db,
+    organizationId,
+    ids.filter((id) => id !== null),
+  );
+  const nameOf = (id: string | null): string | null => (id === null ? null : (names.get(id) ?? null));
+  return page.map(({ start, sums: { of, cost, ...counts } }) => ({
+    start: formatTime(start),
+    memberId: of.member,
+    memberEmail: nameOf(of.member),
+    model: of.model,
+    provider: of.provider,
+    projectId: of.project,
+    projectName: nameOf(of.project),
+    keyId: of.key,
+    keyDescription: nameOf(of.key),
+    ...counts,
+    cost: cost === 0n && counts.unknownPriceCalls > 0 ? null : formatUsd(cost),
+  }));
+}
 
 const placeOf = ({ start, sums: { of } }: PlacedSums): Place => [
   start,

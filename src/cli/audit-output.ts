@@ -13,12 +13,18 @@ function changedFields({ before, after }: AuditRecord): string {
   return changed.join(', ') || 'nothing';
 }
 
+/** `root on the command line`, `ada@example.com by First master key`, or the job. */
+function by({ actor: { kind, name, memberEmail } }: AuditRecord): string {
+  if (kind === 'cli') return name === null ? 'command line' : `${name} on the command line`;
+  return memberEmail === null ? (name ?? '-') : `${memberEmail} by ${name}`;
+}
+
 const row = (entry: AuditRecord): Cell[] => [
   { text: String(entry.seq) },
   { text: entry.createdAt },
-  { text: entry.actor.id ?? 'command line' },
+  { text: by(entry) },
   { text: entry.action, ...(/\.(delete|remove|revoke)$/.test(entry.action) ? { colour: 'red' } : {}) },
-  { text: entry.target.id },
+  { text: entry.target.name === null ? entry.target.id : `${entry.target.name} (${entry.target.id})` },
   { text: changedFields(entry) },
 ];
 

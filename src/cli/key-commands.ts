@@ -10,20 +10,15 @@ import {
   reactivateKey,
   rollKey,
 } from '../admin/keys.ts';
-import { type PeriodUnit, type TtlUnit, ttlEnd } from '../domain/time.ts';
+import { type TtlUnit, ttlEnd } from '../domain/time.ts';
 import type { KeyAnswer, KeyPatch } from '../generated/types.ts';
 import { type CommonOptions, common } from './common-options.ts';
-import { type Duration, parsePeriod, parseTtl } from './durations.ts';
+import { type Duration, parseTtl } from './durations.ts';
 import { showDeletedKey, showKey, showKeys, showNewKey } from './key-output.ts';
+import { type LimitOptions, limited, limitFields } from './limit-options.ts';
 import { everyKey, firstOwner, keyId, projectId } from './references.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
-
-interface LimitOptions {
-  readonly limit?: string;
-  readonly periodLimit?: string;
-  readonly period?: Duration<PeriodUnit>;
-}
 
 interface CreateOptions extends CommonOptions, LimitOptions {
   readonly description?: string;
@@ -43,25 +38,8 @@ old one ends by itself. It ends at once when the key is disabled, deleted or rol
 Example:
   $ portcullis keys roll CI --overlap 1h`;
 
-const limited = (command: Command): Command =>
-  command
-    .option('--limit <usd>', 'all-time spend cap, such as 25 or 0.5; "none" removes it')
-    .option('--period-limit <usd>', 'recurring spend cap; "none" removes it')
-    .addOption(
-      new Option('--period <length>', 'window of the recurring cap: 1day, 12hours, 2weeks, 1month').argParser(
-        parsePeriod,
-      ),
-    );
-
 const ttlOption = (): Option =>
   new Option('--ttl <length>', 'time to live from now on: 30minutes, 12hours, 7days').argParser(parseTtl);
-
-/** The limits that were named, as the fields of a request. */
-const limitFields = ({ limit, periodLimit, period }: LimitOptions): KeyPatch => ({
-  ...(limit === undefined ? {} : { usageLimit: limit === 'none' ? null : limit }),
-  ...(periodLimit === undefined ? {} : { periodUsageLimit: periodLimit === 'none' ? null : periodLimit }),
-  ...(period === undefined ? {} : { periodUsageDurationValue: period.value, periodUsageDurationUnit: period.unit }),
-});
 
 const descriptionField = (description: string | undefined): KeyPatch =>
   description === undefined ? {} : { description };

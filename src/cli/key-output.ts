@@ -1,5 +1,6 @@
 import type { InspectColor } from 'node:util';
 import type { Deletion, KeyAnswer, KeyRecord, KeyState } from '../generated/types.ts';
+import { limitsText, windowText } from './limit-output.ts';
 import { type Cell, print, printJson, printTable } from './output.ts';
 
 interface Format {
@@ -13,25 +14,28 @@ const STATE_COLOURS: Readonly<Record<KeyState, InspectColor>> = {
   disabled: 'red',
 };
 
-const TITLES = ['ID', 'DESCRIPTION', 'STATE', 'TOKEN', 'SPENT', 'LIMIT', 'EXPIRES', 'LAST USED'];
-
-/** Both limits in one cell: `25 in all, 10 per 1 day`. */
-function limits(key: KeyRecord): string {
-  const total = key.usageLimit === null ? [] : [`${key.usageLimit} in all`];
-  const period =
-    key.periodUsageLimit === null
-      ? []
-      : [`${key.periodUsageLimit} per ${key.periodUsageDurationValue} ${key.periodUsageDurationUnit}`];
-  return [...total, ...period].join(', ') || '-';
-}
+const TITLES = [
+  'ID',
+  'DESCRIPTION',
+  'OWNER',
+  'STATE',
+  'TOKEN',
+  'SPENT',
+  'LIMIT',
+  'SPENT IN WINDOW',
+  'EXPIRES',
+  'LAST USED',
+];
 
 const row = (key: KeyRecord): Cell[] => [
   { text: key.id },
   { text: key.description ?? '-' },
+  { text: key.createdByEmail ?? 'has left' },
   { text: key.state, colour: STATE_COLOURS[key.state] },
   { text: key.maskedToken ?? '-' },
   { text: key.usage },
-  { text: limits(key) },
+  { text: limitsText(key) },
+  { text: windowText(key) },
   { text: key.expiresAt ?? 'never' },
   { text: key.lastUsedAt ?? 'never' },
 ];

@@ -56,7 +56,7 @@ function show(masterKeys: readonly MasterKeyRecord[], { json }: CommonOptions): 
   const rows = masterKeys.map((key) => [
     key.id,
     key.description,
-    key.createdBy,
+    key.createdByEmail,
     key.maskedToken,
     key.lastUsedAt ?? 'never',
   ]);

@@ -4,6 +4,7 @@ import { ApiError } from '../domain/errors.ts';
 import { PolicyFailure } from '../policy/policy-failure.ts';
 import { auditCommands } from './audit-commands.ts';
 import { backupCommands } from './backup-commands.ts';
+import { budgetCommands } from './budget-commands.ts';
 import { customModelCommands } from './custom-model-commands.ts';
 import { customProviderCommands } from './custom-provider-commands.ts';
 import { keyCommands } from './key-commands.ts';
@@ -76,6 +77,7 @@ function createProgram(env: Environment): Command {
     });
   keyCommands(program, env);
   ruleCommands(program, env);
+  budgetCommands(program, env);
   providerKeyCommands(program, env);
   customProviderCommands(program, env);
   customModelCommands(program, env);

@@ -85,22 +85,33 @@ function wholeReport(workspace: Workspace, { from, to, by, groupBy, ...of }: Opt
   return { usage: { ...first.usage, rows }, nextCursor: null };
 }
 
+/** Descriptions are not unique: `CI (key_…)`. */
+const keyCell = ({ keyDescription, keyId }: UsageRow): string | null =>
+  keyDescription === null ? keyId : `${keyDescription} (${keyId})`;
+
+/** `1.5 + unknown` where some of the calls needed a price that is not known. */
+function costCell({ cost, unknownPriceCalls }: UsageRow): string {
+  if (cost === null) return 'unknown';
+  return unknownPriceCalls === 0 ? cost : `${cost} + unknown`;
+}
+
 const DIMENSION_COLUMNS = {
-  member: { title: 'MEMBER', of: ({ memberId }: UsageRow) => memberId },
+  member: { title: 'MEMBER', of: ({ memberEmail, memberId }: UsageRow) => memberEmail ?? memberId },
   model: { title: 'MODEL', of: ({ model }: UsageRow) => model },
   provider: { title: 'PROVIDER', of: ({ provider }: UsageRow) => provider },
-  project: { title: 'PROJECT', of: (row: UsageRow) => row.projectId },
-  key: { title: 'KEY', of: (row: UsageRow) => row.keyId },
+  project: { title: 'PROJECT', of: (row: UsageRow) => row.projectName ?? row.projectId },
+  key: { title: 'KEY', of: keyCell },
 };
 
 const NUMBER_COLUMNS: readonly (readonly [title: string, of: (row: UsageRow) => string | number])[] = [
   ['CALLS', ({ calls }) => calls],
   ['ERRORS', ({ errors }) => errors],
   ['DENIED', ({ denied }) => denied],
+  ['OVER LIMIT', ({ limitRefusals }) => limitRefusals],
   ['CACHE HITS', ({ cacheHits }) => cacheHits],
   ['TOKENS IN', ({ promptTokens }) => promptTokens],
   ['TOKENS OUT', ({ completionTokens }) => completionTokens],
-  ['USD', ({ cost }) => cost],
+  ['USD', costCell],
 ];
 
 /** `2026-01-31 12:00` by the hour, the date alone by the day. */

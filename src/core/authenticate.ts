@@ -1,6 +1,7 @@
-import { isCapped, refusal } from '../domain/api-key.ts';
+import { refusal } from '../domain/api-key.ts';
 import { unauthorized } from '../domain/errors.ts';
 import { hashSecret, isWellFormedSecret, type Pepper } from '../domain/secret.ts';
+import { budgetRefusal, isCapped } from '../domain/spend-limits.ts';
 import type { Clock } from '../domain/time.ts';
 import type { KeyCredential } from '../store/key-credential.ts';
 import { rehash } from '../store/rehash.ts';
@@ -46,7 +47,7 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
     if (key === undefined || key.kind === 'platform_secret') throw invalidKey();
     const now = clock.now();
     if (key.secretEndsAt !== null && key.secretEndsAt <= now) throw invalidKey();
-    const refused = refusal(key, now);
+    const refused = refusal(key, now) ?? budgetRefusal(key.budgets, now);
     if (refused !== undefined) throw refused;
     // A key without a present owner has no ceiling that could be judged: it is refused (decisions.md, section 3, "owner").
     if (key.memberId === undefined)
@@ -62,7 +63,7 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
         { scope: 'key', id: key.keyId },
       ],
       ruleRevision: key.ruleRevision,
-      capped: isCapped(key),
+      capped: isCapped(key) || key.budgets.length > 0,
       cacheSeconds: key.cachingEnabled ? key.cacheDurationSeconds : undefined,
     };
   };

@@ -123,6 +123,7 @@ function settlement({ target, attempts, usage, cost, statusCode, errorCode }: Ou
   return {
     state: 'settled',
     cost: cost?.total ?? 0n,
+    priceUnknown: cost !== undefined && (cost.unknownPrice || cost.unpricedSearch),
     costDetailsJson: cost === undefined ? null : costDetailsJson(cost),
     promptTokens: usage.promptTokens,
     completionTokens: usage.completionTokens,
@@ -145,7 +146,10 @@ export async function settleCall(store: Store, call: Call, outcome: Outcome): Pr
   const { reservation } = call.opened;
   // Pictures are charged by tokens that the provider did not report: a limit cannot be kept by taking them for free.
   const isUntold = outcome.cost?.unknownPrice === true && reservation !== undefined;
-  await store.settleCall(call.opened, isUntold ? { ...settled, cost: reservation.amount } : settled);
+  await store.settleCall(
+    call.opened,
+    isUntold ? { ...settled, cost: reservation.amount, priceUnknown: false } : settled,
+  );
 }
 
 /** Ends a call of which nothing was sent to a provider: what was held back for it is free again. */

@@ -40,11 +40,13 @@ export async function openCall(
   // Measuring a large body takes long, which no transaction should; a key that got its limit just now is the exception.
   let demand: Demand | undefined = facts.principal.capped ? findDemand() : undefined;
   let bounded: Bounded | undefined;
-  const opened = await store.openCall(call, decisionRecord(permitted.decision), () => {
+  const { candidates } = permitted;
+  const findWorstCase = () => {
     demand ??= findDemand();
-    bounded ??= boundAll(permitted.candidates, demand);
+    bounded ??= boundAll(candidates, demand);
     return bounded.worstCase;
-  });
+  };
+  const opened = await store.openCall(call, decisionRecord(permitted.decision), findWorstCase, candidates);
   const { reservation } = opened;
   if (reservation === undefined || bounded === undefined || demand === undefined) {
     return { id: call.id, permitted, opened, outputLimit: () => undefined, promptUsage };

@@ -10,7 +10,7 @@ export interface Principal {
   readonly subjects: readonly PolicySubject[];
   /** The organization's rule revision when the key was read. */
   readonly ruleRevision: number;
-  /** A spend limit applies: only mappings whose cost can be told may serve. */
+  /** A spend limit applies, the key's own or a budget: only mappings whose cost can be told may serve. */
   readonly capped: boolean;
   /** For how long the project's answers may be given again; undefined: not at all. */
   readonly cacheSeconds: number | undefined;

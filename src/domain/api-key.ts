@@ -1,77 +1,26 @@
 import { type ApiError, invalidRequest, notFound, permissionDenied, unauthorized } from './errors.ts';
-import { formatUsd } from './money.ts';
-import { formatTime, type PeriodUnit, windowEnd } from './time.ts';
+import { isSpent, limitChanges, type NewLimits, type SpendLimits, spentRefusal } from './spend-limits.ts';
 
 export type KeyKind = 'regular' | 'playground' | 'platform_secret';
 export type KeyStatus = 'active' | 'inactive';
 export type KeyState = 'deleted' | 'disabled' | 'expired' | 'limit_reached' | 'active';
 
 /** What decides whether a key may be used. Times in epoch ms, amounts in pico-dollars; null where there is none. */
-export interface ApiKey {
+export interface ApiKey extends SpendLimits {
   readonly kind: KeyKind;
   readonly status: KeyStatus;
   /** Set by disabling only. */
   readonly disabledAt: number | null;
   readonly deletedAt: number | null;
   readonly expiresAt: number | null;
-  readonly usageLimit: bigint | null;
-  readonly usage: bigint;
-  /** The three period fields are null together. */
-  readonly periodUsageLimit: bigint | null;
-  readonly periodUsageDurationValue: number | null;
-  readonly periodUsageDurationUnit: PeriodUnit | null;
-  /** Spent in the window that began at `currentPeriodStartedAt`, which may have ended since. */
-  readonly currentPeriodUsage: bigint;
-  readonly currentPeriodStartedAt: number | null;
 }
-
-/** The window that runs at some instant. */
-export interface RunningPeriod {
-  readonly startedAt: number;
-  readonly resetAt: number;
-  readonly usage: bigint;
-}
-
-/** The recurring window that runs at `now`, or undefined: none is set, none has begun, or the last has ended. */
-export function runningPeriod(key: ApiKey, now: number): RunningPeriod | undefined {
-  const { currentPeriodStartedAt: startedAt, periodUsageDurationValue, periodUsageDurationUnit } = key;
-  if (startedAt === null || periodUsageDurationValue === null || periodUsageDurationUnit === null) return undefined;
-  const resetAt = windowEnd(startedAt, periodUsageDurationValue, periodUsageDurationUnit);
-  return now < resetAt ? { startedAt, resetAt, usage: key.currentPeriodUsage } : undefined;
-}
-
-/** A spend limit applies, whichever. */
-export const isCapped = (key: Pick<ApiKey, 'usageLimit' | 'periodUsageLimit'>): boolean =>
-  key.usageLimit !== null || key.periodUsageLimit !== null;
-
-const usageSpent = (key: ApiKey): boolean => key.usageLimit !== null && key.usage >= key.usageLimit;
-
-const periodSpent = (key: ApiKey, now: number): boolean =>
-  key.periodUsageLimit !== null && (runningPeriod(key, now)?.usage ?? 0n) >= key.periodUsageLimit;
 
 /** The state of a key, derived; when several hold: deleted, disabled, expired, limit_reached (decisions.md, section 3). */
 export function keyState(key: ApiKey, now: number): KeyState {
   if (key.deletedAt !== null) return 'deleted';
   if (key.disabledAt !== null) return 'disabled';
   if (key.expiresAt !== null && key.expiresAt <= now) return 'expired';
-  return usageSpent(key) || periodSpent(key, now) ? 'limit_reached' : 'active';
-}
-
-function limitRefusal(key: ApiKey, now: number): ApiError {
-  if (key.usageLimit !== null && usageSpent(key)) {
-    const limit = formatUsd(key.usageLimit);
-    return unauthorized('usage_limit_reached', `This API key has reached its all-time usage limit of ${limit} USD.`);
-  }
-  const limit = formatUsd(key.periodUsageLimit ?? 0n);
-  const period = runningPeriod(key, now);
-  const reset =
-    period === undefined
-      ? 'No window lifts it: the limit must be raised.'
-      : `It resets at ${formatTime(period.resetAt)}.`;
-  return unauthorized(
-    'usage_limit_reached',
-    `This API key has reached its recurring usage limit of ${limit} USD. ${reset}`,
-  );
+  return isSpent(key, now) ? 'limit_reached' : 'active';
 }
 
 /** The 401 with which a request bearing this key is refused at `now`, or undefined when it may pass. */
@@ -84,7 +33,7 @@ export function refusal(key: ApiKey, now: number): ApiError | undefined {
     case 'expired':
       return unauthorized('api_key_expired', 'This API key has expired.');
     case 'limit_reached':
-      return limitRefusal(key, now);
+      return spentRefusal('key', key, now);
     case 'active':
       return undefined;
   }
@@ -143,23 +92,8 @@ export function remove(key: ApiKey, now: number): Partial<ApiKey> {
 export const checkRenamable = (key: ApiKey): void => checkChangeable(key, 'renamed');
 export const checkTakesRules = (key: ApiKey): void => checkChangeable(key, 'given rules');
 
-/** New limits of a key; a recurring limit is all three period fields or none (null). */
-export interface KeyLimits {
-  readonly usageLimit: bigint | null;
-  readonly period: { readonly limit: bigint; readonly value: number; readonly unit: PeriodUnit } | null;
-}
-
 /** Sets the limits. Changing the length of the window ends the running one; changing only the amount keeps it. */
-export function setLimits(key: ApiKey, limits: KeyLimits): Partial<ApiKey> {
+export function setLimits(key: ApiKey, limits: NewLimits): Partial<ApiKey> {
   checkChangeable(key, 'limited');
-  const { period } = limits;
-  const sameLength =
-    period !== null && period.value === key.periodUsageDurationValue && period.unit === key.periodUsageDurationUnit;
-  return {
-    usageLimit: limits.usageLimit,
-    periodUsageLimit: period?.limit ?? null,
-    periodUsageDurationValue: period?.value ?? null,
-    periodUsageDurationUnit: period?.unit ?? null,
-    ...(sameLength ? {} : { currentPeriodUsage: 0n, currentPeriodStartedAt: null }),
-  };
+  return limitChanges(key, limits);
 }

@@ -13,6 +13,7 @@ export const QUERY_NAMES: ReadonlyMap<string, readonly string[]> = new Map([
   ['GET /v1/master/keys/:id/iam', ['limit', 'cursor']],
   ['GET /v1/master/members/:member/iam', ['limit', 'cursor']],
   ['GET /v1/master/organization/iam', ['limit', 'cursor']],
+  ['GET /v1/master/budgets', ['limit', 'cursor']],
   ['GET /v1/master/keys/:id/access', ['withoutCredential']],
   ['POST /v1/master/policy/diff', ['withoutCredential']],
   [

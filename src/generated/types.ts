@@ -62,13 +62,21 @@ export interface AuditActor {
    */
   kind: 'person' | 'master_key' | 'cli' | 'job';
   /**
-   * The member, the master key, or the name of the job; null for the command line.
+   * The member, the master key, the system user who ran the command line, or the name of the job; null for entries of the command line from before that was noted.
    */
   id: string | null;
   /**
-   * The member, also where he acted by a master key that he made; null for the command line and jobs.
+   * Label of the master key; else as `id`.
+   */
+  name: string | null;
+  /**
+   * The member, also where they acted by a master key that they made; null for the command line and jobs.
    */
   memberId: string | null;
+  /**
+   * Their e-mail, also when they have left.
+   */
+  memberEmail: string | null;
 }
 
 /**
@@ -80,7 +88,100 @@ export interface AuditTarget {
    */
   type: string;
   id: string;
+  /**
+   * What the target was called: its name, e-mail, description or label; null: it has none.
+   */
+  name: string | null;
 }
+
+/**
+ * Answer that carries one budget.
+ */
+export interface BudgetAnswer {
+  budget: BudgetRecord;
+}
+
+/**
+ * Answer of `GET /v1/master/budgets`: the budgets that have a limit, by their ids.
+ */
+export interface BudgetList {
+  budgets: BudgetRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Body of `PATCH …/budget`: the limits that are to change, at least one field. They are judged together with those that stay; without any, there is no budget.
+ */
+export interface BudgetPatch {
+  /**
+   * All-time spend cap in USD; null: none.
+   */
+  usageLimit?: UsdAmount | null;
+  /**
+   * Recurring spend cap in USD; null: none. The three period fields come together or not at all.
+   */
+  periodUsageLimit?: UsdAmount | null;
+  /**
+   * Length of the recurring window in units of `periodUsageDurationUnit`: at most 8760 hours, 365 days, 52 weeks or 12 months.
+   */
+  periodUsageDurationValue?: number | null;
+  periodUsageDurationUnit?: PeriodDurationUnit | null;
+}
+
+/**
+ * What all keys of a member, of a project or of the organization may spend together, and have spent. Without limits nothing is refused.
+ */
+export interface BudgetRecord {
+  /**
+   * Id of the member, the project or the organization.
+   */
+  id: string;
+  scope: BudgetScope;
+  /**
+   * E-mail of the member, or name of the project or the organization.
+   */
+  name: string;
+  state: BudgetState;
+  /**
+   * All-time spend cap, decimal USD; null: none.
+   */
+  usageLimit: string | null;
+  /**
+   * Spent in all by all of the keys, deleted ones too, decimal USD.
+   */
+  usage: string;
+  /**
+   * Recurring spend cap, decimal USD; null: none.
+   */
+  periodUsageLimit: string | null;
+  periodUsageDurationValue: number | null;
+  periodUsageDurationUnit: PeriodDurationUnit | null;
+  /**
+   * Spent in the current window, decimal USD; null without a recurring cap.
+   */
+  currentPeriodUsage: string | null;
+  /**
+   * RFC 3339. Null while no window is open.
+   */
+  currentPeriodStartedAt: string | null;
+  /**
+   * RFC 3339. When the current window ends; null while none is open.
+   */
+  currentPeriodResetAt: string | null;
+}
+
+/**
+ * Whose keys share the budget.
+ */
+export type BudgetScope = 'member' | 'project' | 'organization';
+
+/**
+ * `limit_reached`: nothing is left of one of the limits, and every call is refused with 401.
+ */
+export type BudgetState = 'active' | 'limit_reached';
 
 /**
  * Answer that carries one custom model.
@@ -803,9 +904,13 @@ export interface KeyRecord {
   description: string | null;
   projectId: string;
   /**
-   * Member who owns the key; null when he has left.
+   * Member who owns the key; null when they have left.
    */
   createdBy: string | null;
+  /**
+   * E-mail of that member; null when they have left.
+   */
+  createdByEmail: string | null;
   kind: KeyKind;
   status: KeyStatus;
   state: KeyState;
@@ -924,9 +1029,13 @@ export interface MasterKeyRecord {
    */
   description: string;
   /**
-   * Member who made it. It acts with the role that he has now, and ends when he leaves.
+   * Member who made it. It acts with the role that they have now, and ends when they leave.
    */
   createdBy: string;
+  /**
+   * E-mail of that member.
+   */
+  createdByEmail: string;
   /**
    * Prefix, four characters, `…` and the last four of the secret.
    */
@@ -1492,32 +1601,52 @@ export interface UsageRow {
    */
   memberId: string | null;
   /**
-   * The one that answered; null: not asked for, or none did.
+   * Their e-mail, also when they have left; null: not asked for.
+   */
+  memberEmail: string | null;
+  /**
+   * The one that answered, of a custom provider as `<provider>/<model>`; where a limit refused the call, the one that was asked for. Null: not asked for, or none answered.
    */
   model: string | null;
   /**
-   * The one that answered; null: not asked for, or none did.
+   * The one that answered; where a limit refused the call, the only one that could have. Null: not asked for, or none answered.
    */
   provider: string | null;
   projectId: string | null;
+  /**
+   * Its name, also when it was deleted; null: not asked for.
+   */
+  projectName: string | null;
   keyId: string | null;
   /**
-   * All of them, those that still run and the next three included.
+   * Its label, also when it was deleted; null: not asked for, or it has none.
+   */
+  keyDescription: string | null;
+  /**
+   * All of them, those that still run and the next four included.
    */
   calls: number;
   /**
-   * Answered with a status of 400 or more though not denied by policy, or cut off by a crash.
+   * Answered with a status of 400 or more though neither denied by policy nor refused by a limit, or cut off by a crash.
    */
   errors: number;
   /**
    * By policy.
    */
   denied: number;
+  /**
+   * Refused because a limit of the key or a budget left no room: no errors.
+   */
+  limitRefusals: number;
   cacheHits: number;
   /**
    * Whose tokens are an estimate, because the provider reported none.
    */
   estimatedCalls: number;
+  /**
+   * That needed a price which is not known: `cost` leaves something out.
+   */
+  unknownPriceCalls: number;
   promptTokens: number;
   completionTokens: number;
   /**
@@ -1530,9 +1659,9 @@ export interface UsageRow {
   cachedTokens: number;
   cacheWriteTokens: number;
   /**
-   * USD, exact: a plain decimal string.
+   * USD, exact: a plain decimal string. What is known of it, where `unknownPriceCalls` is not 0; null: nothing of it is known.
    */
-  cost: string;
+  cost: string | null;
 }
 
 /**

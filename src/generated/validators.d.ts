@@ -16,6 +16,12 @@ import type {
   AuditList,
   AuditRecord,
   AuditTarget,
+  BudgetAnswer,
+  BudgetList,
+  BudgetPatch,
+  BudgetRecord,
+  BudgetScope,
+  BudgetState,
   CacheControl,
   CallMetadata,
   ChatChoice,
@@ -222,6 +228,12 @@ export declare const validateAuditActor: Validator<AuditActor>;
 export declare const validateAuditList: Validator<AuditList>;
 export declare const validateAuditRecord: Validator<AuditRecord>;
 export declare const validateAuditTarget: Validator<AuditTarget>;
+export declare const validateBudgetAnswer: Validator<BudgetAnswer>;
+export declare const validateBudgetList: Validator<BudgetList>;
+export declare const validateBudgetPatch: Validator<BudgetPatch>;
+export declare const validateBudgetRecord: Validator<BudgetRecord>;
+export declare const validateBudgetScope: Validator<BudgetScope>;
+export declare const validateBudgetState: Validator<BudgetState>;
 export declare const validateCacheControl: Validator<CacheControl>;
 export declare const validateCallMetadata: Validator<CallMetadata>;
 export declare const validateChatChoice: Validator<ChatChoice>;

@@ -6,6 +6,7 @@ import { knownQuery } from './middleware/known-query.ts';
 import type { LimitRateDeps } from './middleware/rate-limit.ts';
 import { descriptionRoutes } from './routes/description.ts';
 import { auditRoutes } from './routes/master/audit.ts';
+import { budgetRoutes } from './routes/master/budgets.ts';
 import { customModelRoutes } from './routes/master/custom-models.ts';
 import { customProviderRoutes } from './routes/master/custom-providers.ts';
 import { ruleRoutes } from './routes/master/iam-rules.ts';
@@ -50,6 +51,7 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
     };
     keyRoutes(master);
     ruleRoutes(master);
+    budgetRoutes(master);
     organizationRoutes(master);
     projectRoutes(master);
     memberRoutes(master);

@@ -10,7 +10,7 @@ import type { AuditActorKind, AuditTable } from './tables.ts';
 export interface NewAuditEntry {
   readonly organizationId: string;
   readonly actorKind: AuditActorKind;
-  /** The master key's id, the job's name; null where the kind says it all. */
+  /** The master key's id, the job's name, or the system user of the command line; null where the kind says it all. */
   readonly actorId: string | null;
   /** The person, or the maker of the master key. */
   readonly memberId: string | null;

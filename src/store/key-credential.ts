@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
-import { isCapped } from '../domain/api-key.ts';
-import type { SpendState } from '../domain/reservation.ts';
+import type { ApiKey } from '../domain/api-key.ts';
+import { type Budget, isCapped, type SpendState } from '../domain/spend-limits.ts';
+import type { BudgetReads } from './budget-reads.ts';
 import type { Database } from './database.ts';
 import { type Freshness, FreshReads } from './freshness.ts';
 import { KEY_STATE_COLUMNS, toApiKey } from './key-columns.ts';
@@ -8,7 +9,7 @@ import { bind, build, prepare } from './sql.ts';
 import type { Role } from './tables.ts';
 
 /** All that is needed to authenticate a caller by its key and to know whose rules apply. */
-export interface KeyCredential extends SpendState {
+export interface KeyCredential extends ApiKey, SpendState {
   readonly keyId: string;
   readonly organizationId: string;
   readonly projectId: string;
@@ -19,20 +20,23 @@ export interface KeyCredential extends SpendState {
   readonly ruleRevision: number;
   readonly cachingEnabled: boolean;
   readonly cacheDurationSeconds: number;
+  /** Of the owner, the project and the organization; a key without a present owner is denied anyway. */
+  readonly budgets: readonly Budget[];
   /** When the secret that was shown ends by itself, because the key was rolled; null: it is the key's present one. */
   readonly secretEndsAt: number | null;
 }
 
 /** Reads a key by the hash of its secret, or else of the one before that: the only query without an organization, because it finds it. */
-function prepareFindKeyByHash(db: Database): (secretHash: string) => KeyCredential | undefined {
-  const present = prepareFindKeyBy(db, 'keys.secret_hash');
-  const previous = prepareFindKeyBy(db, 'keys.previous_secret_hash');
+function prepareFindKeyByHash(db: Database, budgets: BudgetReads): (secretHash: string) => KeyCredential | undefined {
+  const present = prepareFindKeyBy(db, 'keys.secret_hash', budgets);
+  const previous = prepareFindKeyBy(db, 'keys.previous_secret_hash', budgets);
   return (secretHash) => present(secretHash) ?? previous(secretHash);
 }
 
 function prepareFindKeyBy(
   db: Database,
   column: 'keys.secret_hash' | 'keys.previous_secret_hash',
+  budgets: BudgetReads,
 ): (secretHash: string) => KeyCredential | undefined {
   const statement = prepare(
     db.connection,
@@ -67,12 +71,14 @@ function prepareFindKeyBy(
   return (secretHash) => {
     const row = statement.get({ secretHash });
     if (row === undefined) return undefined;
+    const { id: keyId, organization_id: organizationId, project_id: projectId, member_id: memberId } = row;
     return {
       ...toApiKey(row),
-      keyId: row.id,
-      organizationId: row.organization_id,
-      projectId: row.project_id,
-      memberId: row.member_id ?? undefined,
+      keyId,
+      organizationId,
+      projectId,
+      budgets: memberId === null ? [] : budgets.of({ keyId, organizationId, projectId, memberId }),
+      memberId: memberId ?? undefined,
       memberRole: row.member_role ?? undefined,
       plan: row.plan,
       ruleRevision: row.rule_revision,
@@ -95,11 +101,11 @@ export interface KeyReads {
 const MAX_KEYS = 10_000;
 
 /**
- * Remembers keys without a spend limit for as long as nothing changes, so that a busy key costs no query. A key with a limit is
- * read each time: its sums change with every call, which `Freshness` does not count as a change.
+ * Remembers keys without a spend limit for as long as nothing changes, so that a busy key costs no query. A key with a limit, its
+ * own or a budget, is read each time: its sums change with every call, which `Freshness` does not count as a change.
  */
-export function createKeyReads(db: Database, freshness: Freshness): KeyReads {
-  const query = prepareFindKeyByHash(db);
+export function createKeyReads(db: Database, freshness: Freshness, budgets: BudgetReads): KeyReads {
+  const query = prepareFindKeyByHash(db, budgets);
   const byHash = new FreshReads<KeyCredential>(freshness, MAX_KEYS);
   const byId = new FreshReads<KeyCredential>(freshness, MAX_KEYS);
   return {
@@ -108,7 +114,7 @@ export function createKeyReads(db: Database, freshness: Freshness): KeyReads {
       if (known !== undefined) return known;
       const epoch = freshness.lastEpoch();
       const key = query(secretHash);
-      if (key !== undefined && !isCapped(key)) {
+      if (key !== undefined && !isCapped(key) && key.budgets.length === 0) {
         byHash.set(secretHash, key, epoch);
         byId.set(key.keyId, key, epoch);
       }

@@ -1,16 +1,17 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { ApiKey, KeyKind } from '../domain/api-key.ts';
 import { notFound } from '../domain/errors.ts';
-import type { SpendState } from '../domain/reservation.ts';
+import type { SpendState } from '../domain/spend-limits.ts';
 import type { Database } from './database.ts';
 import { insertSubject } from './insert-subject.ts';
 import { toApiKey } from './key-columns.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
+import { toSpendColumns } from './spend-columns.ts';
 import { build } from './sql.ts';
 import type { KeysTable } from './tables.ts';
 
 /** A stored gateway, playground or platform key. Times in epoch ms, amounts in pico-dollars. */
-export interface KeyRecord extends SpendState {
+export interface KeyRecord extends ApiKey, SpendState {
   readonly id: string;
   readonly organizationId: string;
   readonly projectId: string;
@@ -154,7 +155,7 @@ export function listKeys(db: Database, organizationId: string, filter: KeyFilter
 }
 
 function toColumns(changes: KeyChanges): Updateable<KeysTable> {
-  const row: Updateable<KeysTable> = {};
+  const row: Updateable<KeysTable> = toSpendColumns(changes);
   if (changes.description !== undefined) row.description = changes.description;
   if (changes.secretHash !== undefined) row.secret_hash = changes.secretHash;
   if (changes.pepperId !== undefined) row.pepper_id = changes.pepperId;
@@ -163,16 +164,6 @@ function toColumns(changes: KeyChanges): Updateable<KeysTable> {
   if (changes.disabledAt !== undefined) row.disabled_at = changes.disabledAt;
   if (changes.deletedAt !== undefined) row.deleted_at = changes.deletedAt;
   if (changes.expiresAt !== undefined) row.expires_at = changes.expiresAt;
-  if (changes.usageLimit !== undefined) row.usage_limit_pico = changes.usageLimit;
-  if (changes.periodUsageLimit !== undefined) row.period_limit_pico = changes.periodUsageLimit;
-  if (changes.periodUsageDurationValue !== undefined) row.period_value = changes.periodUsageDurationValue;
-  if (changes.periodUsageDurationUnit !== undefined) row.period_unit = changes.periodUsageDurationUnit;
-  if (changes.currentPeriodStartedAt !== undefined) {
-    // Another window: what open calls hold back in the old one does not count in it.
-    row.period_started_at = changes.currentPeriodStartedAt;
-    row.period_reserved_pico = 0n;
-  }
-  if (changes.currentPeriodUsage !== undefined) row.period_usage_pico = changes.currentPeriodUsage;
   return row;
 }
 

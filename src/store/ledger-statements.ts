@@ -1,20 +1,47 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { MAX_AMOUNT } from '../domain/money.ts';
 import type { Database } from './database.ts';
 import { KEY_STATE_COLUMNS } from './key-columns.ts';
 import { bind, build, prepare } from './sql.ts';
-import type { Flag, KeysTable } from './tables.ts';
+import type { Flag, SpendColumns } from './tables.ts';
 
 /** Adds to a sum, which stays at the largest amount instead of overflowing. */
-const increased = (column: keyof KeysTable, amount: string) =>
+const increased = (column: keyof SpendColumns, amount: string) =>
   sql<bigint>`min(${sql.ref(column)} + ${bind<bigint>(amount)}, ${sql.raw(String(MAX_AMOUNT))})`;
 
-const decreased = (column: keyof KeysTable, amount: string) =>
+const decreased = (column: keyof SpendColumns, amount: string) =>
   sql<bigint>`max(${sql.ref(column)} - ${bind<bigint>(amount)}, 0)`;
 
-/** The value only while the window in which the call was opened is still the key's. */
-const inItsWindow = (column: keyof KeysTable, value: ReturnType<typeof increased>) =>
-  sql<bigint>`CASE WHEN period_started_at = ${bind<number | null>('periodStartedAt')} THEN ${value} ELSE ${sql.ref(column)} END`;
+type Window = RawBuilder<number | null>;
+
+/** The value only while `window`, in which the call was opened, still runs. */
+const inWindow = (window: Window, column: keyof SpendColumns, value: RawBuilder<bigint>) =>
+  sql<bigint>`CASE WHEN period_started_at = ${window} THEN ${value} ELSE ${sql.ref(column)} END`;
+
+/** Holds back what a call may cost, in the window in which it was opened. */
+const held = (window: Window) => ({
+  reserved_pico: increased('reserved_pico', 'reservation'),
+  period_reserved_pico: inWindow(window, 'period_reserved_pico', increased('period_reserved_pico', 'reservation')),
+});
+
+/** Books what a call cost, in the window in which it was opened, and frees what was held back for it. */
+const booked = (window: Window) => ({
+  usage_pico: increased('usage_pico', 'cost'),
+  reserved_pico: decreased('reserved_pico', 'reservation'),
+  period_usage_pico: inWindow(window, 'period_usage_pico', increased('period_usage_pico', 'cost')),
+  period_reserved_pico: inWindow(window, 'period_reserved_pico', decreased('period_reserved_pico', 'reservation')),
+});
+
+const keyWindow = bind<number | null>('periodStartedAt');
+
+/** Of the budget in whose row it stands. */
+const budgetWindow = sql<number | null>`CASE scope
+  WHEN 'member' THEN ${bind<number | null>('memberPeriodStartedAt')}
+  WHEN 'project' THEN ${bind<number | null>('projectPeriodStartedAt')}
+  ELSE ${bind<number | null>('organizationPeriodStartedAt')} END`;
+
+/** The subjects of a call that may have budgets. */
+const budgetSubjects = [bind<string>('memberId'), bind<string>('projectId'), bind<string>('organizationId')];
 
 const openColumns = {
   id: bind<string>('id'),
@@ -36,7 +63,10 @@ const insertOpenCall = build.insertInto('calls').values({
   ...openColumns,
   state: 'open',
   reservation_pico: bind<bigint>('reservation'),
-  period_started_at: bind<number | null>('periodStartedAt'),
+  period_started_at: keyWindow,
+  member_period_started_at: bind<number | null>('memberPeriodStartedAt'),
+  project_period_started_at: bind<number | null>('projectPeriodStartedAt'),
+  organization_period_started_at: bind<number | null>('organizationPeriodStartedAt'),
 });
 
 const insertFinishedCall = build.insertInto('calls').values({
@@ -57,6 +87,7 @@ const settleOpenCall = build
     state: bind<'settled' | 'released'>('state'),
     settled_at: bind<number>('now'),
     cost_pico: bind<bigint>('cost'),
+    price_unknown: bind<Flag>('priceUnknown'),
     cost_details_json: bind<string | null>('costDetailsJson'),
     prompt_tokens: bind<number>('promptTokens'),
     completion_tokens: bind<number>('completionTokens'),
@@ -84,40 +115,60 @@ const selectKey = build
   .where('keys.id', '=', sql<string>`(SELECT ${bind<string>('keyId')})`)
   .where('keys.organization_id', '=', sql<string>`(SELECT ${bind<string>('organizationId')})`);
 
+const newPeriod = { period_started_at: bind<number>('startedAt'), period_usage_pico: 0n, period_reserved_pico: 0n };
+
 const startPeriod = build
   .updateTable('keys')
-  .set({ period_started_at: bind<number>('startedAt'), period_usage_pico: 0n, period_reserved_pico: 0n })
-  .where('id', '=', bind<string>('keyId'))
+  .set(newPeriod)
+  .where('id', '=', bind<string>('subjectId'))
   .where('organization_id', '=', bind<string>('organizationId'));
 
-/** Begin of the latest window that open calls of a key belong to. The state as a literal: only so is the index used. */
+const startBudgetPeriod = build
+  .updateTable('budgets')
+  .set(newPeriod)
+  .where('subject_id', '=', bind<string>('subjectId'))
+  .where('organization_id', '=', bind<string>('organizationId'));
+
+/**
+ * Begin of the latest window of a key, member, project or organization that open calls belong to. The state as a literal: only so
+ * is the index used.
+ */
 const latestOpenPeriod = build
   .selectFrom('calls')
-  .select(({ fn }) => fn.max('period_started_at').as('started_at'))
+  .select(
+    sql<number | null>`max(CASE ${bind<string>('subjectId')}
+      WHEN key_id THEN period_started_at
+      WHEN member_id THEN member_period_started_at
+      WHEN project_id THEN project_period_started_at
+      WHEN organization_id THEN organization_period_started_at END)`.as('started_at'),
+  )
   .where('state', '=', sql.lit('open'))
-  .where('key_id', '=', bind<string>('keyId'))
   .where('organization_id', '=', bind<string>('organizationId'));
 
 const holdBack = build
   .updateTable('keys')
-  .set({
-    reserved_pico: increased('reserved_pico', 'reservation'),
-    period_reserved_pico: inItsWindow('period_reserved_pico', increased('period_reserved_pico', 'reservation')),
-  })
+  .set(held(keyWindow))
   .where('id', '=', bind<string>('keyId'))
   .where('organization_id', '=', bind<string>('organizationId'));
 
-/** Books the cost of a call to its key, in the window in which it was opened, and frees what was held back for it. */
+const holdBackBudgets = build
+  .updateTable('budgets')
+  .set(held(budgetWindow))
+  .where('subject_id', 'in', budgetSubjects)
+  .where('organization_id', '=', bind<string>('organizationId'));
+
+/** Books a call to its key. */
 const bookCost = build
   .updateTable('keys')
-  .set({
-    usage_pico: increased('usage_pico', 'cost'),
-    reserved_pico: decreased('reserved_pico', 'reservation'),
-    period_usage_pico: inItsWindow('period_usage_pico', increased('period_usage_pico', 'cost')),
-    period_reserved_pico: inItsWindow('period_reserved_pico', decreased('period_reserved_pico', 'reservation')),
-    last_used_at: bind<number>('now'),
-  })
+  .set({ ...booked(keyWindow), last_used_at: bind<number>('now') })
   .where('id', '=', bind<string>('keyId'))
+  .where('organization_id', '=', bind<string>('organizationId'));
+
+/** Books a call to the budgets that there are now, also those that were not there when it was opened. */
+const bookBudgets = build
+  .updateTable('budgets')
+  .set(booked(budgetWindow))
+  .where('subject_id', 'in', budgetSubjects)
   .where('organization_id', '=', bind<string>('organizationId'));
 
 const touchKey = build
@@ -134,8 +185,11 @@ export const prepareLedgerStatements = ({ connection }: Database) => ({
   selectKey: prepare(connection, selectKey.compile()),
   latestOpenPeriod: prepare(connection, latestOpenPeriod.compile()),
   startPeriod: prepare(connection, startPeriod.compile()),
+  startBudgetPeriod: prepare(connection, startBudgetPeriod.compile()),
   holdBack: prepare(connection, holdBack.compile()),
+  holdBackBudgets: prepare(connection, holdBackBudgets.compile()),
   bookCost: prepare(connection, bookCost.compile()),
+  bookBudgets: prepare(connection, bookBudgets.compile()),
   touchKey: prepare(connection, touchKey.compile()),
 });
 

@@ -1,14 +1,24 @@
-import { type ApiKey, isCapped, refusal, runningPeriod } from '../domain/api-key.ts';
+import { type ApiKey, refusal } from '../domain/api-key.ts';
 import { ApiError } from '../domain/errors.ts';
+import type { Mapping } from '../domain/model.ts';
 import { capAmount } from '../domain/money.ts';
 import type { OrganizationProviders } from '../domain/provider.ts';
-import { type Reservation, reserve, type SpendState, type WorstCase } from '../domain/reservation.ts';
+import { type Reservation, reserve, type WorstCase } from '../domain/reservation.ts';
+import {
+  type BudgetScope,
+  budgetRefusal,
+  isCapped,
+  runningPeriod,
+  type SpendLimits,
+  type SpendState,
+} from '../domain/spend-limits.ts';
+import type { BudgetReads } from './budget-reads.ts';
 import type { Database } from './database.ts';
 import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
 import { toApiKey } from './key-columns.ts';
 import type { KeyCredential, KeyReads } from './key-credential.ts';
 import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
-import type { SqlValue } from './sql.ts';
+import type { PreparedStatement, SqlValue } from './sql.ts';
 import type { CallsTable } from './tables.ts';
 
 /** What is known of a call before it is dispatched. */
@@ -22,20 +32,29 @@ export interface NewCall extends DecidedCall {
 }
 
 /**
- * What a call may cost at most, or why that cannot be told; asked for only when the key has a limit, inside the transaction that
+ * What a call may cost at most, or why that cannot be told; asked for only when a limit applies, inside the transaction that
  * holds it back, and perhaps twice.
  */
 export type FindWorstCase = () => WorstCase | ApiError;
+
+/** Begin of the recurring windows to which a call's cost belongs: of its key, and of the budgets; null where there is none. */
+export interface CallWindows {
+  readonly periodStartedAt: number | null;
+  readonly memberPeriodStartedAt: number | null;
+  readonly projectPeriodStartedAt: number | null;
+  readonly organizationPeriodStartedAt: number | null;
+}
 
 /** A call whose row is committed and open: made by `openCall` alone, and what `settleCall` settles. */
 export interface OpenCall {
   readonly callId: string;
   readonly organizationId: string;
+  readonly projectId: string;
+  readonly memberId: string;
   readonly keyId: string;
   /** Held back while the call is open; undefined where no limit applies. */
   readonly reservation: Reservation | undefined;
-  /** Begin of the recurring window to which its cost belongs; null when the key has none. */
-  readonly periodStartedAt: number | null;
+  readonly windows: CallWindows;
   /** The organization's rule revision, and what the organization had brought along, when the call was opened. */
   readonly ruleRevision: number;
   readonly providers: OrganizationProviders;
@@ -45,6 +64,8 @@ export interface OpenCall {
 export interface Settlement {
   readonly state: 'settled' | 'released';
   readonly cost: bigint;
+  /** A price that it needed is not known: `cost` leaves something out. */
+  readonly priceUnknown: boolean;
   /** JSON: the parts of the cost, as decimal strings in USD. */
   readonly costDetailsJson: string | null;
   readonly promptTokens: number;
@@ -74,13 +95,22 @@ export interface FinishedCall {
   readonly errorCode: string | null;
 }
 
+/** Who might have served a call. */
+export type Candidate = Pick<Mapping, 'providerId' | 'modelId'>;
+
 /** The ledger's operations. Each is synchronous and runs in a transaction of the writer. */
 export interface Ledger {
   /**
    * Opens a call and holds back what it may cost. An error is the 401 or 429 that says why the key may not be used for it (any
-   * more); then the call's row is a finished one, `released`.
+   * more); then the call's row is a finished one, `released`, of the model and the provider that all candidates have in common.
    */
-  openCall(call: NewCall, decision: DecisionRecord, findWorstCase: FindWorstCase, now: number): OpenCall | ApiError;
+  openCall(
+    call: NewCall,
+    decision: DecisionRecord,
+    findWorstCase: FindWorstCase,
+    candidates: readonly Candidate[],
+    now: number,
+  ): OpenCall | ApiError;
   /** False when the call is not open (any more): then nothing was booked. */
   settleCall(call: OpenCall, settlement: Settlement, now: number): boolean;
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall, now: number): void;
@@ -96,28 +126,54 @@ const callValues = (call: NewCall, decisionId: string, now: number): Record<stri
 });
 
 /** What a call is opened by. */
-type OpeningKey = SpendState & Pick<KeyCredential, 'ruleRevision'>;
+type OpeningKey = ApiKey & SpendState & Pick<KeyCredential, 'ruleRevision' | 'budgets'>;
 
-/** What the call holds back of the key's limits; undefined for a key without one. */
-function hold(key: SpendState, findWorstCase: FindWorstCase, now: number): Reservation | ApiError | undefined {
-  const refused = refusal(key, now);
+/** What the call holds back of its key's limits and of the budgets; undefined where there is none. */
+function hold(key: OpeningKey, findWorstCase: FindWorstCase, now: number): Reservation | ApiError | undefined {
+  const { budgets } = key;
+  const refused = refusal(key, now) ?? budgetRefusal(budgets, now);
   if (refused !== undefined) return refused;
-  if (!isCapped(key)) return undefined;
+  if (!isCapped(key) && budgets.length === 0) return undefined;
   const worstCase = findWorstCase();
-  return worstCase instanceof ApiError ? worstCase : reserve(key, worstCase, now);
+  return worstCase instanceof ApiError ? worstCase : reserve(key, budgets, worstCase, now);
 }
 
-/** Begin of the window to which the call belongs, started now if none runs; null for a key without a recurring limit. */
-function enterPeriod(statements: LedgerStatements, key: ApiKey, call: NewCall, now: number): number | null {
-  if (key.periodUsageLimit === null) return null;
-  const period = runningPeriod(key, now);
-  if (period !== undefined) return period.startedAt;
-  const { keyId, organizationId } = call;
-  // An earlier window's open calls must not be taken for this one's, whatever was changed within a millisecond.
-  const latest = statements.latestOpenPeriod.get({ keyId, organizationId })?.started_at ?? null;
-  const startedAt = latest === null ? now : Math.max(now, latest + 1);
-  statements.startPeriod.run({ keyId, organizationId, startedAt });
-  return startedAt;
+const NO_WINDOWS: CallWindows = {
+  periodStartedAt: null,
+  memberPeriodStartedAt: null,
+  projectPeriodStartedAt: null,
+  organizationPeriodStartedAt: null,
+};
+
+const WINDOW_OF = {
+  member: 'memberPeriodStartedAt',
+  project: 'projectPeriodStartedAt',
+  organization: 'organizationPeriodStartedAt',
+} as const satisfies Record<BudgetScope, keyof CallWindows>;
+
+/** The windows to which the call belongs; those that do not run are started now. */
+function enterWindows(
+  { latestOpenPeriod, startPeriod, startBudgetPeriod }: LedgerStatements,
+  key: OpeningKey,
+  { keyId, organizationId }: NewCall,
+  now: number,
+): CallWindows {
+  if (key.periodUsageLimit === null && key.budgets.length === 0) return NO_WINDOWS;
+  const enter = (limits: SpendLimits, subjectId: string, start: PreparedStatement<unknown>): number | null => {
+    if (limits.periodUsageLimit === null) return null;
+    const period = runningPeriod(limits, now);
+    if (period !== undefined) return period.startedAt;
+    // An earlier window's open calls must not be taken for this one's, whatever was changed within a millisecond.
+    const latest = latestOpenPeriod.get({ subjectId, organizationId })?.started_at ?? null;
+    const startedAt = latest === null ? now : Math.max(now, latest + 1);
+    start.run({ subjectId, organizationId, startedAt });
+    return startedAt;
+  };
+  const windows = { ...NO_WINDOWS, periodStartedAt: enter(key, keyId, startPeriod) };
+  for (const budget of key.budgets) {
+    windows[WINDOW_OF[budget.scope]] = enter(budget, budget.subjectId, startBudgetPeriod);
+  }
+  return windows;
 }
 
 export interface LedgerDeps {
@@ -125,17 +181,19 @@ export interface LedgerDeps {
   readonly decisions: DecisionRecorder;
   /** Spares the look at a key that cannot have changed since it authenticated the caller. */
   readonly keys: Pick<KeyReads, 'unchanged'>;
+  readonly budgets: BudgetReads;
   /** What an organization has brought along as it is now. */
   readonly organizationProviders: (organizationId: string) => OrganizationProviders;
 }
 
-export function createLedger({ db, decisions, keys, organizationProviders }: LedgerDeps): Ledger {
+export function createLedger({ db, decisions, keys, budgets, organizationProviders }: LedgerDeps): Ledger {
   const statements = prepareLedgerStatements(db);
 
-  const readKey = ({ keyId, organizationId }: NewCall): OpeningKey => {
+  const readKey = (call: NewCall): OpeningKey => {
+    const { keyId, organizationId } = call;
     const row = statements.selectKey.get({ keyId, organizationId });
     if (row === undefined) throw new Error(`The organization has no key ${keyId}.`);
-    return { ...toApiKey(row), ruleRevision: row.rule_revision };
+    return { ...toApiKey(row), ruleRevision: row.rule_revision, budgets: budgets.of(call) };
   };
 
   const recordFinishedCall = (
@@ -151,39 +209,67 @@ export function createLedger({ db, decisions, keys, organizationProviders }: Led
   };
 
   return {
-    openCall(call, decision, findWorstCase, now) {
+    openCall(call, decision, findWorstCase, candidates, now) {
       const key = keys.unchanged(call.keyId) ?? readKey(call);
       const reservation = hold(key, findWorstCase, now);
       if (reservation instanceof ApiError) {
-        recordFinishedCall(call, decision, { ...NEVER_OPEN, ...endOf(reservation) }, now);
+        recordFinishedCall(call, decision, neverOpened(candidates, reservation), now);
         return reservation;
       }
-      const periodStartedAt = enterPeriod(statements, key, call, now);
+      const windows = enterWindows(statements, key, call, now);
       const held = reservation?.amount ?? 0n;
-      const values = { ...callValues(call, decision.id, now), periodStartedAt, reservation: held };
-      if (held > 0n) statements.holdBack.run(values);
+      const values = {
+        ...callValues(call, decision.id, now),
+        // Named one by one: a second spread costs microseconds.
+        periodStartedAt: windows.periodStartedAt,
+        memberPeriodStartedAt: windows.memberPeriodStartedAt,
+        projectPeriodStartedAt: windows.projectPeriodStartedAt,
+        organizationPeriodStartedAt: windows.organizationPeriodStartedAt,
+        reservation: held,
+      };
+      if (held > 0n) {
+        statements.holdBack.run(values);
+        if (key.budgets.length > 0) statements.holdBackBudgets.run(values);
+      }
       statements.insertOpenCall.run(values);
       decisions.insert(call, decision, now);
-      const { organizationId, keyId } = call;
+      const { organizationId, projectId, memberId, keyId } = call;
       const { ruleRevision } = key;
       const providers = organizationProviders(organizationId);
-      return { callId: call.id, organizationId, keyId, reservation, periodStartedAt, ruleRevision, providers };
+      return {
+        callId: call.id,
+        organizationId,
+        projectId,
+        memberId,
+        keyId,
+        reservation,
+        windows,
+        ruleRevision,
+        providers,
+      };
     },
 
-    settleCall({ callId, organizationId, keyId, periodStartedAt, reservation }, settlement, now) {
+    settleCall({ callId, organizationId, projectId, memberId, keyId, windows, reservation }, settlement, now) {
       const values = {
         ...settlement,
+        periodStartedAt: windows.periodStartedAt,
+        memberPeriodStartedAt: windows.memberPeriodStartedAt,
+        projectPeriodStartedAt: windows.projectPeriodStartedAt,
+        organizationPeriodStartedAt: windows.organizationPeriodStartedAt,
         callId,
         organizationId,
+        projectId,
+        memberId,
         keyId,
-        periodStartedAt,
         cost: capAmount(settlement.cost),
+        priceUnknown: flag(settlement.priceUnknown),
         reservation: reservation?.amount ?? 0n,
         usageEstimated: flag(settlement.usageEstimated),
         now,
       };
       if (statements.settleOpenCall.run(values) !== 1) return false;
       statements.bookCost.run(values);
+      if (budgets.mayBind(keyId)) statements.bookBudgets.run(values);
       return true;
     },
 
@@ -191,9 +277,15 @@ export function createLedger({ db, decisions, keys, organizationProviders }: Led
   };
 }
 
-const NEVER_OPEN = { state: 'released', cached: false, providerId: null, modelId: null } as const;
-
-const endOf = ({ status, code }: ApiError): Pick<FinishedCall, 'statusCode' | 'errorCode'> => ({
-  statusCode: status,
-  errorCode: code,
-});
+function neverOpened([first, ...others]: readonly Candidate[], { status, code }: ApiError) {
+  const common = (of: keyof Candidate): string | null =>
+    first !== undefined && others.every((other) => other[of] === first[of]) ? first[of] : null;
+  return {
+    state: 'released',
+    cached: false,
+    providerId: common('providerId'),
+    modelId: common('modelId'),
+    statusCode: status,
+    errorCode: code,
+  } as const;
+}

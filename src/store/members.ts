@@ -1,5 +1,6 @@
 import type { Selectable, Updateable } from 'kysely';
 import { notFound } from '../domain/errors.ts';
+import { deleteBudget } from './budgets.ts';
 import type { Database } from './database.ts';
 import { insertSubject } from './insert-subject.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
@@ -127,12 +128,13 @@ export function countMembers(db: Database, organizationId: string, role?: Role):
 }
 
 /**
- * Removes a member, disables every key of his (decisions.md, section 3, "owner") and deletes his master keys, which nobody
- * could use any more; 404 when there is none.
+ * Removes a member and their budget, disables every key of theirs (decisions.md, section 3, "owner") and deletes their master
+ * keys, which nobody could use any more; 404 when there is none.
  */
 export function removeMember(db: Database, organizationId: string, id: string, now: number): void {
   db.transaction(() => {
     getMember(db, organizationId, id);
+    deleteBudget(db, organizationId, id);
     db.run(
       build
         .updateTable('members')

@@ -8,24 +8,41 @@ import { build } from './sql.ts';
  * nothing) and marked `recovered` (decisions.md, section 3, "after a crash"). Returns how many there were.
  */
 export function recoverOpenCalls(db: Database, now: number): number {
-  const { bookCost } = prepareLedgerStatements(db);
+  const { bookCost, bookBudgets } = prepareLedgerStatements(db);
   return db.transaction(() => {
     const calls = db.all(
       build
         .updateTable('calls')
         .set((row) => ({ state: 'recovered', settled_at: now, cost_pico: row.ref('reservation_pico') }))
         .where('state', '=', sql.lit('open'))
-        .returning(['organization_id', 'key_id', 'reservation_pico', 'period_started_at']),
+        .returning([
+          'organization_id',
+          'project_id',
+          'member_id',
+          'key_id',
+          'reservation_pico',
+          'period_started_at',
+          'member_period_started_at',
+          'project_period_started_at',
+          'organization_period_started_at',
+        ]),
     );
     for (const call of calls) {
-      bookCost.run({
+      const values = {
         organizationId: call.organization_id,
+        projectId: call.project_id,
+        memberId: call.member_id,
         keyId: call.key_id,
         cost: call.reservation_pico,
         reservation: call.reservation_pico,
         periodStartedAt: call.period_started_at,
+        memberPeriodStartedAt: call.member_period_started_at,
+        projectPeriodStartedAt: call.project_period_started_at,
+        organizationPeriodStartedAt: call.organization_period_started_at,
         now,
-      });
+      };
+      bookCost.run(values);
+      bookBudgets.run(values);
     }
     return calls.length;
   });

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { idsFrom, timeOfId } from '../domain/id.ts';
 import type { Database } from './database.ts';
 import { build } from './sql.ts';
-import { KEPT_SUMS, usageSums } from './usage.ts';
+import { countedModel, KEPT_SUMS, usageSums } from './usage.ts';
 
 const HOUR = 3_600_000;
 
@@ -34,25 +34,26 @@ export function forgetCalls(db: Database, before: number, limit: number): number
 /** Adds the calls of an hour, from one id to before another, to what is kept of it. */
 function keepSums(db: Database, hour: number, first: string, end: string): void {
   const byWhom = ['organization_id', 'project_id', 'key_id', 'member_id'] as const;
-  const what = ['model_id', 'provider_id'] as const;
+  const modelId = sql<string>`coalesce(${countedModel}, '')`;
+  const providerId = sql<string>`coalesce(provider_id, '')`;
   db.run(
     build
       .insertInto('kept_usage')
-      .columns(['hour', ...byWhom, ...what, ...KEPT_SUMS])
+      .columns(['hour', ...byWhom, 'model_id', 'provider_id', ...KEPT_SUMS])
       .expression(
         build
           .selectFrom('calls')
           .select([sql<number>`${sql.lit(hour)}`.as('hour'), ...byWhom])
-          .select(what.map((column) => sql<string>`coalesce(${sql.ref(column)}, '')`.as(column)))
+          .select([modelId.as('model_id'), providerId.as('provider_id')])
           .select(usageSums)
           .where('id', '>=', first)
           .where('id', '<', end)
           .where('state', '<>', sql.lit('open'))
-          .groupBy([...byWhom, ...what]),
+          .groupBy([...byWhom, modelId, providerId]),
       )
       .onConflict((conflict) =>
         conflict
-          .columns(['organization_id', 'hour', 'project_id', 'key_id', 'member_id', ...what])
+          .columns(['organization_id', 'hour', 'project_id', 'key_id', 'member_id', 'model_id', 'provider_id'])
           .doUpdateSet(({ ref }) =>
             Object.fromEntries(
               KEPT_SUMS.map((column) => [column, sql`${ref(`kept_usage.${column}`)} + ${ref(`excluded.${column}`)}`]),

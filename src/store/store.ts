@@ -1,11 +1,13 @@
 import { ApiError } from '../domain/errors.ts';
 import type { OrganizationProviders } from '../domain/provider.ts';
 import type { Clock } from '../domain/time.ts';
+import { createBudgetReads } from './budget-reads.ts';
 import { type Database, type Durability, openDatabase } from './database.ts';
 import { createDecisionRecorder, type DecisionRecord } from './decisions.ts';
 import { Freshness } from './freshness.ts';
 import { createKeyReads, type KeyCredential } from './key-credential.ts';
 import {
+  type Candidate,
   createLedger,
   type FindWorstCase,
   type FinishedCall,
@@ -54,8 +56,14 @@ export interface Store {
   /**
    * Commits the call, its decision and what is held back for it before dispatch; throws the 401 or 429 of a key that has no room
    * for it, or was spent or withdrawn meanwhile.
+   * @param candidates who might serve it, for the row of a call that is refused
    */
-  openCall(call: NewCall, decision: DecisionRecord, findWorstCase: FindWorstCase): Promise<OpenCall>;
+  openCall(
+    call: NewCall,
+    decision: DecisionRecord,
+    findWorstCase: FindWorstCase,
+    candidates?: readonly Candidate[],
+  ): Promise<OpenCall>;
   /**
    * Books the end of an open call, once; false when it was settled or recovered before, and nothing was booked. What the database
    * cannot take is tried again for about five seconds before this rejects, and afterwards for as long as the store is open.
@@ -92,10 +100,11 @@ export function createStore(options: StoreOptions): Store {
   }, queueCapacity);
   const decisions = createDecisionRecorder(db);
   const organizationProviders = createOrganizationProviders(db, freshness);
-  const keys = createKeyReads(db, freshness);
+  const budgets = createBudgetReads(db, freshness);
+  const keys = createKeyReads(db, freshness, budgets);
   const subjectRules = prepareSubjectRules(db);
   const ruleRevision = createRuleRevision(db, freshness);
-  const ledger = createLedger({ db, decisions, keys, organizationProviders });
+  const ledger = createLedger({ db, decisions, keys, budgets, organizationProviders });
 
   const read = async <T>(query: (db: Database) => T): Promise<T> => {
     try {
@@ -126,8 +135,8 @@ export function createStore(options: StoreOptions): Store {
     subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
     ruleRevision: (organizationId) => read(() => ruleRevision(organizationId)),
     organizationProviders: (organizationId) => read(() => organizationProviders(organizationId)),
-    openCall: async (call, decision, findWorstCase) => {
-      const opened = await book((now) => ledger.openCall(call, decision, findWorstCase, now));
+    openCall: async (call, decision, findWorstCase, candidates = []) => {
+      const opened = await book((now) => ledger.openCall(call, decision, findWorstCase, candidates, now));
       decisions.committed(decision);
       if (opened instanceof ApiError) throw opened;
       return opened;

@@ -1,6 +1,7 @@
 import type { Generated } from 'kysely';
 import type { KeyKind, KeyStatus } from '../domain/api-key.ts';
 import type { WireFormat } from '../domain/provider.ts';
+import type { BudgetScope } from '../domain/spend-limits.ts';
 import type { PeriodUnit } from '../domain/time.ts';
 
 /**
@@ -14,6 +15,7 @@ export interface Tables {
   master_keys: MasterKeysTable;
   invitations: InvitationsTable;
   keys: KeysTable;
+  budgets: BudgetsTable;
   subject_rules: SubjectRulesTable;
   rules: RulesTable;
   custom_providers: CustomProvidersTable;
@@ -103,7 +105,21 @@ export interface InvitationsTable extends SecretColumns {
   revoked_at: Generated<number | null>;
 }
 
-export interface KeysTable extends SecretColumns {
+/** Spend limits and what was spent of them: of a key, or a budget. */
+export interface SpendColumns {
+  usage_limit_pico: Generated<bigint | null>;
+  usage_pico: Generated<bigint>;
+  /** Held back by open calls. */
+  reserved_pico: Generated<bigint>;
+  period_limit_pico: Generated<bigint | null>;
+  period_value: Generated<number | null>;
+  period_unit: Generated<PeriodUnit | null>;
+  period_usage_pico: Generated<bigint>;
+  period_reserved_pico: Generated<bigint>;
+  period_started_at: Generated<number | null>;
+}
+
+export interface KeysTable extends SecretColumns, SpendColumns {
   id: string;
   organization_id: string;
   project_id: string;
@@ -115,16 +131,6 @@ export interface KeysTable extends SecretColumns {
   disabled_at: Generated<number | null>;
   deleted_at: Generated<number | null>;
   expires_at: Generated<number | null>;
-  usage_limit_pico: Generated<bigint | null>;
-  usage_pico: Generated<bigint>;
-  /** Held back by open calls. */
-  reserved_pico: Generated<bigint>;
-  period_limit_pico: Generated<bigint | null>;
-  period_value: Generated<number | null>;
-  period_unit: Generated<PeriodUnit | null>;
-  period_usage_pico: Generated<bigint>;
-  period_reserved_pico: Generated<bigint>;
-  period_started_at: Generated<number | null>;
   last_used_at: Generated<number | null>;
   /** Of the secret before the last roll, if that was with an overlap; the three are null together. */
   previous_secret_hash: Generated<string | null>;
@@ -133,6 +139,14 @@ export interface KeysTable extends SecretColumns {
   previous_ends_at: Generated<number | null>;
   created_at: number;
   updated_at: number;
+}
+
+/** There is a row only where there is a limit. */
+export interface BudgetsTable extends SpendColumns {
+  /** The member, the project or the organization whose keys share it. */
+  subject_id: string;
+  organization_id: string;
+  scope: BudgetScope;
 }
 
 /** One row for every subject that rules can be attached to, made together with it. */
@@ -236,7 +250,7 @@ export interface AuditTable {
   organization_id: string;
   created_at: number;
   actor_kind: AuditActorKind;
-  /** The master key's id, the job's name; null where the kind says it all. */
+  /** The master key's id, the job's name, or the system user of the command line; null where the kind says it all. */
   actor_id: string | null;
   /** The person, or the maker of the master key. */
   member_id: string | null;
@@ -270,8 +284,14 @@ export interface CallsTable {
   reservation_pico: Generated<bigint>;
   /** Begin of the recurring window in which the call was opened and to which its cost belongs. */
   period_started_at: Generated<number | null>;
+  /** The same of the budgets of the key's owner, its project and its organization. */
+  member_period_started_at: Generated<number | null>;
+  project_period_started_at: Generated<number | null>;
+  organization_period_started_at: Generated<number | null>;
   settled_at: Generated<number | null>;
   cost_pico: Generated<bigint>;
+  /** A price that it needed was not known: its cost leaves something out. */
+  price_unknown: Generated<Flag>;
   /** The parts of the cost, as decimal strings in USD. */
   cost_details_json: Generated<string | null>;
   prompt_tokens: Generated<number>;
@@ -305,8 +325,10 @@ export interface KeptUsageTable {
   calls: number;
   errors: number;
   denied: number;
+  limit_refusals: number;
   cache_hits: number;
   estimated_calls: number;
+  unknown_price_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
   reasoning_tokens: number;

@@ -1,5 +1,6 @@
 import type { Selectable, Updateable } from 'kysely';
 import { notFound } from '../domain/errors.ts';
+import { deleteBudget } from './budgets.ts';
 import type { Database } from './database.ts';
 import { insertSubject } from './insert-subject.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './page.ts';
@@ -166,12 +167,13 @@ export function updateProject(
 }
 
 /**
- * Deletes a project softly, with all of its keys, so that none of them passes any more, and with the provider keys that are
+ * Deletes a project softly, with its budget and all of its keys, so that none of them passes any more, and with the provider keys that are
  * for it alone, whose secrets are forgotten; 404 when there is none.
  */
 export function deleteProject(db: Database, organizationId: string, id: string, now: number): void {
   db.transaction(() => {
     getProject(db, organizationId, id);
+    deleteBudget(db, organizationId, id);
     const deletion = { deleted_at: now, updated_at: now };
     db.run(
       build.updateTable('projects').set(deletion).where('organization_id', '=', organizationId).where('id', '=', id),

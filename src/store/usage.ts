@@ -1,19 +1,11 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { idsFrom } from '../domain/id.ts';
 import type { Database } from './database.ts';
+import { exactSum, sumOf } from './exact-sum.ts';
 import { bind, build, prepare } from './sql.ts';
 import type { KeptUsageTable } from './tables.ts';
 
-/** Columns of a call by which usage can be told apart. */
-export const USAGE_COLUMNS = {
-  member: 'member_id',
-  model: 'model_id',
-  provider: 'provider_id',
-  project: 'project_id',
-  key: 'key_id',
-} as const;
-
-export type UsageDimension = keyof typeof USAGE_COLUMNS;
+export type UsageDimension = 'member' | 'model' | 'provider' | 'project' | 'key';
 
 /** Whose calls are counted. */
 export interface UsageFilter {
@@ -29,46 +21,82 @@ export interface UsageSums {
   readonly calls: number;
   readonly errors: number;
   readonly denied: number;
+  /** Refused because a limit of the key or a budget left no room; no errors. */
+  readonly limitRefusals: number;
   readonly cacheHits: number;
   readonly estimatedCalls: number;
+  /** That needed a price which is not known. */
+  readonly unknownPriceCalls: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly reasoningTokens: number;
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
-  /** Pico-dollars. */
+  /** Pico-dollars, as far as it is known. */
   readonly cost: bigint;
 }
-
-/** SQLite's sum of integers fails beyond 64 bits, and two of the largest amounts are beyond: they are added up in two halves. */
-const HALF = 1_000_000_000n;
 
 /** Exact up to 2^53, as far as a JSON number goes; unlike `sum` it never fails. */
 const total = (column: string) => sql<number>`total(${sql.ref(column)})`;
 
+/** Refused because a limit of the key or a budget left no room. */
+const OVER_LIMIT = sql<boolean>`(state = 'released' AND error_code IN ('usage_limit_reached', 'budget_reserved'))`;
+
 /** The sums over the calls that a query selects, next to its own columns. */
 export const usageSums = [
   sql<number>`count(*)`.as('calls'),
-  sql<number>`count(*) FILTER (WHERE state <> 'denied' AND (status_code >= 400 OR state = 'recovered'))`.as('errors'),
+  sql<number>`count(*) FILTER (WHERE state <> 'denied' AND NOT ${OVER_LIMIT} AND (status_code >= 400 OR state = 'recovered'))`.as(
+    'errors',
+  ),
   sql<number>`count(*) FILTER (WHERE state = 'denied')`.as('denied'),
+  sql<number>`count(*) FILTER (WHERE ${OVER_LIMIT})`.as('limit_refusals'),
   sql<number>`coalesce(sum(cached), 0)`.as('cache_hits'),
   sql<number>`coalesce(sum(usage_estimated), 0)`.as('estimated_calls'),
+  sql<number>`coalesce(sum(price_unknown), 0)`.as('unknown_price_calls'),
   total('prompt_tokens').as('prompt_tokens'),
   total('completion_tokens').as('completion_tokens'),
   total('reasoning_tokens').as('reasoning_tokens'),
   total('cached_tokens').as('cached_tokens'),
   total('cache_write_tokens').as('cache_write_tokens'),
-  sql<bigint>`coalesce(sum(cost_pico / ${sql.raw(String(HALF))}), 0)`.as('high_pico'),
-  sql<bigint>`coalesce(sum(cost_pico % ${sql.raw(String(HALF))}), 0)`.as('low_pico'),
+  ...exactSum('cost_pico', ''),
 ];
+
+/** Names of the organization's custom providers, those that were deleted too. */
+const customNames = (db: Database, organizationId: string): string[] =>
+  db
+    .all(build.selectFrom('custom_providers').select('name').distinct().where('organization_id', '=', organizationId))
+    .map(({ name }) => name);
+
+type Columns = Readonly<Record<UsageDimension, RawBuilder<string | null>>>;
+
+/** The model under which a call is counted: where several could have served one that a limit refused, what was asked for. */
+export const countedModel = sql<string | null>`CASE
+  WHEN model_id IS NULL AND ${OVER_LIMIT} THEN requested_model
+  ELSE model_id END`;
+
+/** What sums are counted under, by dimension. A custom model goes by its one name, `<custom>/<model>`. */
+const columnsFor = (custom: readonly string[], model: RawBuilder<string | null>): Columns => ({
+  member: sql`member_id`,
+  model:
+    custom.length === 0
+      ? model
+      : sql`CASE
+          WHEN model_id <> '' AND provider_id IN (${sql.join(custom.map((name) => sql.lit(name)))}) THEN provider_id || '/' || model_id
+          ELSE ${model} END`,
+  provider: sql`provider_id`,
+  project: sql`project_id`,
+  key: sql`key_id`,
+});
 
 /** The columns of `usageSums`: what is kept of calls that retention has deleted. */
 export const KEPT_SUMS = [
   'calls',
   'errors',
   'denied',
+  'limit_refusals',
   'cache_hits',
   'estimated_calls',
+  'unknown_price_calls',
   'prompt_tokens',
   'completion_tokens',
   'reasoning_tokens',
@@ -79,9 +107,9 @@ export const KEPT_SUMS = [
 ] as const satisfies readonly (keyof KeptUsageTable)[];
 
 /** The same of what is kept of deleted calls, by the hours that begin in the range. */
-function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[]) {
+function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], columns: Columns) {
   const column = (dimension: UsageDimension) =>
-    groupBy.includes(dimension) ? sql`nullif(${sql.ref(USAGE_COLUMNS[dimension])}, '')` : sql.raw('NULL');
+    groupBy.includes(dimension) ? sql`nullif(${columns[dimension]}, '')` : sql.raw('NULL');
   const sum = (name: (typeof KEPT_SUMS)[number]) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`;
   const amount = (name: 'high_pico' | 'low_pico') => sql<bigint>`coalesce(sum(${sql.ref(name)}), 0)`;
   let query = build
@@ -90,8 +118,10 @@ function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[]) {
       sum('calls').as('calls'),
       sum('errors').as('errors'),
       sum('denied').as('denied'),
+      sum('limit_refusals').as('limit_refusals'),
       sum('cache_hits').as('cache_hits'),
       sum('estimated_calls').as('estimated_calls'),
+      sum('unknown_price_calls').as('unknown_price_calls'),
       sum('prompt_tokens').as('prompt_tokens'),
       sum('completion_tokens').as('completion_tokens'),
       sum('reasoning_tokens').as('reasoning_tokens'),
@@ -113,12 +143,13 @@ function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[]) {
   if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
   if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
   if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
-  return groupBy.length === 0 ? query : query.groupBy(groupBy.map((dimension) => USAGE_COLUMNS[dimension]));
+  return groupBy.length === 0 ? query : query.groupBy(groupBy.map((dimension) => columns[dimension]));
 }
 
-function compileSums(filter: UsageFilter, groupBy: readonly UsageDimension[]) {
-  const column = (dimension: UsageDimension) =>
-    groupBy.includes(dimension) ? sql.ref(USAGE_COLUMNS[dimension]) : sql.raw('NULL');
+function compileSums(db: Database, filter: UsageFilter, groupBy: readonly UsageDimension[]) {
+  const custom = groupBy.includes('model') ? customNames(db, filter.organizationId) : [];
+  const columns = columnsFor(custom, countedModel);
+  const column = (dimension: UsageDimension) => (groupBy.includes(dimension) ? columns[dimension] : sql.raw('NULL'));
   let query = build
     .selectFrom('calls')
     .select(usageSums)
@@ -135,9 +166,9 @@ function compileSums(filter: UsageFilter, groupBy: readonly UsageDimension[]) {
   if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
   if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
   if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
-  if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => USAGE_COLUMNS[dimension]));
+  if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => columns[dimension]));
   // One statement, so that a call that is deleted meanwhile is counted once.
-  return query.unionAll(keptSums(filter, groupBy)).compile();
+  return query.unionAll(keptSums(filter, groupBy, columnsFor(custom, sql`model_id`))).compile();
 }
 
 /**
@@ -150,12 +181,8 @@ export type SumUsage = (from: number, to: number) => UsageSums[];
  * A call's time is that in its id, which differs from `created_at` by the milliseconds until the row was written: so a report
  * reads a range of the primary key, and calls pay for no index by time. Reads every call of the range: not for the serving thread.
  */
-export function prepareUsageSums(
-  { connection }: Database,
-  filter: UsageFilter,
-  groupBy: readonly UsageDimension[],
-): SumUsage {
-  const statement = prepare(connection, compileSums(filter, groupBy));
+export function prepareUsageSums(db: Database, filter: UsageFilter, groupBy: readonly UsageDimension[]): SumUsage {
+  const statement = prepare(db.connection, compileSums(db, filter, groupBy));
   return (from, to) =>
     statement
       .all({ first: idsFrom('call', from), end: idsFrom('call', to), from, to })
@@ -171,14 +198,16 @@ export function prepareUsageSums(
         calls: row.calls,
         errors: row.errors,
         denied: row.denied,
+        limitRefusals: row.limit_refusals,
         cacheHits: row.cache_hits,
         estimatedCalls: row.estimated_calls,
+        unknownPriceCalls: row.unknown_price_calls,
         promptTokens: row.prompt_tokens,
         completionTokens: row.completion_tokens,
         reasoningTokens: row.reasoning_tokens,
         cachedTokens: row.cached_tokens,
         cacheWriteTokens: row.cache_write_tokens,
-        cost: row.high_pico * HALF + row.low_pico,
+        cost: sumOf(row.high_pico, row.low_pico),
       }));
 }
 

@@ -1,11 +1,13 @@
 // Every function of src/admin that writes leaves an entry in the audit log, and none of them a secret.
 import { readdirSync, readFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { acceptInvitation } from '../../src/admin/accept-invitation.ts';
 import { addMember } from '../../src/admin/add-member.ts';
 import { listAudit } from '../../src/admin/audit.ts';
+import { changeBudget } from '../../src/admin/budgets.ts';
 import { createOrganization } from '../../src/admin/create-organization.ts';
 import { changeCustomModel, createCustomModel, deleteCustomModel } from '../../src/admin/custom-models.ts';
 import { changeCustomProvider, createCustomProvider, deleteCustomProvider } from '../../src/admin/custom-providers.ts';
@@ -173,6 +175,10 @@ const WRITES: Readonly<Record<string, Write>> = {
     actions: ['organization.update'],
   },
   createProject: { write: (db) => createProject(db, owner, { name: 'Second' }, now), actions: ['project.create'] },
+  changeBudget: {
+    write: (db) => changeBudget(db, owner, { kind: 'project', project: ID.project }, { usageLimit: '5' }, now),
+    actions: ['budget.update'],
+  },
   changeProject: {
     write: (db) => changeProject(db, owner, ID.project, { cachingEnabled: false }, now),
     actions: ['project.update'],
@@ -317,15 +323,22 @@ it('no entry holds a secret, its hash, or what is stored of it', () => {
 describe('an entry says', () => {
   const only = (db: Database): AuditRecord[] => listAudit(db, cli, { limit: 10 }).entries;
 
-  it('who made the change: a master key and its maker, or the command line', () => {
+  it('who made the change, with names: a master key and its maker, or the system user of the command line', () => {
+    const user = userInfo().username;
     const db = seededDatabase();
     disableKey(db, actorWith('admin', ID.admin), ID.developerKey, now);
     enableKey(db, cli, ID.developerKey, now);
     expect(only(db).map(({ action, actor }) => ({ action, actor }))).toEqual([
-      { action: 'key.enable', actor: { kind: 'cli', id: null, memberId: null } },
+      { action: 'key.enable', actor: { kind: 'cli', id: user, name: user, memberId: null, memberEmail: null } },
       {
         action: 'key.disable',
-        actor: { kind: 'master_key', id: `mkey_${'1'.padStart(32, '0')}`, memberId: ID.admin },
+        actor: {
+          kind: 'master_key',
+          id: `mkey_${'1'.padStart(32, '0')}`,
+          name: 'owner',
+          memberId: ID.admin,
+          memberEmail: 'admin@example.com',
+        },
       },
     ]);
   });
@@ -339,9 +352,15 @@ describe('an entry says', () => {
         id: 'aud_new',
         seq: 2,
         createdAt: START,
-        actor: { kind: 'master_key', id: `mkey_${'1'.padStart(32, '0')}`, memberId: ID.owner },
+        actor: {
+          kind: 'master_key',
+          id: `mkey_${'1'.padStart(32, '0')}`,
+          name: 'owner',
+          memberId: ID.owner,
+          memberEmail: 'owner@example.com',
+        },
         action: 'rule.update',
-        target: { type: 'rule', id: 'rule_new' },
+        target: { type: 'rule', id: 'rule_new', name: null },
         before: masked(rule),
         after: masked({ ...rule, mode: 'report' }),
         hmac: expect.stringMatching(/^[0-9a-f]{64}$/),

@@ -36,6 +36,16 @@ const ofForeigner: StoredCall = {
   member_id: ID.foreigner,
 };
 
+/** By a limit, where several models could have served. */
+const REFUSED = {
+  state: 'released',
+  status_code: 401,
+  error_code: 'usage_limit_reached',
+  provider_id: null,
+  model_id: null,
+  requested_model: 'auto',
+} as const;
+
 let db: Database;
 
 /** Calls of all kinds, every 37 minutes from the 27th on: 174 in all. */
@@ -53,6 +63,8 @@ beforeEach(() => {
       ...(number % 5 === 0 ? { state: 'denied', status_code: 403, provider_id: null, model_id: null } : {}),
       ...(number % 7 === 0 ? { status_code: 502, error_code: 'upstream_error' } : {}),
       ...(number % 11 === 0 ? { cached: 1 } : {}),
+      ...(number % 13 === 0 ? { price_unknown: 1, cost_pico: 0n } : {}),
+      ...(number % 17 === 0 ? REFUSED : {}),
     });
   }
 });

@@ -11,6 +11,7 @@ import {
   rollKey,
 } from '../../src/admin/keys.ts';
 import { hashSecret } from '../../src/domain/secret.ts';
+import { createBudgetReads } from '../../src/store/budget-reads.ts';
 import type { Database } from '../../src/store/database.ts';
 import { Freshness } from '../../src/store/freshness.ts';
 import { createKeyReads, type KeyReads } from '../../src/store/key-credential.ts';
@@ -28,7 +29,8 @@ beforeEach(() => {
 });
 
 function keyReads(): KeyReads {
-  return createKeyReads(db, new Freshness(db.connection));
+  const freshness = new Freshness(db.connection);
+  return createKeyReads(db, freshness, createBudgetReads(db, freshness));
 }
 
 const refusal = (status: number, message: string, param: string | null = null) =>
@@ -44,6 +46,7 @@ describe('a new key', () => {
       description: null,
       projectId: ID.project,
       createdBy: ID.admin,
+      createdByEmail: 'admin@example.com',
       kind: 'regular',
       status: 'active',
       state: 'active',
@@ -100,9 +103,16 @@ describe('the list of keys', () => {
 
   it('shows no owner where he has left', () => {
     removeMember(db, ID.organization, ID.developer, startMs);
-    expect(getKey(db, admin, ID.developerKey, startMs).key).toMatchObject({ createdBy: null, state: 'disabled' });
+    expect(getKey(db, admin, ID.developerKey, startMs).key).toMatchObject({
+      createdBy: null,
+      createdByEmail: null,
+      state: 'disabled',
+    });
     const { keys } = listKeys(db, admin, { limit: 50 }, startMs);
-    expect(keys.map(({ createdBy }) => createdBy)).toEqual([null, ID.owner]);
+    expect(keys.map(({ createdBy, createdByEmail }) => [createdBy, createdByEmail])).toEqual([
+      [null, null],
+      [ID.owner, 'owner@example.com'],
+    ]);
   });
 });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/admin/actor.ts';
+import { createCustomProvider, deleteCustomProvider } from '../../src/admin/custom-providers.ts';
 import { usageCsv } from '../../src/admin/usage-csv.ts';
 import { readUsageRequest } from '../../src/admin/usage-query.ts';
 import { usageReport } from '../../src/admin/usage-report.ts';
@@ -8,7 +9,7 @@ import { MAX_AMOUNT } from '../../src/domain/money.ts';
 import type { UsageReport, UsageRow } from '../../src/generated/types.ts';
 import type { Database } from '../../src/store/database.ts';
 import { insertCall, type StoredCall } from '../support/stored-calls.ts';
-import { admin, cli, developer, ID, owner, seededDatabase } from './tenants.ts';
+import { admin, catalog, cli, developer, ID, owner, seededDatabase } from './tenants.ts';
 
 const NOW = Date.parse('2026-01-31T12:00:00Z');
 
@@ -37,15 +38,20 @@ const rowsOf = (db: Database, query: object, actor?: Actor): readonly UsageRow[]
 const row = (changes: Partial<UsageRow>): UsageRow => ({
   start: '2026-01-31T00:00:00.000Z',
   memberId: null,
+  memberEmail: null,
   model: null,
   provider: null,
   projectId: null,
+  projectName: null,
   keyId: null,
+  keyDescription: null,
   calls: 1,
   errors: 0,
   denied: 0,
+  limitRefusals: 0,
   cacheHits: 0,
   estimatedCalls: 0,
+  unknownPriceCalls: 0,
   promptTokens: 0,
   completionTokens: 0,
   reasoningTokens: 0,
@@ -108,6 +114,88 @@ describe('what is counted', () => {
 
     const [only] = rowsOf(db, { granularity: 'total' });
     expect([only?.cost, only?.promptTokens]).toEqual(['9269999999.99999999897', Number.MAX_SAFE_INTEGER * 1030]);
+  });
+});
+
+describe('a price that is not known', () => {
+  it('is shown as unknown, never as 0: alone as no cost, among others as calls that the cost leaves out', () => {
+    const db = seededDatabase();
+    insertCall(db, NOW - 1, { ...ofOwner, model_id: 'a', price_unknown: 1 });
+    insertCall(db, NOW - 1, { ...ofOwner, model_id: 'b', price_unknown: 1 });
+    insertCall(db, NOW - 1, { ...ofOwner, model_id: 'b', cost_pico: 25n });
+    insertCall(db, NOW - 1, { ...ofOwner, model_id: 'c' });
+
+    const whole = report(db, { groupBy: 'model' });
+
+    expect(whole.usage.rows).toEqual([
+      row({ model: 'a', unknownPriceCalls: 1, cost: null }),
+      row({ model: 'b', calls: 2, unknownPriceCalls: 1, cost: '0.000000000025' }),
+      row({ model: 'c' }),
+    ]);
+    const costs = usageCsv(whole)
+      .trimEnd()
+      .split('\r\n')
+      .map((line) => line.split(',').at(-1));
+    expect(costs).toEqual(['cost', 'unknown', '0.000000000025', '0']);
+  });
+});
+
+describe('a call that a limit refused', () => {
+  it.each([
+    ['usage_limit_reached', 401],
+    ['budget_reserved', 429],
+  ])('with %s is counted as that, not as an error, under the model that was asked for', (error_code, status_code) => {
+    const db = seededDatabase();
+    const refused = { ...ofOwner, state: 'released', status_code, error_code } as const;
+    insertCall(db, NOW - 1, { ...refused, requested_model: 'sandbox/sandbox-paid' });
+    insertCall(db, NOW - 1, { ...refused, requested_model: 'auto', provider_id: null, model_id: null });
+
+    expect(rowsOf(db, { groupBy: 'model,provider' })).toEqual([
+      row({ model: 'auto', limitRefusals: 1 }),
+      row({ model: 'sandbox-paid', provider: 'sandbox', limitRefusals: 1 }),
+    ]);
+  });
+
+  it('is told from one that a provider refused, or whose price is not known', () => {
+    const db = seededDatabase();
+    insertCall(db, NOW - 1, { ...ofOwner, status_code: 429, error_code: 'upstream_rate_limited' });
+    insertCall(db, NOW - 1, { ...ofOwner, state: 'released', status_code: 400, error_code: 'invalid_request' });
+
+    expect(rowsOf(db, {})).toEqual([row({ calls: 2, errors: 2 })]);
+  });
+});
+
+describe('a custom model', () => {
+  it('goes by its one name, with its provider, also when that was deleted', () => {
+    const db = seededDatabase();
+    const providers = { now: NOW, catalog, allowPrivateUpstreams: [] };
+    const made = createCustomProvider(db, owner, { name: 'own', baseUrl: 'https://own.example/v1' }, providers);
+    insertCall(db, NOW - 1, { ...ofOwner, provider_id: 'own', model_id: 'large' });
+    insertCall(db, NOW - 1, { ...ofOwner, provider_id: 'openai', model_id: 'large' });
+    deleteCustomProvider(db, owner, made.customProvider.id, NOW);
+
+    expect(rowsOf(db, { groupBy: 'model' })).toEqual([row({ model: 'large' }), row({ model: 'own/large' })]);
+  });
+});
+
+describe('identifiers', () => {
+  it('have their names next to them, those of the removed too', () => {
+    const db = seededDatabase();
+    insertCall(db, NOW - 1, ofOwner);
+    db.connection.exec(
+      'UPDATE keys SET deleted_at = 1; UPDATE members SET removed_at = 1; UPDATE projects SET deleted_at = 1',
+    );
+
+    expect(rowsOf(db, { groupBy: 'member,project,key' })).toEqual([
+      row({
+        memberId: ID.owner,
+        memberEmail: 'owner@example.com',
+        projectId: ID.project,
+        projectName: 'Main',
+        keyId: ID.ownerKey,
+        keyDescription: "The owner's",
+      }),
+    ]);
   });
 });
 
@@ -228,7 +316,7 @@ describe('rows', () => {
 
           const own = calls.filter(({ of }) => of !== ofForeigner);
           const tokens = (rows: readonly UsageRow[]) => rows.reduce((sum, { promptTokens }) => sum + promptTokens, 0);
-          const pico = (rows: readonly UsageRow[]) => rows.reduce((sum, { cost }) => sum + picoOf(cost), 0n);
+          const pico = (rows: readonly UsageRow[]) => rows.reduce((sum, { cost }) => sum + picoOf(cost ?? '0'), 0n);
           const names = whole.usage.rows.map((each) =>
             [each.start, each.memberId, each.model, each.provider, each.keyId].join(),
           );
@@ -264,11 +352,11 @@ it('as CSV has a header, null as nothing, and no cell that a spreadsheet takes f
   for (const model of ['=1+1', '+1', '-1', '@x', '\t', '\r', 'a,"b"', 'plain']) {
     insertCall(db, NOW - 1, { ...ofOwner, model_id: model });
   }
-  const rest = ',,,,1,0,0,0,0,0,0,0,0,0,0';
+  const rest = ',,,,,,1,0,0,0,0,0,0,0,0,0,0,0,0';
   const start = '2026-01-31T00:00:00.000Z';
   expect(usageCsv(report(db, { groupBy: 'model' })).split('\r\n')).toEqual([
-    'start,memberId,model,provider,projectId,keyId,calls,errors,denied,cacheHits,estimatedCalls,promptTokens,completionTokens,reasoningTokens,cachedTokens,cacheWriteTokens,cost',
-    ...["'\t", '"\'\r"', "'+1", "'-1", "'=1+1", "'@x", '"a,""b"""', 'plain'].map((cell) => `${start},,${cell}${rest}`),
+    'start,memberId,memberEmail,model,provider,projectId,projectName,keyId,keyDescription,calls,errors,denied,limitRefusals,cacheHits,estimatedCalls,unknownPriceCalls,promptTokens,completionTokens,reasoningTokens,cachedTokens,cacheWriteTokens,cost',
+    ...["'\t", '"\'\r"', "'+1", "'-1", "'=1+1", "'@x", '"a,""b"""', 'plain'].map((cell) => `${start},,,${cell}${rest}`),
     '',
   ]);
 });

@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { changeOrganization } from '../../src/admin/organizations.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
@@ -39,6 +40,8 @@ async function verify(...args: string[]) {
   return { code, stderr, ...verdict };
 }
 
+const BY = `${userInfo().username} on the command line`;
+
 describe('portcullis audit list', () => {
   it('shows what the first start made, and what was changed since, newest first', async () => {
     await rename('New');
@@ -46,15 +49,16 @@ describe('portcullis audit list', () => {
     const { code, stdout, stderr } = await portcullis.run('audit', 'list');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const rows = stdout.split('\n').map((line) => line.split(/ {2,}/));
+    expect(rows[1]?.[4]).toMatch(/^First gateway key \(key_[0-9a-f]{32}\)$/);
     expect(rows.map((cells) => [cells[0]?.trim(), cells[2], cells[3], cells[5]])).toEqual([
       ['SEQ', 'BY', 'ACTION', 'CHANGED'],
-      ['7', 'command line', 'key.disable', 'status, state'],
-      ['6', 'command line', 'organization.update', 'name'],
-      ['5', 'command line', 'key.create', '-'],
-      ['4', 'command line', 'master_key.create', '-'],
-      ['3', 'command line', 'member.create', '-'],
-      ['2', 'command line', 'project.create', '-'],
-      ['1', 'command line', 'organization.create', '-'],
+      ['7', BY, 'key.disable', 'status, state'],
+      ['6', BY, 'organization.update', 'name'],
+      ['5', BY, 'key.create', '-'],
+      ['4', BY, 'master_key.create', '-'],
+      ['3', BY, 'member.create', '-'],
+      ['2', BY, 'project.create', '-'],
+      ['1', BY, 'organization.create', '-'],
       ['', undefined, undefined, undefined],
     ]);
   });

@@ -84,8 +84,8 @@ describe('portcullis keys', () => {
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout:
-        `${'ID'.padEnd(36)}  DESCRIPTION        STATE   TOKEN          SPENT  LIMIT  EXPIRES  LAST USED\n` +
-        `${id}  First gateway key  active  ${key?.maskedToken}  0      -      never    never\n`,
+        `${'ID'.padEnd(36)}  DESCRIPTION        OWNER            STATE   TOKEN          SPENT  LIMIT  SPENT IN WINDOW  EXPIRES  LAST USED\n` +
+        `${id}  First gateway key  owner@localhost  active  ${key?.maskedToken}  0      -      -                never    never\n`,
     });
   });
 

@@ -17,12 +17,13 @@ beforeAll(async () => {
       key_id: keyId,
       member_id: key?.created_by ?? '',
     };
-    for (const [time, cost] of [
-      ['2026-03-01T10:00:00Z', 1_500_000_000_000n],
-      ['2026-03-01T11:00:00Z', 1n],
-      ['2026-03-02T10:00:00Z', 0n],
+    for (const [time, cost_pico, price_unknown] of [
+      ['2026-03-01T10:00:00Z', 1_500_000_000_000n, 0],
+      ['2026-03-01T11:00:00Z', 1n, 0],
+      ['2026-03-02T10:00:00Z', 0n, 1],
     ] as const) {
-      insertCall(db, time, { ...call, model_id: 'large', provider_id: 'acme', cost_pico: cost, prompt_tokens: 7 });
+      const of = { ...call, model_id: 'large', provider_id: 'acme', prompt_tokens: 7 };
+      insertCall(db, time, { ...of, cost_pico, price_unknown });
     }
   });
 });
@@ -43,12 +44,50 @@ it('prints an aligned table', async () => {
     0,
     '',
     [
-      'DAY         MODEL  CALLS  ERRORS  DENIED  CACHE HITS  TOKENS IN  TOKENS OUT  USD',
-      '2026-03-01  large  2      0       0       0           14         0           1.500000000001',
-      '2026-03-02  large  1      0       0       0           7          0           0',
+      'DAY         MODEL  CALLS  ERRORS  DENIED  OVER LIMIT  CACHE HITS  TOKENS IN  TOKENS OUT  USD',
+      '2026-03-01  large  2      0       0       0           0           14         0           1.500000000001',
+      '2026-03-02  large  1      0       0       0           0           7          0           unknown',
       '',
       '2026-03-01T00:00:00.000Z to 2026-04-01T00:00:00.000Z, UTC',
       '',
+    ],
+  ]);
+});
+
+it('shows names in the place of identifiers, and that a part of the cost is unknown', async () => {
+  const { stdout } = await cli.run('usage', ...MARCH, '--by', 'total', '--group-by', 'member,project,key');
+  const { members } = Object(jsonOf(await cli.run('members', 'list', '--json')));
+  expect(
+    stdout
+      .split('\n')
+      .slice(0, 2)
+      .map((line) => line.split(/ {2,}/)),
+  ).toEqual([
+    [
+      'MEMBER',
+      'PROJECT',
+      'KEY',
+      'CALLS',
+      'ERRORS',
+      'DENIED',
+      'OVER LIMIT',
+      'CACHE HITS',
+      'TOKENS IN',
+      'TOKENS OUT',
+      'USD',
+    ],
+    [
+      members[0].email,
+      'Default',
+      `First gateway key (${keyId})`,
+      '3',
+      '0',
+      '0',
+      '0',
+      '0',
+      '21',
+      '0',
+      '1.500000000001 + unknown',
     ],
   ]);
 });
@@ -64,9 +103,9 @@ it('prints what the master API answers', async () => {
 it('prints CSV', async () => {
   const { stdout } = await cli.run('usage', ...MARCH, '--by', 'hour', '--csv');
   expect(stdout.split('\r\n').slice(1, -1)).toEqual([
-    '2026-03-01T10:00:00.000Z,,,,,,1,0,0,0,0,7,0,0,0,0,1.5',
-    '2026-03-01T11:00:00.000Z,,,,,,1,0,0,0,0,7,0,0,0,0,0.000000000001',
-    '2026-03-02T10:00:00.000Z,,,,,,1,0,0,0,0,7,0,0,0,0,0',
+    '2026-03-01T10:00:00.000Z,,,,,,,,,1,0,0,0,0,0,0,7,0,0,0,0,1.5',
+    '2026-03-01T11:00:00.000Z,,,,,,,,,1,0,0,0,0,0,0,7,0,0,0,0,0.000000000001',
+    '2026-03-02T10:00:00.000Z,,,,,,,,,1,0,0,0,0,0,1,7,0,0,0,0,unknown',
   ]);
 });
 

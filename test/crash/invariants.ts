@@ -1,7 +1,8 @@
-import { type RawBuilder, sql } from 'kysely';
-import { runningPeriod } from '../../src/domain/api-key.ts';
 import { MAX_AMOUNT, usdNumber } from '../../src/domain/money.ts';
+import { type LimitScope, runningPeriod, type SpendState } from '../../src/domain/spend-limits.ts';
+import { toBudget } from '../../src/store/budgets.ts';
 import type { Database } from '../../src/store/database.ts';
+import { exactSum, sumOf } from '../../src/store/exact-sum.ts';
 import { toApiKey } from '../../src/store/key-columns.ts';
 import { build } from '../../src/store/sql.ts';
 import type { Acknowledged } from './load.ts';
@@ -35,91 +36,99 @@ const rowsOf = (db: Database, keyIds: readonly string[]) =>
       .where('key_id', 'in', [...keyIds]),
   );
 
-/** SQLite's sum of integers fails beyond 64 bits, which an upstream that lies can reach: sums are taken in two halves. */
-const HALF = 1_000_000_000n;
-const halves = (amount: RawBuilder<bigint>) =>
-  [sql<bigint>`sum(${amount} / ${HALF})`, sql<bigint>`sum(${amount} % ${HALF})`] as const;
+/** The columns of a call that say who has a limit, and in which window of it the call was opened. */
+const COLUMNS = {
+  key: { subject: 'key_id', window: 'period_started_at' },
+  member: { subject: 'member_id', window: 'member_period_started_at' },
+  project: { subject: 'project_id', window: 'project_period_started_at' },
+  organization: { subject: 'organization_id', window: 'organization_period_started_at' },
+} as const;
 
-/** What the calls of each key have cost in each of its windows, and what is held back for those that run. */
-function sumsOf(db: Database, keyIds: readonly string[]): Sums[] {
-  const [costHigh, costLow] = halves(sql`cost_pico`);
-  const [heldHigh, heldLow] = halves(sql`iif(state = 'open', reservation_pico, 0)`);
+interface Sums {
+  readonly windowStartedAt: number | null;
+  readonly cost: bigint;
+  readonly held: bigint;
+}
+
+/** What the calls under each subject have cost in each of its windows, and what is held back for those that run. */
+function sumsOf(db: Database, scope: LimitScope, subjectIds: readonly string[]): Map<string, Sums[]> {
+  const { subject, window } = COLUMNS[scope];
   const rows = db.all(
     build
       .selectFrom('calls')
-      .select(['key_id', 'period_started_at'])
-      .select([costHigh.as('cost_high_pico'), costLow.as('cost_low_pico')])
-      .select([heldHigh.as('held_high_pico'), heldLow.as('held_low_pico')])
-      .where('key_id', 'in', [...keyIds])
-      .groupBy(['key_id', 'period_started_at']),
+      .select([subject, window, 'state', ...exactSum('cost_pico', 'cost_'), ...exactSum('reservation_pico', 'held_')])
+      .where(subject, 'in', [...subjectIds])
+      .groupBy([subject, window, 'state']),
   );
-  return rows.map((row) => ({
-    keyId: row.key_id,
-    periodStartedAt: row.period_started_at,
-    cost: row.cost_high_pico * HALF + row.cost_low_pico,
-    held: row.held_high_pico * HALF + row.held_low_pico,
-  }));
-}
-
-interface Sums {
-  readonly keyId: string;
-  readonly periodStartedAt: number | null;
-  readonly cost: bigint;
-  readonly held: bigint;
+  const sums = new Map<string, Sums[]>(subjectIds.map((id) => [id, []]));
+  for (const row of rows) {
+    sums.get(row[subject])?.push({
+      windowStartedAt: row[window],
+      cost: sumOf(row.cost_high_pico, row.cost_low_pico),
+      held: row.state === 'open' ? sumOf(row.held_high_pico, row.held_low_pico) : 0n,
+    });
+  }
+  return sums;
 }
 
 const total = (sums: readonly Sums[], amount: 'cost' | 'held'): bigint =>
   sums.reduce((all, each) => all + each[amount], 0n);
 
 /**
- * What is broken of what must hold at every moment, calls running or not: sums are those of the rows, and within the limits.
- * @param overcharged keys whose upstreams charged more than they may: their limits are not checked
+ * What is broken of what must hold at every moment, calls running or not: the sums of these keys and of all budgets are those of the
+ * rows, and within the limits.
+ * @param isOvercharged whether upstreams may have charged a key, or what has a budget, more than they may: its limits are not checked
  */
 export function findLedgerFaults(
   db: Database,
   keyIds: readonly string[],
-  overcharged: ReadonlySet<string> = new Set(),
+  isOvercharged: (id: string) => boolean = () => false,
 ): string[] {
   const faults = new Faults();
+  const check = (scope: LimitScope, limited: ReadonlyMap<string, SpendState>): void => {
+    for (const [id, sums] of sumsOf(db, scope, [...limited.keys()])) {
+      const of = limited.get(id);
+      if (of === undefined) continue;
+      checkSums(faults, id, of, sums);
+      if (!isOvercharged(id)) checkLimits(faults, id, of);
+    }
+  };
   // One snapshot, for others write meanwhile.
   db.connection
     .transaction(() => {
-      const byKey = Map.groupBy(sumsOf(db, keyIds), ({ keyId }) => keyId);
-      for (const row of db.all(
-        build
-          .selectFrom('keys')
-          .selectAll()
-          .where('id', 'in', [...keyIds]),
-      )) {
-        const key = toApiKey(row);
-        checkSums(faults, row.id, key, byKey.get(row.id) ?? []);
-        if (!overcharged.has(row.id)) checkLimits(faults, row.id, key);
-      }
+      const keys = build
+        .selectFrom('keys')
+        .selectAll()
+        .where('id', 'in', [...keyIds]);
+      check('key', new Map(db.all(keys).map((row) => [row.id, toApiKey(row)])));
+      const budgets = db.all(build.selectFrom('budgets').selectAll()).map(toBudget);
+      for (const [scope, ofScope] of Map.groupBy(budgets, (budget) => budget.scope))
+        check(scope, new Map(ofScope.map((budget) => [budget.subjectId, budget])));
     })
     .deferred();
   return faults.found;
 }
 
-function checkSums(faults: Faults, id: string, key: ReturnType<typeof toApiKey>, sums: readonly Sums[]): void {
-  const startedAt = key.currentPeriodStartedAt;
-  const inWindow = startedAt === null ? [] : sums.filter((each) => each.periodStartedAt === startedAt);
+function checkSums(faults: Faults, id: string, of: SpendState, sums: readonly Sums[]): void {
+  const startedAt = of.currentPeriodStartedAt;
+  const inWindow = startedAt === null ? [] : sums.filter((each) => each.windowStartedAt === startedAt);
   const agree = (name: string, kept: bigint, counted: bigint): void => {
     // The largest amount that is kept: an upstream that lies can take a sum there.
     const wanted = counted > MAX_AMOUNT ? MAX_AMOUNT : counted;
     faults.check(kept === wanted, `sums equal the rows: ${id} has ${name} ${kept}, its rows ${counted}`);
   };
-  agree('usage', key.usage, total(sums, 'cost'));
-  agree('reserved', key.reserved, total(sums, 'held'));
-  agree('current period usage', key.currentPeriodUsage, total(inWindow, 'cost'));
-  agree('current period reserved', key.currentPeriodReserved, total(inWindow, 'held'));
+  agree('usage', of.usage, total(sums, 'cost'));
+  agree('reserved', of.reserved, total(sums, 'held'));
+  agree('current period usage', of.currentPeriodUsage, total(inWindow, 'cost'));
+  agree('current period reserved', of.currentPeriodReserved, total(inWindow, 'held'));
 }
 
-function checkLimits(faults: Faults, id: string, key: ReturnType<typeof toApiKey>): void {
+function checkLimits(faults: Faults, id: string, of: SpendState): void {
   const within = (name: string, limit: bigint | null, spent: bigint): void =>
-    faults.check(limit === null || spent <= limit, `no key is over its ${name} cap: ${id} by ${spent - (limit ?? 0n)}`);
-  within('all-time', key.usageLimit, key.usage + key.reserved);
-  const period = runningPeriod(key, Date.now());
-  if (period !== undefined) within('recurring', key.periodUsageLimit, period.usage + key.currentPeriodReserved);
+    faults.check(limit === null || spent <= limit, `nobody is over a ${name} cap: ${id} by ${spent - (limit ?? 0n)}`);
+  within('all-time', of.usageLimit, of.usage + of.reserved);
+  const period = runningPeriod(of, Date.now());
+  if (period !== undefined) within('recurring', of.periodUsageLimit, period.usage + of.currentPeriodReserved);
 }
 
 /** What is broken of what must hold when no call is running; nothing when all holds. */

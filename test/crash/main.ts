@@ -25,14 +25,22 @@ if (!Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
 
 const day = { periodUsageDurationValue: 1, periodUsageDurationUnit: 'day' } as const;
 
-/** Fresh keys for a round, some with room for a few of its calls and some for many: a call costs about 0.003 USD. */
-const roundKeys = (world: World): [LoadKey, ...LoadKey[]] => [
-  world.addKey({}),
-  ...['0.005', '0.012', '0.05', '0.3'].map((usageLimit) => world.addKey({ usageLimit })),
-  ...['0.005', '0.02', '0.1'].map((periodUsageLimit) => world.addKey({ periodUsageLimit, ...day })),
-  world.addKey({ usageLimit: '0.02', periodUsageLimit: '0.015', ...day }),
-  world.addKey({ usageLimit: '0.2', periodUsageLimit: '0.15', ...day }),
-];
+/**
+ * Fresh keys for a round, some with room for a few of its calls and some for many: a call costs about 0.003 USD. Two of them
+ * share the budget of a project; in every other round all of them share those of their owner and the organization.
+ */
+function roundKeys(world: World): [LoadKey, ...LoadKey[]] {
+  const shared = world.leaveRoom({ total: '0.06', daily: '0.04' });
+  return [
+    world.addKey({}),
+    ...['0.005', '0.012', '0.05', '0.3'].map((usageLimit) => world.addKey({ usageLimit })),
+    ...['0.005', '0.02', '0.1'].map((periodUsageLimit) => world.addKey({ periodUsageLimit, ...day })),
+    world.addKey({ usageLimit: '0.02', periodUsageLimit: '0.015', ...day }),
+    world.addKey({ usageLimit: '0.2', periodUsageLimit: '0.15', ...day }),
+    world.addKey(shared),
+    world.addKey({ ...shared, usageLimit: '0.05' }),
+  ];
+}
 
 /** Load until the process is killed under it; now and then it is killed once more while it starts again. */
 async function crash(world: World, serving: Serving, random: Random, load: Load): Promise<Serving> {
@@ -79,6 +87,7 @@ const seen: Evidence[] = [];
 const totals = new Totals();
 
 async function playRound(round: number): Promise<string[]> {
+  world.limitEverything(round % 2 === 0);
   const keys = roundKeys(world);
   const load = new Load(random, round, keys);
   const dispatched = new Set<string>();

@@ -40,7 +40,10 @@ function routesInSources(): string[] {
       ...['get', 'patch', 'delete'].map((method) => `${method} ${route}/:ruleId`),
     ]),
   );
-  return [...plain, ...rules].map((route) => route.replaceAll(/[:*](\w+)/g, '{$1}'));
+  const budgets = sources.flatMap((source) =>
+    [...source.matchAll(/budgetOf\(master,\s*'([^']+)'/g)].flatMap(([, route]) => [`get ${route}`, `patch ${route}`]),
+  );
+  return [...plain, ...rules, ...budgets].map((route) => route.replaceAll(/[:*](\w+)/g, '{$1}'));
 }
 
 it('all routes are described, and nothing else', () => {

@@ -19,6 +19,7 @@ const record: KeyRecord = {
   description: null,
   projectId: 'proj_1',
   createdBy: 'mem_1',
+  createdByEmail: 'ada@example.com',
   kind: 'regular',
   status: 'active',
   state: 'limit_reached',

@@ -108,8 +108,16 @@ describe('the schema', () => {
     );
     const money = columns.all();
     expect(money.map(({ table, name }) => `${table}.${name}`)).toEqual([
+      'budgets.period_limit_pico',
+      'budgets.period_reserved_pico',
+      'budgets.period_usage_pico',
+      'budgets.reserved_pico',
+      'budgets.usage_limit_pico',
+      'budgets.usage_pico',
       'calls.cost_pico',
       'calls.reservation_pico',
+      'kept_usage.high_pico',
+      'kept_usage.low_pico',
       'keys.period_limit_pico',
       'keys.period_reserved_pico',
       'keys.period_usage_pico',

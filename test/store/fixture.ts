@@ -123,6 +123,7 @@ export const newDecision = (changes: Partial<DecisionRecord> = {}): DecisionReco
 export const settlement = (changes: Partial<Settlement> = {}): Settlement => ({
   state: 'settled',
   cost: 25n,
+  priceUnknown: false,
   costDetailsJson: '{"total_cost":"0.000000000025"}',
   promptTokens: 10,
   completionTokens: 5,

@@ -30,6 +30,7 @@ describe('the credential of a secret', () => {
       ruleRevision: 0,
       cachingEnabled: true,
       cacheDurationSeconds: 60,
+      budgets: [],
       kind: 'regular',
       status: 'active',
       disabledAt: null,

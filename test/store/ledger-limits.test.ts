@@ -1,8 +1,8 @@
 // What keys with limits hold back: checked and reserved in one step, in both limits, whatever happens to the calls.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isCapped, runningPeriod } from '../../src/domain/api-key.ts';
 import { ApiError, unauthorized } from '../../src/domain/errors.ts';
+import { isCapped, runningPeriod } from '../../src/domain/spend-limits.ts';
 import { getKey, insertKey, type NewKey, updateKey } from '../../src/store/keys.ts';
 import type { FindWorstCase, OpenCall } from '../../src/store/ledger.ts';
 import { build } from '../../src/store/sql.ts';
@@ -180,7 +180,7 @@ describe('the two limits', () => {
       ),
     );
     const fresh = await open(costing(60n));
-    expect([old.periodStartedAt, fresh.periodStartedAt]).toEqual([START, START + 1]);
+    expect([old.windows.periodStartedAt, fresh.windows.periodStartedAt]).toEqual([START, START + 1]);
 
     await store.settleCall(old, settlement({ cost: 100n }));
 

@@ -66,6 +66,10 @@ describe('a call', () => {
       created_at: START,
       reservation_pico: 0n,
       period_started_at: null,
+      member_period_started_at: null,
+      project_period_started_at: null,
+      organization_period_started_at: null,
+      price_unknown: 0,
       settled_at: START + 1500,
       cost_pico: 25n,
       cost_details_json: '{"total_cost":"0.000000000025"}',
@@ -208,7 +212,7 @@ describe('a recurring window', () => {
     });
     clock.advance(HOUR);
     await expect(store.openCall(newCall(tenant), newDecision(), costing())).resolves.toMatchObject({
-      periodStartedAt: START + HOUR,
+      windows: { periodStartedAt: START + HOUR },
     });
   });
 });

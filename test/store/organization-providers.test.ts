@@ -96,6 +96,7 @@ describe('what an organization has brought along', () => {
           modelId: 'org/model-7b',
           externalId: 'org/model-7b',
           custom: true,
+          createdAt: model.createdAt,
           revision: `${model.id} ${provider.updatedAt}`,
           names: ['acme/org/model-7b'],
           providerNames: ['custom', 'custom:acme'],

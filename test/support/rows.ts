@@ -35,6 +35,13 @@ export function keySums({ db }: Pick<TestGateway, 'db'>, keyId: string) {
   return row;
 }
 
+/** What is kept of the spend under a budget. */
+export function budgetSums({ db }: Pick<TestGateway, 'db'>, subjectId: string) {
+  const row = db.get(build.selectFrom('budgets').selectAll().where('subject_id', '=', subjectId));
+  if (row === undefined) throw new Error(`there is no budget of ${subjectId}`);
+  return row;
+}
+
 /** What came of a call whose client has left, who is told nothing: waits until its row has an end. */
 export async function settled(gateway: TestGateway, requestId: string): Promise<CallRow> {
   for (;;) {

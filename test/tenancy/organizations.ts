@@ -58,6 +58,9 @@ async function makeEverything(
   const described = `${mark} key`;
   const rule = { ...MODEL_RULE, description: `${mark} rule` };
   const key = await make('keys', { projectId: project, createdBy: member, description: described });
+  for (const path of [`members/${member}`, `projects/${project}`, 'organization']) {
+    await server.request('PATCH', `/v1/master/${path}/budget`, { token, body: { usageLimit: '5' } });
+  }
   const customProvider = await make('custom-providers', { name: mark, baseUrl: `https://${mark}.example/v1` });
   return {
     key: [key],

@@ -1,8 +1,18 @@
 import { initial } from './0001-initial.ts';
 import { providerFields } from './0002-provider-fields.ts';
 import { textParts } from './0003-text-parts.ts';
+import { budgets } from './0004-budgets.ts';
+import { unknownPrices } from './0005-unknown-prices.ts';
 import { rolledSecrets } from './0006-rolled-secrets.ts';
 import { keptUsage } from './0007-kept-usage.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
-export const MIGRATIONS: readonly string[] = [initial, providerFields, textParts, rolledSecrets, keptUsage];
+export const MIGRATIONS: readonly string[] = [
+  initial,
+  providerFields,
+  textParts,
+  budgets,
+  unknownPrices,
+  rolledSecrets,
+  keptUsage,
+];

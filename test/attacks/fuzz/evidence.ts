@@ -54,8 +54,9 @@ export class Evidence {
     for (const { served, keyName, record } of acknowledged)
       this.#checkAcknowledged(world, keys, served, keyName, record);
     const judged = world.keys.map(({ id }) => id);
-    const overcharged = world.keys.filter(({ spec }) => spec.mayBeLiedTo === true).map(({ id }) => id);
-    for (const fault of findLedgerFaults(world.db, judged, new Set(overcharged)))
+    const honest = new Set(world.keys.filter(({ spec }) => spec.mayBeLiedTo !== true).map(({ id }) => id));
+    honest.add(world.budgeted);
+    for (const fault of findLedgerFaults(world.db, judged, (id) => !honest.has(id)))
       this.#findings.report(SUMS, this.#withName(world, fault));
   }
 

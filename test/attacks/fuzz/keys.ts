@@ -18,6 +18,8 @@ export interface KeySpec {
   /** Upstreams may charge it more than was asked for: its caps are not checked. */
   readonly mayBeLiedTo?: boolean;
   readonly owner?: 'worker';
+  /** Made in the project whose keys share a budget. */
+  readonly hasBudget?: boolean;
   /** Of another organization than the attacked one, with no rules at all. */
   readonly isForeign?: boolean;
   readonly rules?: readonly RuleCreate[];
@@ -57,21 +59,26 @@ const HOUR = { periodUsageDurationValue: 1, periodUsageDurationUnit: 'hour' } as
 
 export const OPEN: KeySpec = { name: 'open', mayBeLiedTo: true, permits: anything };
 
+/** Of a project: what its keys may spend together. */
+export const BUDGET = { usageLimit: '2', periodUsageLimit: '0.3', ...HOUR };
+
 /** Every attempt of a call with one of these is judged. */
 export const KEYS: readonly [KeySpec, ...KeySpec[]] = [
   OPEN,
   { name: 'small cap', limits: { usageLimit: '0.01' }, permits: anything },
   { name: 'large cap', limits: { usageLimit: '5' }, permits: anything },
-  { name: 'recurring cap', limits: { periodUsageLimit: '0.05', ...HOUR }, permits: anything },
+  { name: 'recurring cap', hasBudget: true, limits: { periodUsageLimit: '0.05', ...HOUR }, permits: anything },
   { name: 'both caps', limits: { usageLimit: '0.2', periodUsageLimit: '0.1', ...HOUR }, permits: anything },
   { name: 'overcharged', limits: { usageLimit: '1' }, mayBeLiedTo: true, permits: anything },
   {
     name: 'no opus',
+    hasBudget: true,
     rules: [{ ruleType: 'deny_models', ruleValue: { models: ['claude-opus*', 'pricey', 'alpha/shared', 'own/*'] } }],
     permits: notNamed(/^claude-opus|^pricey$|^alpha\/shared$|^own\//),
   },
   {
     name: 'few models',
+    hasBudget: true,
     limits: { usageLimit: '0.5' },
     rules: [
       { ruleType: 'allow_models', ruleValue: { models: ['shared', 'own/*'] } },
@@ -115,6 +122,7 @@ export const KEYS: readonly [KeySpec, ...KeySpec[]] = [
   },
   {
     name: 'from inside',
+    hasBudget: true,
     rules: [{ ruleType: 'allow_ip_cidrs', ruleValue: { ipCidrs: ['10.0.0.0/8', '2001:db8::/32'] } }],
     permits: inside(['10.0.0.0', 8, 'ipv4'], ['2001:db8::', 32, 'ipv6']),
   },

@@ -121,6 +121,7 @@ const LISTS: Ids = [
   'custom-models',
   'organization',
   'organization/iam',
+  'budgets',
   'usage?granularity=total&groupBy=key,model',
   'usage?format=csv',
   'audit?limit=200',
@@ -155,8 +156,8 @@ const OF_OTHERS = 'nobody sees or changes another organization';
 
 function learn(attack: Attack, json: unknown, body: string): void {
   const { world, secrets } = attack.run;
-  const { masterKey, owner } = world.attacker.tenant;
-  const kept = [masterKey.id, owner.id]; // without them the attacker could do no more
+  const { tenant, key } = world.attacker;
+  const kept = [tenant.masterKey.id, tenant.owner.id, tenant.project.id, key.id]; // without them the attacker could do no more
   for (const [, id] of body.matchAll(/"id":"((?:key|proj|rule|prov|model|pkey|inv|mkey|mem)_[0-9a-f]{32})"/g)) {
     if (id !== undefined && !known.includes(id) && !kept.includes(id)) known.push(id);
   }
@@ -200,6 +201,11 @@ export const master: Generator = async (attack) => {
       { name: text(random), role: random.pick(['developer', 'admin', 'owner', 'root']) },
     ],
     () => ['PATCH', 'organization', { name: text(random), plan: random.pick(['free', 'enterprise', 'odd']) }],
+    () => [
+      'PATCH',
+      random.pick([`members/${id}/budget`, `projects/${id}/budget`, 'organization/budget']),
+      { usageLimit: random.pick([null, amount(random)]) },
+    ],
     () => ['POST', 'invitations/accept', { token: random.pick(INVITATIONS), name: text(random) }],
   ])();
   const answer = await attack.send({

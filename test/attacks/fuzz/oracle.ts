@@ -167,7 +167,7 @@ export function* faultsOf(request: UpstreamRequest, caller: Caller | undefined):
     yield `${served.provider}/${served.model} for the key "${caller.key.name}" from ${caller.address ?? 'nowhere'}`;
   }
   const { usageLimit, periodUsageLimit } = caller.key.limits ?? {};
-  const isCapped = usageLimit !== undefined || periodUsageLimit !== undefined;
+  const isCapped = usageLimit !== undefined || periodUsageLimit !== undefined || caller.key.hasBudget === true;
   const draws = JSON.stringify(record(record(request.body).generationConfig).responseModalities) === '["IMAGE"]';
   if (isCapped && action === 'chat' && !draws && !served.free && maximumOf(request) === undefined)
     yield 'no maximum of output for a capped key';

@@ -1,7 +1,9 @@
 // What is watched while the run goes on, and the care that the world needs meanwhile.
 import { CAN_READ_MEMORY, residentMb } from '../../../scripts/bench/resident-memory.ts';
+import type { KeyCreate } from '../../../src/generated/types.ts';
 import { build } from '../../../src/store/sql.ts';
 import { CAN_TELL_WAITS, STARVED_MS } from './delay.ts';
+import { BUDGET } from './keys.ts';
 import type { Probed } from './probing.ts';
 import type { Run } from './run.ts';
 import { RESIDENT_MB } from './settings.ts';
@@ -69,20 +71,28 @@ export function judgeDepartures(run: Run): void {
   if (departure !== undefined) run.findings.report('no private address is reached', departure);
 }
 
-/** Raises the limits by what was spent, so that keys with a cap are never idle for long. */
-export async function raiseLimits({ db, keys, attacked, management }: World): Promise<void> {
-  for (const { id, spec } of keys) {
-    const { usageLimit, periodUsageLimit } = spec.limits ?? {};
-    const row = db.get(build.selectFrom('keys').select(['usage_pico', 'period_usage_pico']).where('id', '=', id));
-    if (row === undefined || spec.limits === undefined) continue;
-    const raised = (limit: unknown, spent: bigint): string => (Number(spent) / 1e12 + Number(limit)).toFixed(6);
-    const limits = {
-      ...spec.limits,
-      ...(usageLimit === undefined ? {} : { usageLimit: raised(usageLimit, row.usage_pico) }),
-      ...(periodUsageLimit === undefined ? {} : { periodUsageLimit: raised(periodUsageLimit, row.period_usage_pico) }),
+type Limits = Pick<KeyCreate, 'usageLimit' | 'periodUsageLimit'>;
+type Spent = { readonly usage_pico: bigint; readonly period_usage_pico: bigint };
+
+const PICO_PER_USD = 1e12;
+const plus = (limit: unknown, spent: bigint): string => (Number(spent) / PICO_PER_USD + Number(limit)).toFixed(6);
+
+/** Raises limits by what was spent, so that what has a cap is never idle for long. */
+export async function raiseLimits({ db, keys, attacked, budgeted, management }: World): Promise<void> {
+  const raise = async (path: string, limits: Limits | undefined, spent: Spent | undefined): Promise<void> => {
+    if (limits === undefined || spent === undefined) return;
+    const { usageLimit, periodUsageLimit } = limits;
+    const raised = {
+      ...limits,
+      ...(usageLimit === undefined ? {} : { usageLimit: plus(usageLimit, spent.usage_pico) }),
+      ...(periodUsageLimit === undefined ? {} : { periodUsageLimit: plus(periodUsageLimit, spent.period_usage_pico) }),
     };
     const headers = { authorization: `Bearer ${attacked.masterKey.token}`, 'content-type': 'application/json' };
-    const sent = { method: 'PATCH', headers, body: JSON.stringify(limits) };
-    await fetch(`${management}/v1/master/keys/${id}`, sent).catch(() => undefined); // the next time will do
-  }
+    const sent = { method: 'PATCH', headers, body: JSON.stringify(raised) };
+    await fetch(`${management}/v1/master/${path}`, sent).catch(() => undefined); // the next time will do
+  };
+  const spentOf = build.selectFrom('keys').select(['usage_pico', 'period_usage_pico']);
+  for (const { id, spec } of keys) await raise(`keys/${id}`, spec.limits, db.get(spentOf.where('id', '=', id)));
+  const ofBudget = build.selectFrom('budgets').select(['usage_pico', 'period_usage_pico']);
+  await raise(`projects/${budgeted}/budget`, BUDGET, db.get(ofBudget.where('subject_id', '=', budgeted)));
 }

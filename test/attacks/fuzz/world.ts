@@ -12,7 +12,7 @@ import { type Database, openDatabase } from '../../../src/store/database.ts';
 import { loadSecrets } from '../../../src/store/secrets.ts';
 import { Serving } from '../../crash/serving.ts';
 import { send } from '../../support/request.ts';
-import { KEYS, type KeySpec, OPEN, ORGANIZATION_RULE, WORKER_RULE } from './keys.ts';
+import { BUDGET, KEYS, type KeySpec, OPEN, ORGANIZATION_RULE, WORKER_RULE } from './keys.ts';
 import type { Secrets } from './secrets.ts';
 import { OF_ORGANIZATION, UPSTREAMS } from './served.ts';
 import { environment, secretOf } from './settings.ts';
@@ -35,6 +35,8 @@ export interface World {
   /** A key of the attacked organization that is forbidden and permitted while the run goes on. */
   readonly toggled: WorldKey;
   readonly attacked: Tenant;
+  /** Id of the attacked organization's project that has a budget. */
+  readonly budgeted: string;
   /** Of the second organization, whose calls must go well. */
   readonly bystander: { readonly tenant: Tenant; readonly token: string };
   readonly attacker: { readonly tenant: Tenant; readonly key: WorldKey };
@@ -158,8 +160,12 @@ export async function createWorld(
     { now: Date.now(), peppers, by: 'cli' },
   );
   await ask('POST', `members/${member.id}/iam`, WORKER_RULE);
-  const newKey = (spec: KeySpec): Promise<WorldKey> =>
-    addKey(ask, secrets, attacked.project.id, spec, spec.owner === 'worker' ? member.id : undefined);
+  const budgeted = textIn((await ask('POST', 'projects', { name: 'Budgeted' })).project, 'id');
+  await ask('PATCH', `projects/${budgeted}/budget`, BUDGET);
+  const newKey = (spec: KeySpec): Promise<WorldKey> => {
+    const projectId = spec.hasBudget === true ? budgeted : attacked.project.id;
+    return addKey(ask, secrets, projectId, spec, spec.owner === 'worker' ? member.id : undefined);
+  };
   const keys: [WorldKey, ...WorldKey[]] = [await newKey(OPEN)];
   for (const spec of KEYS.slice(1)) keys.push(await newKey(spec));
   const toggled = await newKey({ ...OPEN, name: 'toggled' });
@@ -177,6 +183,7 @@ export async function createWorld(
     keys,
     toggled,
     attacked,
+    budgeted,
     bystander: { tenant: bystander, token: probeKey.token },
     attacker: { tenant: attacker, key: attackerKey },
     async restart() {

@@ -1,8 +1,10 @@
 // POST /v1/chat/completions: a key that may not be used, each with the reason of decisions.md, section 3.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BudgetOwner, changeBudget, getBudget } from '../../../src/admin/budgets.ts';
 import { deleteKey } from '../../../src/admin/keys.ts';
 import { generateSecret } from '../../../src/domain/secret.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
+import type { BudgetPatch } from '../../../src/generated/types.ts';
 import { bearer, chat, completionOf, errorOf, hello, JSON_TYPE, post } from '../../support/chat.ts';
 import { addKey, disable, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { addOwnModels, FLAT } from '../../support/own-models.ts';
@@ -296,6 +298,48 @@ describe('a key with any limit', () => {
 
     expect([usage.cost, usage.info]).toEqual([0.00006, undefined]);
   });
+});
+
+describe('a key under a budget', () => {
+  const actor = () => ({ kind: 'cli', organizationId: gateway.firstRun.organizationId }) as const;
+  const limit = (owner: BudgetOwner, limits: BudgetPatch): void =>
+    void changeBudget(gateway.db, actor(), owner, limits, clock.now());
+  const call = { model: 'own/flat' };
+
+  it.each<[string, string, () => BudgetOwner]>([
+    ['owner', 'their', () => ({ kind: 'member', member: gateway.memberId })],
+    ['project', 'its', () => ({ kind: 'project', project: gateway.firstRun.projectId })],
+    ['organization', 'its', () => ({ kind: 'organization' })],
+  ])(
+    'of its %s is refused once all of that is spent, by whichever keys, until the window ends',
+    async (holder, its, ownerOf) => {
+      const [spender, other] = [addKey(gateway), addKey(gateway)];
+      const owner = ownerOf();
+      limit(owner, { periodUsageLimit: '0.01', periodUsageDurationValue: 1, periodUsageDurationUnit: 'hour' });
+      upstream.begin(json(completion('Hello')));
+
+      expect((await chat(gateway, hello(call), spender)).status).toBe(200);
+      const refused = await chat(gateway, hello({ ...call, user: 'another' }), other);
+
+      const resetAt = new Date(clock.now() + 60 * MINUTE).toISOString();
+      expect([refused.status, refused.json]).toEqual([
+        401,
+        unauthorized(
+          'usage_limit_reached',
+          `The ${holder} of this API key has reached ${its} recurring budget of 0.01 USD. It resets at ${resetAt}.`,
+        ),
+      ]);
+      expect(getBudget(gateway.db, actor(), owner, clock.now()).budget).toMatchObject({
+        state: 'limit_reached',
+        currentPeriodUsage: '0.01',
+        currentPeriodResetAt: resetAt,
+      });
+      clock.advance(60 * MINUTE);
+      upstream.begin(json(completion('Hello')));
+      expect((await chat(gateway, hello({ ...call, user: 'third' }), other)).status).toBe(200);
+      limit(owner, { periodUsageLimit: null });
+    },
+  );
 });
 
 describe('the answer to a refused key', () => {

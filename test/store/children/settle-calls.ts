@@ -41,6 +41,7 @@ async function settleOne(): Promise<void> {
     reasoningTokens: 0,
     cachedTokens: 0,
     cacheWriteTokens: 0,
+    priceUnknown: false,
     usageEstimated: false,
     providerId: 'sandbox',
     modelId: 'echo',

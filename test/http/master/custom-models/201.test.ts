@@ -110,7 +110,7 @@ describe('POST /v1/master/custom-models', () => {
       warnings: ['No name of a model in the catalogue begins with "ruled/".'],
     });
     expect(await add('deny_providers', { providers: ['custom:ruled', 'ruled'] })).toMatchObject({
-      warnings: ['"ruled" is not a provider in the catalogue; a custom provider is written "custom:ruled".'],
+      warnings: ['"ruled" is not a provider in the catalogue; did you mean `custom:ruled`?'],
     });
   });
 });

@@ -16,6 +16,7 @@ const ownerKey = {
   description: "The owner's",
   projectId: ID.project,
   createdBy: ID.owner,
+  createdByEmail: 'owner@example.com',
   kind: 'regular',
   status: 'active',
   state: 'active',
@@ -32,8 +33,20 @@ const ownerKey = {
   lastUsedAt: null,
   previousTokenEndsAt: null,
 };
-const developerKey = { ...ownerKey, id: ID.developerKey, description: "The developer's", createdBy: ID.developer };
-const playgroundKey = { ...developerKey, id: ID.playgroundKey, description: null, kind: 'playground' };
+const developerKey = {
+  ...ownerKey,
+  id: ID.developerKey,
+  description: "The developer's",
+  createdBy: ID.developer,
+  createdByEmail: 'developer@example.com',
+};
+const playgroundKey = {
+  ...developerKey,
+  id: ID.playgroundKey,
+  description: null,
+  kind: 'playground',
+  maskedToken: null,
+};
 
 describe('GET /v1/master/keys', () => {
   it('lists the keys, newest first, and is not to be stored on the way', async () => {

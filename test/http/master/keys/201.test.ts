@@ -31,6 +31,7 @@ describe('POST /v1/master/keys', () => {
           description: 'CI',
           projectId: ID.project,
           createdBy: ID.owner,
+          createdByEmail: 'owner@example.com',
           kind: 'regular',
           status: 'active',
           state: 'active',

@@ -19,6 +19,7 @@ const record = (number: number, description: string, createdBy: string, lastUsed
   updatedAt: START,
   description,
   createdBy,
+  createdByEmail: expect.stringMatching(/^(owner|admin|developer)@example\.com$/),
   maskedToken: 'pclm_abcd…wxyz',
   lastUsedAt,
 });

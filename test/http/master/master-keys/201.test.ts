@@ -25,6 +25,7 @@ describe('POST /v1/master/master-keys', () => {
           updatedAt: START,
           description: 'Terraform',
           createdBy: ID.admin,
+          createdByEmail: 'admin@example.com',
           maskedToken: 'pclm_abcd…wxyz',
           lastUsedAt: null,
           token: 'pclm_secret',

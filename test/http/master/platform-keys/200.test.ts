@@ -18,6 +18,7 @@ const platformKey = {
   description: null,
   projectId: ID.project,
   createdBy: ID.developer,
+  createdByEmail: 'developer@example.com',
   kind: 'platform_secret',
   status: 'active',
   state: 'active',

@@ -32,6 +32,7 @@ it('POST /v1/master/platform-keys makes a key whose token is shown once, and whi
     description: 'Payments',
     projectId: '<proj>',
     createdBy: '<mem>',
+    createdByEmail: 'owner@localhost',
     kind: 'platform_secret',
     status: 'active',
     state: 'active',

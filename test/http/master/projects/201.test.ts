@@ -32,5 +32,5 @@ it('with a playground key for every member', async () => {
   const { keys } = Object(body);
   expect(
     keys.map(({ createdBy, kind, maskedToken }: Record<string, unknown>) => [createdBy, kind, maskedToken]),
-  ).toEqual([ID.developer, ID.admin, ID.owner].map((member) => [member, 'playground', 'none']));
+  ).toEqual([ID.developer, ID.admin, ID.owner].map((member) => [member, 'playground', null]));
 });

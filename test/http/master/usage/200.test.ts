@@ -20,8 +20,16 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const counts = { errors: 0, denied: 0, cacheHits: 0, estimatedCalls: 0, promptTokens: 0, completionTokens: 0 };
-const nothing = { ...counts, reasoningTokens: 0, cachedTokens: 0, cacheWriteTokens: 0 };
-const ungrouped = { memberId: null, model: null, provider: null, projectId: null, keyId: null };
+const nothing = {
+  ...counts,
+  limitRefusals: 0,
+  unknownPriceCalls: 0,
+  reasoningTokens: 0,
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+};
+const names = { memberEmail: null, projectName: null, keyDescription: null };
+const ungrouped = { ...names, memberId: null, model: null, provider: null, projectId: null, keyId: null };
 
 it('sums up the last seven days by the day', async () => {
   const { status, text, headers } = await server.request('GET', '/v1/master/usage');
@@ -68,11 +76,13 @@ it('is a CSV file where that is asked for, page by page', async () => {
   ]);
   expect(first?.headers.get('content-disposition')).toBe('attachment; filename="usage-2026-01-25-2026-01-31.csv"');
   const head =
-    'start,memberId,model,provider,projectId,keyId,calls,errors,denied,cacheHits,estimatedCalls,promptTokens,completionTokens,reasoningTokens,cachedTokens,cacheWriteTokens,cost';
-  const line = (day: string, key: string) =>
-    `2026-01-${day}T00:00:00.000Z,,,,,${key},1,0,0,0,0,0,0,0,0,0,0.000000000003`;
-  expect(first?.text).toBe(`${[head, line('30', ID.ownerKey), line('31', ID.ownerKey)].join('\r\n')}\r\n`);
-  expect(second?.text).toBe(`${[head, line('31', ID.developerKey)].join('\r\n')}\r\n`);
+    'start,memberId,memberEmail,model,provider,projectId,projectName,keyId,keyDescription,calls,errors,denied,limitRefusals,cacheHits,estimatedCalls,unknownPriceCalls,promptTokens,completionTokens,reasoningTokens,cachedTokens,cacheWriteTokens,cost';
+  const line = (day: string, key: string, description: string) =>
+    `2026-01-${day}T00:00:00.000Z,,,,,,,${key},${description},1,0,0,0,0,0,0,0,0,0,0,0,0.000000000003`;
+  expect(first?.text).toBe(
+    `${[head, line('30', ID.ownerKey, "The owner's"), line('31', ID.ownerKey, "The owner's")].join('\r\n')}\r\n`,
+  );
+  expect(second?.text).toBe(`${[head, line('31', ID.developerKey, "The developer's")].join('\r\n')}\r\n`);
 });
 
 it('of another organization shows nothing of this one', async () => {
