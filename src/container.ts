@@ -7,6 +7,7 @@ import { createUsageReporter } from './admin/usage-reporter.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import { providerDefinitions } from './catalog/provider-definitions.ts';
 import type { Config } from './config.ts';
+import { createAnswers } from './core/answers.ts';
 import { createAuthenticate } from './core/authenticate.ts';
 import { createAuthorize } from './core/authorize.ts';
 import { createChooseAuto } from './core/choose-auto.ts';
@@ -133,12 +134,15 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const sandbox = config.sandbox ? await startSandbox() : undefined;
   if (sandbox !== undefined) closers.add(() => sandbox.close());
   const { timeouts, limits } = config;
+  const answers = createAnswers();
+  closers.add(() => answers.close());
   const transport = createTransport({
     connectTimeoutMs: timeouts.connect,
     firstByteTimeoutMs: timeouts.firstByte,
     idleTimeoutMs: timeouts.idle,
     totalTimeoutMs: timeouts.total,
     maxResponseBytes: limits.responseBytes,
+    parseLarge: answers.parse,
     privateExceptions: config.allowPrivateUpstreams,
   });
   closers.add(() => transport.close());
@@ -164,6 +168,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     authorize: createAuthorize({ store, documents, pdp, telemetry }),
     store: observedStore(store, telemetry, (providerId, modelId) => mappingIds.has(`${providerId}/${modelId}`)),
     transport,
+    answers,
     findReach,
     health,
     telemetry,

@@ -27,7 +27,7 @@ Try it:
 function greeting({ gateway, management, providers }: Container): string {
   const width = Math.max(0, ...providers.map(({ name }) => name.length));
   const lines = providers.map(({ name, credential }) => `${name.padEnd(width)}  ${credential}`);
-  return `Portcullis serves.
+  return `Portcullis is running.
   gateway     ${gateway.origin}
   management  ${management.origin}
   providers   ${lines.join(`\n${' '.repeat(14)}`) || 'none: nothing can be called until one has a credential'}

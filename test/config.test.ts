@@ -50,7 +50,7 @@ describe('the configuration', () => {
         bufferedBytes: 268_435_456,
         managementInFlight: 100,
         managementBufferedBytes: 67_108_864,
-        responseBytes: 67_108_864,
+        responseBytes: 16_777_216,
         cacheBytes: 67_108_864,
       },
       rateLimits: { chat: 600, images: 600, models: 1200, moderations: 1200, management: 1200 },

@@ -56,6 +56,7 @@ const context: CallContext = {
   noCache: false,
   onDecision: () => {},
   onCall: () => {},
+  room: () => {},
   onDropped: () => {},
   onCacheHit: () => {},
 };

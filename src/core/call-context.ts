@@ -1,3 +1,5 @@
+import type { Room } from '../net/answer-bounds.ts';
+
 /** What a door (HTTP, MCP) tells the core about one operation, and what the core tells it before the answer is there. */
 export interface CallContext {
   readonly requestId: string;
@@ -10,6 +12,8 @@ export interface CallContext {
   readonly noFallback: boolean;
   /** The answer comes from a provider and is not kept (`x-no-cache`). */
   readonly noCache: boolean;
+  /** Room for what the providers answer; it is given back when the caller has it. */
+  readonly room: Room;
   /** Called once a decision is made, whatever it is; `policyRevision` is what `x-policy-revision` shows. */
   onDecision(decisionId: string, policyRevision: string): void;
   /** Called once the call has its row. */

@@ -1,9 +1,10 @@
 import type { Mapping } from '../domain/model.ts';
 import type { CallMetadata, ChatChunk, ChatCompletion, ChatUsage, RoutingAttempt } from '../generated/types.ts';
-import type { UpstreamChunk, UpstreamCompletion } from '../providers/adapter.ts';
+import type { UpstreamChunk } from '../providers/adapter.ts';
 import type { Call, CallFacts } from './call.ts';
 import { nameThoughts } from './chunk-pieces.ts';
 import type { CachedAnswer } from './response-cache.ts';
+import { type ProviderJson, WrittenAnswer } from './written-answer.ts';
 
 /** What all parts of one answer share. */
 export interface AnswerFacts {
@@ -21,10 +22,13 @@ export interface DispatchedAnswer extends AnswerFacts {
   readonly keep?: (answer: CachedAnswer) => void;
 }
 
+/** Its choices are the provider's. */
+export type WrittenCompletion = WrittenAnswer<Omit<ChatCompletion, 'choices'>>;
+
 /** A whole answer, or a stream of chunks; nothing of a stream is asked of the upstream before its first chunk is asked for. */
 export type ChatOutcome =
-  | { readonly kind: 'completion'; readonly completion: ChatCompletion }
-  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ChatChunk> };
+  | { readonly kind: 'completion'; readonly completion: WrittenCompletion }
+  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ChatChunk | WrittenAnswer<ChatChunk>> };
 
 const answerId = (callId: string): string => `chatcmpl-${callId.slice('call_'.length)}`;
 
@@ -53,25 +57,23 @@ export function callMetadata(
   };
 }
 
-/** A whole answer. Fields of the upstream's that nobody here knows are kept. Thoughts get both of their names, in place. */
+/** A whole answer. @param upstream its choices, and fields that nobody here knows */
 export function chatCompletion(
   answer: AnswerFacts,
-  upstream: Pick<UpstreamCompletion, 'choices' | 'fields'>,
+  upstream: ProviderJson,
   modelId: string,
   usage: ChatUsage,
   metadata: CallMetadata,
-): ChatCompletion {
-  for (const { message } of upstream.choices) nameThoughts(message);
-  return {
-    ...upstream.fields,
+): WrittenCompletion {
+  const ours = {
     id: answerId(answer.call.id),
-    object: 'chat.completion',
+    object: 'chat.completion' as const,
     created: answer.created,
     model: modelId,
-    choices: [...upstream.choices],
     usage,
     metadata,
   };
+  return new WrittenAnswer(ours, upstream);
 }
 
 /** One chunk of a streamed answer. Thoughts get both of their names, in place. */

@@ -4,6 +4,7 @@ import type { Transport } from '../net/transport.ts';
 import { TransportError } from '../net/transport-error.ts';
 import type { TokenEstimator } from '../providers/token-estimate.ts';
 import type { Store } from '../store/store.ts';
+import type { Answers } from './answers.ts';
 import { toApiError } from './api-error.ts';
 import { type Call, failed, type Outcome, releaseCall, settleCall } from './call.ts';
 import type { CallContext } from './call-context.ts';
@@ -18,6 +19,7 @@ import type { Target } from './target.ts';
 export interface ChatExchangeDeps extends RouteDeps {
   readonly store: Store;
   readonly transport: Transport;
+  readonly answers: Answers;
   readonly estimator: TokenEstimator;
 }
 

@@ -1,8 +1,7 @@
-import type { ChatCompletion, ChatRequest } from '../generated/types.ts';
-import { callMetadata, chatCompletion, type DispatchedAnswer } from './chat-answer.ts';
+import type { ChatRequest } from '../generated/types.ts';
+import { callMetadata, chatCompletion, type DispatchedAnswer, type WrittenCompletion } from './chat-answer.ts';
 import { type ChatExchangeDeps, droppedIn, exchangeChat, producedBy } from './chat-exchange.ts';
 import { chatUsage } from './meter.ts';
-import { keptWhole } from './response-cache.ts';
 import { serveWhole } from './whole-call.ts';
 
 /** Routes an opened call to a whole answer and settles it; the answer is returned when the settlement is committed. */
@@ -10,7 +9,7 @@ export async function completeOnce(
   deps: ChatExchangeDeps,
   answer: DispatchedAnswer,
   request: ChatRequest,
-): Promise<ChatCompletion> {
+): Promise<WrittenCompletion> {
   const {
     value: upstream,
     target,
@@ -21,18 +20,18 @@ export async function completeOnce(
     deps,
     answer.call,
     answer.facts,
-    async (each, limits) =>
-      each.provider.adapter.parseResponse(
-        await exchangeChat(deps, each, answer.call, request, 'gathered', limits),
-        each.credential.secret,
-      ),
-    (completion, each) => {
+    async (each, limits) => {
+      const response = await exchangeChat(deps, each, answer.call, request, 'gathered', limits);
+      return deps.answers.read(each, { operation: 'chat' }, response, limits);
+    },
+    (told, each) => {
       const produced = producedBy(answer.call, each, request);
-      produced.addWhole(completion);
+      produced.addTold(told);
       return produced.usage(deps.estimator, request, each.mapping);
     },
     { dropped: droppedIn(request) },
   );
+  const [json] = upstream.json;
   const dropped = droppedIn(request)(target);
   answer.facts.context.onDropped(dropped);
   answer.keep?.({
@@ -40,12 +39,12 @@ export async function completeOnce(
     upstreamModel: upstream.model,
     usage,
     dropped,
-    kept: keptWhole(upstream),
+    kept: { kind: 'whole', json },
   });
   const metadata = callMetadata(answer, target.mapping, upstream.model, attempts);
   return chatCompletion(
     answer,
-    upstream,
+    json,
     target.mapping.modelId,
     chatUsage(usage, cost, answer.call.outputLimit(target.mapping)),
     metadata,

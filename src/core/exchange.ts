@@ -1,13 +1,26 @@
-import type { OutboundResponse } from '../net/exchange.ts';
-import type { OutboundRequest, Transport } from '../net/transport.ts';
-import type { Endpoint, WholeTranslation } from '../providers/adapter.ts';
+import type { GatheredResponse, OutboundResponse } from '../net/exchange.ts';
+import type { OutboundRequest, SendOptions, Transport } from '../net/transport.ts';
+import type { Adapter, Endpoint, WholeTranslation } from '../providers/adapter.ts';
+import { type UpstreamError, unreadable } from '../providers/upstream-error.ts';
+import type { Answers } from './answers.ts';
+import type { CallFacts } from './call.ts';
+import type { AnswerKind, ReadAnswer } from './read-answer.ts';
 import type { Target } from './target.ts';
 
-/** Within what one exchange must be over. */
-export interface ExchangeLimits {
-  readonly signal: AbortSignal;
+/** Within what one exchange must be over, and what it may take of the process. */
+export interface ExchangeLimits extends SendOptions {
   readonly totalTimeoutMs: number;
 }
+
+export const limitsOf = (
+  { principal, context }: Pick<CallFacts, 'principal' | 'context'>,
+  totalTimeoutMs: number,
+): ExchangeLimits => ({
+  signal: context.signal,
+  share: principal.organizationId,
+  room: context.room,
+  totalTimeoutMs,
+});
 
 /** Where a target's requests go, and with which secret. */
 export const endpointOf = ({ provider: { base, addresses }, credential: { secret } }: Target): Endpoint => ({
@@ -26,21 +39,29 @@ export async function exchange<Kind extends OutboundResponse['kind']>(
 ): Promise<Extract<OutboundResponse, { kind: Kind }>> {
   const response = await transport.send(request, limits);
   if (isKind(response, kind) && response.status >= 200 && response.status <= 299) return response;
-  if (response.kind === 'gathered') throw provider.adapter.parseError(response, credential.secret);
+  if (response.kind === 'gathered') throw errorIn(response, provider.adapter, credential.secret);
   throw new Error('a gathered answer was asked for and a stream came');
 }
 
-/** One call of an operation whose answer comes whole. @throws TransportError, UpstreamError */
-export async function exchangeWhole<Call, Answer>(
-  transport: Transport,
+function errorIn(response: GatheredResponse, adapter: Adapter, secret: string | undefined): UpstreamError {
+  try {
+    return adapter.parseError(response, secret);
+  } catch (error) {
+    return unreadable(error, response.status);
+  }
+}
+
+/** One call of an operation whose answer comes whole. @throws TransportError, UpstreamError, ApiError 503 */
+export async function exchangeWhole<Call>(
+  { transport, answers }: { readonly transport: Transport; readonly answers: Answers },
   target: Target,
-  translation: WholeTranslation<Call, Answer>,
-  call: Call,
+  translation: WholeTranslation<Call, unknown>,
+  kind: AnswerKind & { readonly call: Call },
   limits: ExchangeLimits,
-): Promise<Answer> {
-  const request = translation.buildRequest(call, endpointOf(target));
+): Promise<ReadAnswer> {
+  const request = translation.buildRequest(kind.call, endpointOf(target));
   const response = await exchange(transport, target, request, 'gathered', limits);
-  return translation.parseResponse(response, call, target.credential.secret);
+  return answers.read(target, kind, response, limits);
 }
 
 const isKind = <Kind extends OutboundResponse['kind']>(

@@ -2,8 +2,9 @@ import { Readable } from 'node:stream';
 import type { Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
 import { guessTokens, NO_USAGE, type Usage } from '../domain/usage.ts';
-import type { ImageAnswer, ImageEvent, ImageRequest } from '../generated/types.ts';
-import type { PartialImage, UpstreamImages } from '../providers/adapter.ts';
+import type { ImageEvent, ImageRequest } from '../generated/types.ts';
+import { LongTexts } from '../net/long-texts.ts';
+import type { PartialImage } from '../providers/adapter.ts';
 import { unknownImageField } from '../providers/request-fields.ts';
 import { notTakenByProvider } from '../providers/upstream-error.ts';
 import type { Authorize } from './authorize.ts';
@@ -12,9 +13,18 @@ import type { CallContext } from './call-context.ts';
 import { callMetadata } from './chat-answer.ts';
 import { imageDemand } from './demand.ts';
 import { type ExchangeLimits, endpointOf, exchange, exchangeWhole } from './exchange.ts';
-import { completedEvents, imageAnswer, imageUsage, partialEvent } from './image-answer.ts';
+import {
+  completedEvents,
+  type ImageEnd,
+  imageAnswer,
+  imageUsage,
+  partialEvent,
+  type WrittenEvent,
+  type WrittenImages,
+} from './image-answer.ts';
 import { openCall } from './open-call.ts';
 import type { Principal } from './principal.ts';
+import { madeImages, type ReadAnswer } from './read-answer.ts';
 import type { Resolve } from './resolve.ts';
 import type { Target } from './target.ts';
 import { permit, serveWhole, type WholeCallDeps } from './whole-call.ts';
@@ -29,8 +39,8 @@ export interface GenerateImageDeps extends WholeCallDeps {
 
 /** A whole answer, or a stream; nothing of a stream is asked of the upstream before its first event is asked for. */
 export type ImageOutcome =
-  | { readonly kind: 'answer'; readonly answer: ImageAnswer }
-  | { readonly kind: 'stream'; readonly events: AsyncIterable<ImageEvent> };
+  | { readonly kind: 'answer'; readonly answer: WrittenImages }
+  | { readonly kind: 'stream'; readonly events: AsyncIterable<ImageEvent | WrittenEvent> };
 
 /**
  * The one way to make images, for every door: resolve, decide, open the call, route, settle. Throws ApiError, PolicyFailure or
@@ -49,26 +59,27 @@ const promptUsage = ({ prompt }: ImageRequest, { prices }: Mapping): Usage =>
     : { ...NO_USAGE, promptTokens: guessTokens(Buffer.byteLength(prompt)), estimated: true };
 
 export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
-  const { resolve, store, transport, clock, defaultModel } = deps;
+  const { resolve, store, clock, defaultModel } = deps;
 
   async function draw(
     request: ImageRequest,
     target: Target,
     limits: ExchangeLimits,
     view: View | undefined,
-  ): Promise<UpstreamImages> {
+  ): Promise<ReadAnswer> {
     const { mapping, provider, credential } = target;
     const { images } = provider.adapter;
     if (images === undefined) throw notTakenByProvider(`${mapping.providerId} does not make images.`);
     const call = { request, mapping, namedFields: provider.namedFields };
     const { partials } = images;
     if (view === undefined || partials?.areGiven(call) !== true) {
-      return exchangeWhole(transport, target, images, call, limits);
+      return exchangeWhole(deps, target, images, { operation: 'image', call }, limits);
     }
     const outbound = images.buildRequest(call, endpointOf(target));
     const { signal } = view;
-    const response = await exchange(transport, target, outbound, 'streamed', { ...limits, signal });
-    return partials.parseStream(response, (partial) => view.show(partial), credential.secret);
+    const response = await exchange(deps.transport, target, outbound, 'streamed', { ...limits, signal });
+    view.longTexts = response.longTexts;
+    return madeImages(await partials.parseStream(response, (partial) => view.show(partial), credential.secret), true);
   }
 
   return async (principal, context, request) => {
@@ -88,24 +99,30 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
     );
     const created = Math.floor(clock.now() / 1000);
 
-    async function serve(view?: View): Promise<ImageAnswer> {
+    async function serve(view?: View): Promise<Made> {
       // What a provider leaves unreported is no tokens: where they alone would be charged, the cost is unknown.
       const { value, target, attempts, usage, cost } = await serveWhole(
         deps,
         call,
         facts,
         (each, limits) => draw(request, each, limits, view),
-        (upstream) => upstream.usage ?? { ...NO_USAGE, images: upstream.images.length },
+        (made) => made.usage ?? { ...NO_USAGE, images: made.images },
         { isShown: () => view?.isShown === true },
       );
       const metadata = callMetadata({ facts, call, requestedProvider, created }, target.mapping, value.model, attempts);
-      return imageAnswer(created, value, imageUsage(usage, cost), metadata);
+      return { json: value.json, end: { usage: imageUsage(usage, cost), metadata } };
     }
 
-    return stream
-      ? { kind: 'stream', events: imageEvents(created, context.signal, serve) }
-      : { kind: 'answer', answer: await serve() };
+    if (stream) return { kind: 'stream', events: imageEvents(created, context.signal, serve) };
+    const { json, end } = await serve();
+    return { kind: 'answer', answer: imageAnswer(created, json[0], end) };
   };
+}
+
+/** What a served call tells its caller. */
+interface Made {
+  readonly json: ReadAnswer['json'];
+  readonly end: ImageEnd;
 }
 
 /**
@@ -113,6 +130,8 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
  * end, which tells what it cost, even when the caller leaves.
  */
 class View {
+  /** Of what the upstream streams. */
+  longTexts = new LongTexts();
   readonly #onPartial: (partial: PartialImage) => void;
   readonly #leaving = new AbortController();
   #isShown = false;
@@ -145,18 +164,20 @@ class View {
 async function* imageEvents(
   created: number,
   left: AbortSignal,
-  serve: (view: View) => Promise<ImageAnswer>,
-): AsyncGenerator<ImageEvent, void, undefined> {
+  serve: (view: View) => Promise<Made>,
+): AsyncGenerator<ImageEvent | WrittenEvent, void, undefined> {
   // It holds no more than the largest answer that the transport takes.
   const partials = new Readable({ objectMode: true, read() {} });
-  const served = serve(new View(left, (partial) => partials.push(partialEvent(created, partial))));
+  const view = new View(left, (partial) => partials.push(partialEvent(created, partial, view.longTexts)));
+  const served = serve(view);
   const ended = served.then(
     () => partials.push(null),
     (error) => partials.destroy(error),
   );
   try {
     yield* partials;
-    yield* completedEvents(await served);
+    const { json, end } = await served;
+    yield* completedEvents(created, json, end, view.longTexts);
   } finally {
     await ended;
   }

@@ -1,27 +1,25 @@
 import type { Usage } from '../domain/usage.ts';
 import type { CallMetadata, ImageAnswer, ImageEvent, ImageUsage } from '../generated/types.ts';
-import type { PartialImage, UpstreamImages } from '../providers/adapter.ts';
+import type { LongTexts } from '../net/long-texts.ts';
+import type { PartialImage } from '../providers/adapter.ts';
 import { type Cost, costFields } from './meter.ts';
+import { type ProviderJson, WrittenAnswer } from './written-answer.ts';
 
-/** The answer of an image call. Fields of the upstream's that nobody here knows are kept. */
-export function imageAnswer(
-  created: number,
-  { images, fields }: UpstreamImages,
-  usage: ImageUsage,
-  metadata: CallMetadata,
-): ImageAnswer {
-  return {
-    ...fields,
-    created,
-    data: images.map(({ base64, url, revisedPrompt }) => ({
-      ...(base64 === undefined ? {} : { b64_json: base64 }),
-      ...(url === undefined ? {} : { url }),
-      ...(revisedPrompt === undefined ? {} : { revised_prompt: revisedPrompt }),
-    })),
-    usage,
-    metadata,
-  };
+/** Its `data`, and fields that nobody here knows, are the provider's. */
+export type WrittenImages = WrittenAnswer<Omit<ImageAnswer, 'data'>>;
+
+/** The same of an event: its image. */
+export type WrittenEvent = WrittenAnswer<ImageEvent>;
+
+/** What is known when the call is settled. */
+export interface ImageEnd {
+  readonly usage: ImageUsage;
+  readonly metadata: CallMetadata;
 }
+
+/** The answer of an image call. */
+export const imageAnswer = (created: number, upstream: ProviderJson, end: ImageEnd): WrittenImages =>
+  new WrittenAnswer({ created, ...end }, upstream);
 
 /** The answer's `usage`: by OpenAI's names for image calls and by those of chats, with its cost. */
 export function imageUsage(usage: Usage, cost: Cost): ImageUsage {
@@ -38,21 +36,29 @@ export function imageUsage(usage: Usage, cost: Cost): ImageUsage {
 }
 
 /** What a stream shows of an image that is being made. */
-export const partialEvent = (created: number, { base64, position, fields }: PartialImage): ImageEvent => ({
-  ...fields,
-  type: 'image_generation.partial_image',
-  created_at: created,
-  b64_json: base64,
-  partial_image_index: position,
-});
+export function partialEvent(
+  created: number,
+  { base64, position, fields }: PartialImage,
+  longTexts: LongTexts,
+): WrittenEvent {
+  const event: ImageEvent = {
+    ...fields,
+    type: 'image_generation.partial_image',
+    created_at: created,
+    b64_json: base64,
+    partial_image_index: position,
+  };
+  return new WrittenAnswer(event, undefined, longTexts);
+}
 
 /** The events of a whole answer: one for each image, the last with the usage of all. */
-export function completedEvents({ created, data, usage, metadata, ...fields }: ImageAnswer): ImageEvent[] {
-  return data.map((image, position) => ({
-    ...fields,
-    type: 'image_generation.completed',
-    created_at: created,
-    ...image,
-    ...(position === data.length - 1 ? { usage, metadata } : {}),
-  }));
-}
+export const completedEvents = (
+  created: number,
+  images: readonly ProviderJson[],
+  end: ImageEnd,
+  longTexts: LongTexts,
+): WrittenEvent[] =>
+  images.map((image, position) => {
+    const event = { type: 'image_generation.completed', created_at: created } as const;
+    return new WrittenAnswer(position === images.length - 1 ? { ...event, ...end } : event, image, longTexts);
+  });

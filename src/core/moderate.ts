@@ -1,7 +1,6 @@
 import type { Clock } from '../domain/time.ts';
 import { NO_USAGE } from '../domain/usage.ts';
 import type { ModerationAnswer, ModerationRequest } from '../generated/types.ts';
-import type { UpstreamModeration } from '../providers/adapter.ts';
 import { notTakenByProvider } from '../providers/upstream-error.ts';
 import type { Authorize } from './authorize.ts';
 import type { CallFacts } from './call.ts';
@@ -12,9 +11,11 @@ import { type ExchangeLimits, exchangeWhole } from './exchange.ts';
 import { chatUsage } from './meter.ts';
 import { openCall } from './open-call.ts';
 import type { Principal } from './principal.ts';
+import type { ReadAnswer } from './read-answer.ts';
 import type { Resolve } from './resolve.ts';
 import type { Target } from './target.ts';
 import { permit, serveWhole, type WholeCallDeps } from './whole-call.ts';
+import { WrittenAnswer } from './written-answer.ts';
 
 export interface ModerateDeps extends WholeCallDeps {
   readonly resolve: Resolve;
@@ -32,20 +33,16 @@ export type Moderate = (
   principal: Principal,
   context: CallContext,
   request: ModerationRequest,
-) => Promise<ModerationAnswer>;
+) => Promise<WrittenAnswer<Omit<ModerationAnswer, 'results'>>>;
 
 export function createModerate(deps: ModerateDeps): Moderate {
-  const { resolve, store, transport, clock, model } = deps;
+  const { resolve, store, clock, model } = deps;
 
-  async function judge(
-    request: ModerationRequest,
-    target: Target,
-    limits: ExchangeLimits,
-  ): Promise<UpstreamModeration> {
+  async function judge(request: ModerationRequest, target: Target, limits: ExchangeLimits): Promise<ReadAnswer> {
     const { mapping, provider } = target;
     const { moderations } = provider.adapter;
     if (moderations === undefined) throw notTakenByProvider(`${mapping.providerId} does not moderate.`);
-    return exchangeWhole(transport, target, moderations, { request, mapping }, limits);
+    return exchangeWhole(deps, target, moderations, { operation: 'moderation', call: { request, mapping } }, limits);
   }
 
   return async (principal, context, request) => {
@@ -69,12 +66,12 @@ export function createModerate(deps: ModerateDeps): Moderate {
     );
     // The provider was pinned by the configuration, if at all, and never by the caller.
     const answer = { facts, call, requestedProvider: undefined, created: Math.floor(clock.now() / 1000) };
-    return {
+    const ours = {
       id: `modr-${call.id.slice('call_'.length)}`,
       model: target.mapping.modelId,
-      results: [...value.results],
       usage: chatUsage(usage, cost),
       metadata: callMetadata(answer, target.mapping, value.model, attempts),
     };
+    return new WrittenAnswer(ours, value.json[0]);
   };
 }

@@ -11,6 +11,21 @@ const MADE_IMAGE_TOKENS = 1290;
 
 const NO_TEXT: TextToCount = { texts: [], omittedBytes: 0 };
 
+/** What is to be estimated: text, and sound by its length. */
+interface Said extends TextToCount {
+  readonly audioTokens: number;
+}
+
+/** What an answer has said that matters for its bill; another thread may have read it. */
+export interface Told {
+  /** The upstream's own id of the model that answered. */
+  readonly model: string | undefined;
+  readonly usage: Usage | undefined;
+  /** Nothing where the provider reported its usage. */
+  readonly said: Said;
+  readonly images: number;
+}
+
 export interface ProducedOptions {
   /** Tokens of output that the call was held to, over all choices; absent: it was not. */
   readonly mostOutputTokens?: number | undefined;
@@ -28,7 +43,8 @@ export class Produced {
   #images = 0;
   /** Since the provider last reported. */
   readonly #said = new SaidText();
-
+  /** In its place, of an answer that was read elsewhere. */
+  #told: Said | undefined;
   readonly #unreportedSearches: number;
 
   constructor({ mostOutputTokens, unreportedSearches = 0 }: ProducedOptions = {}) {
@@ -40,6 +56,22 @@ export class Produced {
     this.model = model;
     this.#report(usage);
     for (const { index, message } of choices) this.#say(index, message, usage);
+  }
+
+  /** The same as `addWhole` of the answer of which this was told. */
+  addTold({ model, usage, said, images }: Told): void {
+    this.model = model;
+    this.#report(usage);
+    this.#told = said;
+    this.#images += images;
+  }
+
+  told(): Told {
+    return { model: this.model, usage: this.#reported, said: this.#unreported(), images: this.#images };
+  }
+
+  #unreported(): Said {
+    return this.#told ?? { ...this.#said.toCount(), audioTokens: this.#said.audioTokens };
   }
 
   addChunk({ model, usage, choices }: UpstreamChunk): void {
@@ -69,8 +101,8 @@ export class Produced {
   /** The same of an answer whose reader left: what was said since the provider last reported is estimated too. */
   async usageSoFar(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
     const reported = this.#reported;
-    const since = this.#said.toCount();
-    const { audioTokens } = this.#said;
+    const since = this.#unreported();
+    const { audioTokens } = since;
     if (reported === undefined || (since.texts.length === 0 && audioTokens === 0)) {
       return this.usage(estimator, request, mapping);
     }
@@ -93,13 +125,11 @@ export class Produced {
 
   async #estimate(estimator: TokenEstimator, request: ChatRequest): Promise<Usage> {
     const { texts, imageTokens, audioTokens, videoTokens, otherTokens } = promptContent(request);
-    const { promptTokens, completionTokens, rough } = await estimator.estimate(
-      { texts, omittedBytes: 0 },
-      this.#said.toCount(),
-    );
+    const said = this.#unreported();
+    const { promptTokens, completionTokens, rough } = await estimator.estimate({ texts, omittedBytes: 0 }, said);
     const most = this.#mostOutput;
     const madeTokens = Math.min(this.#images * MADE_IMAGE_TOKENS, most);
-    const soundTokens = this.#said.audioTokens;
+    const soundTokens = said.audioTokens;
     return {
       ...NO_USAGE,
       promptTokens: promptTokens + imageTokens + audioTokens + videoTokens + otherTokens,

@@ -3,8 +3,9 @@ import type { Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
 import type { Usage } from '../domain/usage.ts';
 import type { ChatRequest } from '../generated/types.ts';
-import type { UpstreamChunk, UpstreamCompletion } from '../providers/adapter.ts';
+import type { UpstreamChunk } from '../providers/adapter.ts';
 import type { Principal } from './principal.ts';
+import type { ProviderJson } from './written-answer.ts';
 
 /** A stream as it is kept, and about how long its text is. */
 export interface KeptStream {
@@ -16,17 +17,8 @@ export interface KeptStream {
 /** A whole answer, as JSON: one text is moved and looked through by the garbage collector at a fraction of the price of its objects. */
 export interface KeptWhole {
   readonly kind: 'whole';
-  readonly json: string;
+  readonly json: ProviderJson;
 }
-
-type WholeAnswer = Pick<UpstreamCompletion, 'choices' | 'fields'>;
-
-export const keptWhole = ({ choices, fields }: WholeAnswer): KeptWhole => ({
-  kind: 'whole',
-  json: JSON.stringify({ choices, fields }),
-});
-
-export const wholeAgain = ({ json }: KeptWhole): WholeAnswer => JSON.parse(json);
 
 /** An answer to be given again. */
 export interface CachedAnswer {

@@ -5,7 +5,7 @@ import type { Permitted } from './authorize.ts';
 import { recordCacheHit } from './call.ts';
 import { type AnswerFacts, type ChatOutcome, callMetadata, chatChunk, chatCompletion } from './chat-answer.ts';
 import { chatUsage, costOf } from './meter.ts';
-import { type CachedAnswer, type CacheKey, type KeptStream, type ResponseCache, wholeAgain } from './response-cache.ts';
+import type { CachedAnswer, CacheKey, KeptStream, ResponseCache } from './response-cache.ts';
 
 /** A kept answer of the first permitted candidate that has one: only who may be called may be quoted. */
 export function findCached(cache: ResponseCache, key: CacheKey, { candidates }: Permitted): CachedAnswer | undefined {
@@ -36,7 +36,7 @@ export async function serveCached(
   if (kept.kind === 'whole') {
     return {
       kind: 'completion',
-      completion: chatCompletion(answer, wholeAgain(kept), mapping.modelId, free, metadata),
+      completion: chatCompletion(answer, kept.json, mapping.modelId, free, metadata),
     };
   }
   return { kind: 'stream', chunks: streamCached(answer, request, mapping.modelId, kept, { usage: free, metadata }) };

@@ -1,96 +1,40 @@
+import { ApiError } from '../domain/errors.ts';
 import { NO_USAGE } from '../domain/usage.ts';
-import type { ChatChunk, ChatRequest, ChunkChoice } from '../generated/types.ts';
+import type { ChatChunk, ChatRequest } from '../generated/types.ts';
 import type { UpstreamChunk } from '../providers/adapter.ts';
 import type { UpstreamError } from '../providers/upstream-error.ts';
-import { type Call, settleCall } from './call.ts';
+import { settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
 import {
   type ChatExchangeDeps,
   droppedIn,
   endedByUs,
-  exchangeChat,
   failureCode,
   producedBy,
   settleFailure,
 } from './chat-exchange.ts';
 import { chunkPieces } from './chunk-pieces.ts';
+import { limitsOf } from './exchange.ts';
 import { chatUsage, costOf } from './meter.ts';
+import { type OpenedStream, openStream, readFailure } from './open-stream.ts';
 import type { Produced } from './produced.ts';
 import { failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
 import { StreamKeeper } from './stream-keeper.ts';
 import type { Target } from './target.ts';
-
-/**
- * A stream that has begun to say something: until then an attempt may fail over, from then on it is this one or none. What was
- * read to know it comes first. (No generator: each costs a chunk more than what is done to it here.)
- */
-class OpenedStream implements AsyncIterableIterator<UpstreamChunk, void> {
-  readonly #begun: UpstreamChunk[];
-  readonly #rest: AsyncIterator<UpstreamChunk, void>;
-
-  constructor(begun: UpstreamChunk[], rest: AsyncIterator<UpstreamChunk, void>) {
-    this.#begun = begun;
-    this.#rest = rest;
-  }
-
-  next(): Promise<IteratorResult<UpstreamChunk, void>> {
-    const value = this.#begun.shift();
-    return value === undefined ? this.#rest.next() : Promise.resolve({ done: false, value });
-  }
-
-  /** Leaves the upstream's stream. */
-  async return(): Promise<IteratorResult<UpstreamChunk, void>> {
-    await this.#rest.return?.();
-    return { done: true, value: undefined };
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return();
-  }
-}
-
-/** An upstream that says nothing for so many chunks has begun all the same: they are held until then. */
-const MOST_HELD = 64;
-
-/** More than whose turn it is: a piece of any kind, or the end. */
-const saysSomething = ({ delta, finish_reason }: ChunkChoice): boolean =>
-  finish_reason !== null ||
-  Object.entries(delta).some(([name, value]) => name !== 'role' && value !== '' && value !== null);
-
-async function openStream(
-  deps: ChatExchangeDeps,
-  target: Target,
-  call: Call,
-  request: ChatRequest,
-  limits: { readonly signal: AbortSignal; readonly totalTimeoutMs: number },
-): Promise<OpenedStream> {
-  const response = await exchangeChat(deps, target, call, request, 'streamed', limits);
-  const { provider, credential } = target;
-  const rest = provider.adapter.parseStream(response, credential.secret)[Symbol.asyncIterator]();
-  const begun: UpstreamChunk[] = [];
-  for (;;) {
-    const next = await rest.next();
-    if (next.done === true) throw new Error('an adapter ended an empty stream without an error');
-    begun.push(next.value);
-    if (begun.length >= MOST_HELD || next.value.choices.some(saysSomething)) return new OpenedStream(begun, rest);
-  }
-}
+import { WrittenAnswer } from './written-answer.ts';
 
 const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ finish_reason }) => finish_reason !== null);
 
 /** Routes an opened call to a stream; a failure is settled. */
 async function routeStream(
   deps: ChatExchangeDeps,
-  { call, facts: { context, principal } }: DispatchedAnswer,
+  { call, facts }: DispatchedAnswer,
   request: ChatRequest,
 ): Promise<Routed<OpenedStream>> {
+  const { context, principal } = facts;
   try {
     const open = (target: Target, totalTimeoutMs: number): Promise<OpenedStream> =>
-      openStream(deps, target, call, request, { signal: context.signal, totalTimeoutMs });
+      openStream(deps, target, call, request, limitsOf(facts, totalTimeoutMs));
     return await route(deps, call, principal, context, open, { kind: 'stream', dropped: droppedIn(request) });
   } catch (error) {
     throw await settleFailure(deps.store, call, context, error);
@@ -106,7 +50,7 @@ export async function* streamChat(
   deps: ChatExchangeDeps,
   answer: DispatchedAnswer,
   request: ChatRequest,
-): AsyncGenerator<ChatChunk, void, undefined> {
+): AsyncGenerator<ChatChunk | WrittenAnswer<ChatChunk>, void, undefined> {
   const startedAt = performance.now();
   const routed = await routeStream(deps, answer, request);
   deps.telemetry.firstToken(routed.target.mapping, performance.now() - startedAt);
@@ -116,26 +60,31 @@ export async function* streamChat(
   const beforeEnd = wantsUsageChunk ? { usage: null } : {};
   const produced = producedBy(answer.call, routed.target, request);
   const keeper = answer.keep === undefined ? undefined : new StreamKeeper();
+  const { longTexts } = routed.value;
+  const written = (chunk: ChatChunk): ChatChunk | WrittenAnswer<ChatChunk> =>
+    longTexts.isEmpty ? chunk : new WrittenAnswer(chunk, undefined, longTexts);
   let settled = false;
   try {
     let held: UpstreamChunk | undefined;
     for await (const chunk of routed.value) {
       produced.addChunk(chunk);
+      if (!longTexts.isEmpty) keeper?.giveUp();
       for (const piece of chunkPieces(chunk)) {
         keeper?.add(piece);
-        if (held !== undefined) yield chatChunk(answer, held, modelId, beforeEnd);
+        if (held !== undefined) yield written(chatChunk(answer, held, modelId, beforeEnd));
         held = endsChoice(piece) ? piece : undefined;
-        if (held === undefined) yield chatChunk(answer, piece, modelId, beforeEnd);
+        if (held === undefined) yield written(chatChunk(answer, piece, modelId, beforeEnd));
       }
+      if (held === undefined && !longTexts.isEmpty) longTexts.forgetPlaced();
     }
     settled = true;
     const end = await settleEnd(deps, answer, request, routed, produced, keeper);
     const last = held ?? { choices: [], fields: {} };
     if (!wantsUsageChunk) {
-      yield chatChunk(answer, last, modelId, end);
+      yield written(chatChunk(answer, last, modelId, end));
       return;
     }
-    yield chatChunk(answer, last, modelId, beforeEnd);
+    yield written(chatChunk(answer, last, modelId, beforeEnd));
     yield chatChunk(answer, { choices: [], fields: {} }, modelId, end);
   } catch (error) {
     if (settled) throw error;
@@ -206,7 +155,7 @@ async function settleBroken(
   const attempts = cause === undefined ? routed.attempts : streamBroke(deps, call, routed, cause);
   const [statusCode, errorCode] = failureCode(failure, facts.context);
   // What our own bounds cut off was produced all the same: nobody gets an answer for nothing by reading it slowly.
-  const usage = endedByUs(cause)
+  const usage = endedByUs(error)
     ? await produced.usageSoFar(deps.estimator, request, target.mapping)
     : produced.reportedUsage(request, target.mapping);
   const cost = usage === undefined ? undefined : costOf(usage, target.mapping);
@@ -214,12 +163,10 @@ async function settleBroken(
   return failure;
 }
 
-/** What the caller is told, and what the provider or the network did; undefined: it was a fault of ours. */
+/** What the caller is told, and what the provider or the network did; undefined: the gateway had no room. */
 function brokenStream(error: unknown): [failure: unknown, cause: UpstreamError | undefined] {
-  try {
-    const cause = toUpstreamError(error);
-    return [failureAnswer(cause), cause];
-  } catch (bug) {
-    return [bug, undefined];
-  }
+  const failure = readFailure(error);
+  if (failure instanceof ApiError) return [failure, undefined];
+  const cause = toUpstreamError(failure);
+  return [failureAnswer(cause), cause];
 }

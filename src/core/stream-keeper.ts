@@ -30,16 +30,28 @@ export class StreamKeeper {
   #characters = 0;
   /** Of the first chunk: fields beside the choices stand in every one. */
   #fields: UpstreamChunk['fields'] = {};
+  /** What they add to each chunk when the stream is given again. */
+  #fieldsLength = 0;
 
   add(chunk: Chunk): void {
     if (this.#characters > MAX_CHARACTERS) return;
     const isFirst = this.#pieces.length === 0;
-    if (isFirst) this.#fields = chunk.fields;
+    if (isFirst) {
+      this.#fields = chunk.fields;
+      this.#fieldsLength = JSON.stringify(chunk.fields).length;
+    }
     const text = isFirst ? undefined : plainText(chunk); // The role must stand in the first.
     const piece = text ?? { json: JSON.stringify({ choices: chunk.choices, fields: chunk.fields }) };
-    this.#characters += PIECE_OVERHEAD + (typeof piece === 'string' ? piece : piece.json).length;
+    this.#characters += PIECE_OVERHEAD + this.#fieldsLength + (typeof piece === 'string' ? piece : piece.json).length;
     this.#pieces.push(piece);
-    if (this.#characters > MAX_CHARACTERS) this.#pieces = [];
+    if (this.#characters > MAX_CHARACTERS) this.giveUp();
+  }
+
+  /** Keeps nothing of it. */
+  giveUp(): void {
+    this.#characters = Number.POSITIVE_INFINITY;
+    this.#pieces = [];
+    this.#fields = {};
   }
 
   /** The whole stream; undefined when it was too long to be kept. */

@@ -2,10 +2,11 @@ import type { Mapping } from '../domain/model.ts';
 import type { Usage } from '../domain/usage.ts';
 import type { Transport } from '../net/transport.ts';
 import type { Store } from '../store/store.ts';
+import type { Answers } from './answers.ts';
 import { type Authorize, Denial, type Permitted } from './authorize.ts';
 import { type Call, type CallFacts, recordDenial, settleCall } from './call.ts';
 import { settleFailure } from './chat-exchange.ts';
-import type { ExchangeLimits } from './exchange.ts';
+import { type ExchangeLimits, limitsOf } from './exchange.ts';
 import { type Cost, costOf } from './meter.ts';
 import { type RouteDeps, type Routed, type RouteOptions, route } from './route.ts';
 import type { Target } from './target.ts';
@@ -13,6 +14,7 @@ import type { Target } from './target.ts';
 export interface WholeCallDeps extends RouteDeps {
   readonly store: Store;
   readonly transport: Transport;
+  readonly answers: Answers;
 }
 
 /** Asks the policy. A denial is answered when its row is committed. @throws ApiError 403, PolicyFailure */
@@ -45,12 +47,12 @@ export interface Served<T> extends Routed<T> {
 export async function serveWhole<T>(
   deps: WholeCallDeps,
   call: Call,
-  { principal, context }: CallFacts,
+  facts: CallFacts,
   attempt: (target: Target, limits: ExchangeLimits) => Promise<T>,
   usageOf: (value: T, target: Target) => Usage | Promise<Usage>,
   options?: RouteOptions,
 ): Promise<Served<T>> {
-  const { signal } = context;
+  const { principal, context } = facts;
   let served: Served<T>;
   try {
     const routed = await route(
@@ -58,7 +60,7 @@ export async function serveWhole<T>(
       call,
       principal,
       context,
-      (target, totalTimeoutMs) => attempt(target, { signal, totalTimeoutMs }),
+      (target, totalTimeoutMs) => attempt(target, limitsOf(facts, totalTimeoutMs)),
       options,
     );
     const usage = await usageOf(routed.value, routed.target);

@@ -55,5 +55,11 @@ export const notFound = (message: string): ApiError => new ApiError(404, 'not_fo
 
 export const modelNotFound = (message: string): ApiError => new ApiError(404, 'model_not_found', message);
 
+export const overloaded = (cause?: unknown): ApiError =>
+  new ApiError(503, 'overloaded', 'The gateway is overloaded. Try again shortly.', {
+    headers: { 'retry-after': '1' },
+    cause,
+  });
+
 export const policyUnavailable = (cause: unknown): ApiError =>
   new ApiError(503, 'policy_unavailable', 'The policy could not be evaluated, so the call was refused.', { cause });

@@ -3042,7 +3042,7 @@ export interface Environment {
    */
   MAX_IN_FLIGHT: string;
   /**
-   * Memory that request bodies take at once, parsed form and copies included, in bytes; more are 503 `overloaded`. Shared out as the requests are.
+   * Memory that request bodies take at once, parsed form and copies included, and large answers of upstreams, in bytes; more are 503 `overloaded`. Shared out as the requests are.
    */
   MAX_BUFFERED_BYTES: string;
   /**
@@ -3054,7 +3054,7 @@ export interface Environment {
    */
   MANAGEMENT_MAX_BUFFERED_BYTES: string;
   /**
-   * Largest answer of an upstream, in bytes after decoding.
+   * Largest answer of an upstream, in bytes after decoding, and largest event of a stream; a stream may have four times as many in all. More is 502 `upstream_error`.
    */
   MAX_RESPONSE_BYTES: string;
   /**

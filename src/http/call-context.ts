@@ -1,6 +1,6 @@
 import type { CallContext } from '../core/call-context.ts';
 import type { Principal } from '../core/principal.ts';
-import type { AppContext } from './state.ts';
+import { type AppContext, placeOf } from './state.ts';
 
 /** The principal that `authenticate` left. */
 export function principalOf(ctx: AppContext): Principal {
@@ -13,6 +13,7 @@ const isTrue = (header: string | string[] | undefined): boolean => header === 't
 /** What the core needs to know of the HTTP request; tells the caller, in headers, of the decision as soon as it is made. */
 export function callContext(ctx: AppContext): CallContext {
   const { state, req, res } = ctx;
+  const place = placeOf(ctx);
   return {
     requestId: state.requestId,
     clientRequestId: state.clientRequestId,
@@ -20,6 +21,7 @@ export function callContext(ctx: AppContext): CallContext {
     signal: state.signal,
     noFallback: isTrue(req.headers['x-no-fallback']),
     noCache: isTrue(req.headers['x-no-cache']),
+    room: (bytes) => place.holdAnswer(bytes),
     onDecision(decisionId, policyRevision) {
       state.decisionId = decisionId;
       res.setHeader('x-decision-id', decisionId);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { toApiError } from '../core/api-error.ts';
+import type { JsonText } from '../core/written-answer.ts';
 import type { ApiError } from '../domain/errors.ts';
 import { isOurFault } from './middleware/error-envelope.ts';
 
@@ -9,8 +10,8 @@ export interface EventStreamOptions<Chunk extends object> {
   signal: AbortSignal;
   /** Milliseconds without a byte after which a comment line keeps proxies from closing the connection. */
   keepAliveMs: number;
-  /** A chunk as this caller wants it. */
-  formed(chunk: Chunk): object;
+  /** A chunk as this caller wants it, as an object or as JSON. */
+  formed(chunk: Chunk): object | JsonText;
   /** The SSE name of an event. Default: events have none. */
   nameOf?(chunk: Chunk): string;
   /** Data of one more event that says that nothing follows. Default: none. */
@@ -45,12 +46,17 @@ class EventWriter {
     }, keepAliveMs);
   }
 
-  event(data: object, name?: string): void {
+  event(data: object | JsonText, name?: string): void {
     this.#commit();
+    const line = name === undefined ? 'data: ' : `event: ${name}\ndata: `;
+    if (Array.isArray(data)) {
+      this.#flush();
+      for (const piece of [line, ...data, '\n\n']) this.#res.write(piece);
+      return;
+    }
     // The next tick comes when nothing is left that can go on by itself, and before anything is read again.
     if (this.#joined === '') process.nextTick(() => this.#flush());
-    if (name !== undefined) this.#joined += `event: ${name}\n`;
-    this.#joined += `data: ${JSON.stringify(data)}\n\n`;
+    this.#joined += `${line}${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
     if (this.#joined.length >= MOST_JOINED) this.#flush();
   }
 

@@ -1,4 +1,5 @@
-import { ApiError } from '../domain/errors.ts';
+import { overloaded } from '../domain/errors.ts';
+import { noRoom } from '../net/answer-bounds.ts';
 
 export interface LoadLimits {
   /** Requests being served at once. */
@@ -11,9 +12,6 @@ export interface LoadLimits {
 const PARTS = { address: 1 / 10, key: 3 / 5, organization: 4 / 5 } as const;
 
 type Kind = keyof typeof PARTS;
-
-export const overloaded = (): ApiError =>
-  new ApiError(503, 'overloaded', 'The gateway is overloaded. Try again shortly.', { headers: { 'retry-after': '1' } });
 
 /** What one caller holds. */
 class Share {
@@ -50,6 +48,8 @@ export class Place {
   /** None as long as it is not known whose the request is. */
   #shares: readonly Share[] = [];
   #bytes = 0;
+  /** Of these. */
+  #answerBytes = 0;
   #isHeld = true;
   #isServed = false;
   #isClosed = false;
@@ -79,10 +79,21 @@ export class Place {
   hold(bytes: number): void {
     const more = bytes - this.#bytes;
     if (more === 0) return;
-    if (more > 0 && !(this.#load.hasRoom(more) && this.#shares.every((share) => share.hasRoom(0, more)))) {
-      throw overloaded();
-    }
+    if (more > 0 && !this.#hasRoom(more)) throw overloaded();
     this.#change(0, more);
+  }
+
+  /** The answer of a provider takes so many bytes next to that; less than it took before changes nothing. @throws ApiError 503 */
+  holdAnswer(bytes: number): void {
+    const more = bytes - this.#answerBytes;
+    if (more <= 0) return;
+    if (!this.#hasRoom(more)) throw noRoom();
+    this.#answerBytes = bytes;
+    this.#change(0, more);
+  }
+
+  #hasRoom(bytes: number): boolean {
+    return this.#load.hasRoom(bytes) && this.#shares.every((share) => share.hasRoom(0, bytes));
   }
 
   /**

@@ -1,3 +1,4 @@
+import type { JsonText, WrittenAnswer } from '../core/written-answer.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import type { AppContext } from './state.ts';
 
@@ -22,3 +23,7 @@ export function inForm<T extends { readonly metadata?: object }>(answer: T, form
   ]);
   return { ...answer, metadata: Object.fromEntries(strings) };
 }
+
+/** The same of what is written already but for the gateway's fields. */
+export const writtenInForm = (answer: WrittenAnswer<{ readonly metadata?: object }>, form: MetadataForm): JsonText =>
+  answer.json(inForm(answer.ours, form));

@@ -1,6 +1,7 @@
+import { WrittenAnswer } from '../core/written-answer.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { type EventStreamOptions, writeEventStream } from './event-stream.ts';
-import { inForm, type MetadataForm } from './metadata-form.ts';
+import { inForm, type MetadataForm, writtenInForm } from './metadata-form.ts';
 import { isOurFault } from './middleware/error-envelope.ts';
 import type { AppContext } from './state.ts';
 
@@ -13,15 +14,16 @@ export interface SendEventsDeps {
 export async function sendEvents<Event extends { readonly metadata?: object }>(
   { telemetry, keepAliveMs }: SendEventsDeps,
   ctx: AppContext,
-  events: AsyncIterable<Event>,
+  events: AsyncIterable<Event | WrittenAnswer<Event>>,
   form: MetadataForm,
-  options: Pick<EventStreamOptions<Event>, 'nameOf' | 'end'>,
+  { nameOf, end }: Pick<EventStreamOptions<Event>, 'nameOf' | 'end'>,
 ): Promise<void> {
   await writeEventStream(ctx.res, events, {
-    ...options,
+    ...(nameOf === undefined ? {} : { nameOf: (event) => nameOf(event instanceof WrittenAnswer ? event.ours : event) }),
+    ...(end === undefined ? {} : { end }),
     signal: ctx.state.signal,
     keepAliveMs,
-    formed: (event) => inForm(event, form),
+    formed: (event) => (event instanceof WrittenAnswer ? writtenInForm(event, form) : inForm(event, form)),
     onFailure(failure) {
       ctx.state.errorCode = failure.code;
       // A stream that a provider broke is told of where its attempt is.

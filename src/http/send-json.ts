@@ -1,9 +1,28 @@
+import type { ServerResponse } from 'node:http';
+import type { JsonText } from '../core/written-answer.ts';
 import type { AppContext } from './state.ts';
 
 /** Answers 200 with JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without. */
 export function sendJson(ctx: AppContext, value: object): void {
-  const body = Buffer.from(JSON.stringify(value));
+  sendJsonText(ctx, JSON.stringify(value));
+}
+
+/** The same of JSON that is already written. */
+export function sendJsonText(ctx: AppContext, json: JsonText): void {
+  if (typeof json === 'string') {
+    const body = Buffer.from(json);
+    begin(ctx, body.length).end(body);
+    return;
+  }
+  const res = begin(
+    ctx,
+    json.reduce((sum, piece) => sum + piece.length, 0),
+  );
+  for (const piece of json) res.write(piece);
+  res.end();
+}
+
+function begin(ctx: AppContext, length: number): ServerResponse {
   ctx.respond = false;
-  ctx.res.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length });
-  ctx.res.end(body);
+  return ctx.res.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': length });
 }

@@ -6,6 +6,8 @@ export interface ChunkSource {
 }
 
 const HIGH_WATER_BYTES = 64 * 1024;
+/** What a chunk takes next to its bytes: it is a view of a larger buffer. */
+const CHUNK_OVERHEAD_BYTES = 256;
 
 interface Waiter {
   resolve(result: IteratorResult<Buffer, undefined>): void;
@@ -19,7 +21,7 @@ interface Waiter {
 export class ChunkQueue implements AsyncIterableIterator<Buffer, undefined> {
   readonly #source: ChunkSource;
   #chunks: Buffer[] = [];
-  /** Bytes of what is queued and of what the reader has in hand. */
+  /** Memory of what is queued and of what the reader has in hand. */
   #bytes = 0;
   #inHand = 0;
   #paused = false;
@@ -34,10 +36,11 @@ export class ChunkQueue implements AsyncIterableIterator<Buffer, undefined> {
   push(chunk: Buffer): void {
     if (this.#ended) return;
     const waiter = this.#waiter;
-    this.#bytes += chunk.length;
+    const size = chunk.length + CHUNK_OVERHEAD_BYTES;
+    this.#bytes += size;
     if (waiter !== undefined) {
       this.#waiter = undefined;
-      this.#inHand = chunk.length;
+      this.#inHand = size;
       waiter.resolve({ done: false, value: chunk });
     } else {
       this.#chunks.push(chunk);
@@ -68,7 +71,7 @@ export class ChunkQueue implements AsyncIterableIterator<Buffer, undefined> {
   next(): Promise<IteratorResult<Buffer, undefined>> {
     this.#bytes -= this.#inHand;
     const value = this.#chunks.shift();
-    this.#inHand = value?.length ?? 0;
+    this.#inHand = value === undefined ? 0 : value.length + CHUNK_OVERHEAD_BYTES;
     if (value !== undefined) return Promise.resolve({ done: false, value });
     if (this.#error !== undefined) {
       const error = this.#error;

@@ -1,24 +1,31 @@
 import type { Dispatcher } from 'undici';
+import { GrowingBytes } from '../domain/growing-bytes.ts';
+import { MAX_PIECES, type Room, SMALL_BYTES, STREAM_FACTOR } from './answer-bounds.ts';
 import { ChunkQueue } from './chunk-queue.ts';
+import type { Connection } from './connection.ts';
+import type { EventSource, ParsedJson } from './event-stream.ts';
+import { LongTexts } from './long-texts.ts';
 import { TransportError, timeoutError, toTransportError } from './transport-error.ts';
 
 /** Response headers, names in lower case. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** An answer whose body has arrived whole, decoded as UTF-8. */
+/** An answer whose body has arrived whole. */
 export interface GatheredResponse {
   readonly kind: 'gathered';
   readonly status: number;
   readonly headers: ResponseHeaders;
+  /** Of an answer that is no success, or no stream where one was asked for: its first 64 KiB. */
+  readonly body: Buffer;
+  /** The body, decoded as UTF-8 when it is read. */
   readonly text: string;
 }
 
 /** A 2xx answer of type `text/event-stream`, read as it comes. Leaving the loop early cancels the exchange. */
-export interface StreamedResponse {
+export interface StreamedResponse extends EventSource {
   readonly kind: 'streamed';
   readonly status: number;
   readonly headers: ResponseHeaders;
-  readonly chunks: AsyncIterable<Buffer>;
   /**
    * The reader has what it wants: what is left is read and dropped for at most a second, so that the connection can serve
    * again, and leaving the loop no longer cancels.
@@ -30,32 +37,54 @@ export type OutboundResponse = GatheredResponse | StreamedResponse;
 
 export interface ExchangeOptions {
   readonly stream: boolean;
+  /** Of a whole answer, or of one event of a stream; a stream in all may have four times as many. */
   readonly maxResponseBytes: number;
   readonly totalTimeoutMs: number;
   readonly signal: AbortSignal;
+  readonly room: Room;
+  readonly parseLarge: (json: Buffer) => Promise<ParsedJson>;
 }
+
+/** An answer from its parts, as it arrived or as a thread was handed it. */
+export const gatheredResponse = (status: number, headers: ResponseHeaders, body: Buffer): GatheredResponse => ({
+  kind: 'gathered',
+  status,
+  headers,
+  body,
+  get text() {
+    return body.toString('utf8');
+  },
+});
 
 const DRAIN_MS = 1000;
 
 /**
- * One request and its answer, as undici's dispatch handler. Fails once, with a TransportError: the promise while there is no
- * answer yet, the stream's reader afterwards; and whatever fails it, the upstream connection is aborted.
+ * One request and its answer, as undici's dispatch handler. Fails once, with a TransportError, or an ApiError where there is no
+ * room: the promise while there is no answer yet, the stream's reader afterwards; whatever fails it, the connection is aborted.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly response: Promise<OutboundResponse>;
+  /** On which it runs, known once it is dispatched. */
+  connection: Connection | undefined;
   readonly #options: ExchangeOptions;
   #timer: NodeJS.Timeout;
   readonly #onAbort = (): void =>
     this.#fail(new TransportError('aborted', 'the caller went away', { sent: this.#isServed() }));
   #resolve: (response: OutboundResponse) => void = () => {};
-  #reject: (error: TransportError) => void = () => {};
+  #reject: (error: Error) => void = () => {};
   #controller: Dispatcher.DispatchController | undefined;
-  #failure: TransportError | undefined;
+  #failure: Error | undefined;
   #queue: ChunkQueue | undefined;
   #status = 0;
   #headers: ResponseHeaders = {};
-  #chunks: Buffer[] = [];
+  /** The body, if it is small and came in one piece, as most do; else it is gathered. */
+  #only: Buffer | undefined;
+  readonly #gathered = new GrowingBytes();
+  #maxBytes = 0;
+  /** What is behind them is dropped. */
+  #keptBytes = Number.POSITIVE_INFINITY;
   #bytes = 0;
+  #pieces = 0;
   #released = false;
 
   constructor(options: ExchangeOptions) {
@@ -70,11 +99,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
+    this.connection?.asked();
     if (this.#failure !== undefined) controller.abort(this.#failure);
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
     if (status < 200 || this.#failure !== undefined) return;
+    this.connection?.heard();
     this.#status = status;
     this.#headers = headers;
     const encoding = headers['content-encoding'];
@@ -82,39 +113,47 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#fail(new TransportError('bad_response', 'the answer has a content encoding that was not asked for'));
       return;
     }
-    if (!this.#options.stream || status > 299 || !isEventStream(headers['content-type'])) return;
-    const queue = new ChunkQueue({
-      pause: () => controller.pause(),
-      resume: () => controller.resume(),
-      cancel: () => this.#fail(new TransportError('aborted', 'the reader left')),
-    });
-    this.#queue = queue;
-    this.#resolve({ kind: 'streamed', status, headers, chunks: queue, drain: () => this.#drain(queue) });
+    const { stream, maxResponseBytes } = this.#options;
+    const isSuccess = status <= 299;
+    if (stream && isSuccess && isEventStream(headers['content-type'])) {
+      this.#stream(controller);
+      return;
+    }
+    this.#maxBytes = maxResponseBytes;
+    if (stream || !isSuccess) this.#keptBytes = SMALL_BYTES;
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#failure !== undefined) return;
+    this.connection?.heard();
     this.#bytes += chunk.length;
-    if (this.#bytes > this.#options.maxResponseBytes) {
+    this.#pieces += 1;
+    if (this.#bytes > this.#maxBytes || this.#pieces > MAX_PIECES) {
       this.#fail(new TransportError('too_large', 'the answer is too large', { sent: this.#isServed() }));
     } else if (this.#queue !== undefined) {
       this.#queue.push(chunk);
     } else {
-      this.#chunks.push(chunk);
+      this.#gather(chunk);
     }
+  }
+
+  #gather(chunk: Buffer): void {
+    if (this.#pieces === 1 && chunk.length <= SMALL_BYTES) {
+      this.#only = chunk;
+      return;
+    }
+    if (this.#only !== undefined) this.#gathered.append(this.#only);
+    this.#only = undefined;
+    const missing = this.#keptBytes - this.#gathered.length;
+    this.#gathered.append(chunk.length > missing ? chunk.subarray(0, missing) : chunk);
+    if (this.#gathered.length > SMALL_BYTES) this.#takeRoom(this.#gathered.capacity);
   }
 
   onResponseEnd(): void {
     if (this.#failure !== undefined) return;
     this.#release();
-    if (this.#queue !== undefined) {
-      this.#queue.end();
-      return;
-    }
-    const [first] = this.#chunks;
-    const body = first !== undefined && this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks, this.#bytes);
-    const text = body.toString('utf8');
-    this.#resolve({ kind: 'gathered', status: this.#status, headers: this.#headers, text });
+    if (this.#queue !== undefined) this.#queue.end();
+    else this.#resolve(gatheredResponse(this.#status, this.#headers, this.#only ?? this.#gathered.take()));
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -126,6 +165,34 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return this.#controller !== undefined && this.#status < 400;
   }
 
+  #stream(controller: Dispatcher.DispatchController): void {
+    const { maxResponseBytes, room, parseLarge } = this.#options;
+    this.#maxBytes = STREAM_FACTOR * maxResponseBytes;
+    const queue = new ChunkQueue({
+      pause: () => controller.pause(),
+      resume: () => controller.resume(),
+      cancel: () => this.#fail(new TransportError('aborted', 'the reader left')),
+    });
+    this.#queue = queue;
+    this.#resolve({
+      kind: 'streamed',
+      status: this.#status,
+      headers: this.#headers,
+      chunks: queue,
+      longTexts: new LongTexts(),
+      means: { maxEventBytes: maxResponseBytes, room, parseLarge },
+      drain: () => this.#drain(queue),
+    });
+  }
+
+  #takeRoom(bytes: number): void {
+    try {
+      this.#options.room(bytes);
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
   #drain(queue: ChunkQueue): void {
     if (this.#released) return;
     clearTimeout(this.#timer);
@@ -133,10 +200,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
     queue.drain();
   }
 
-  #fail(error: TransportError): void {
+  #fail(error: Error): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
-    this.#chunks = [];
+    this.#gathered.take();
     this.#release();
     if (this.#queue !== undefined) this.#queue.end(error);
     else this.#reject(error);

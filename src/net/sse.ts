@@ -1,4 +1,5 @@
-import { StringDecoder } from 'node:string_decoder';
+import { GrowingBytes } from '../domain/growing-bytes.ts';
+import { MAX_DATA_LINES, MAX_LINES, SMALL_BYTES } from './answer-bounds.ts';
 import { TransportError } from './transport-error.ts';
 
 /** A server-sent event. `event` is absent when the stream named none. */
@@ -7,103 +8,163 @@ export interface SseEvent {
   readonly data: string;
 }
 
+/** An event of more than 64 KiB, whose data nobody has decoded. */
+export interface LargeSseEvent {
+  readonly event?: string;
+  readonly bytes: Buffer;
+}
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const BYTE_ORDER_MARK = '\uFEFF';
+const NEW_LINE = Buffer.from('\n');
+
+const tooLarge = (): TransportError =>
+  new TransportError('too_large', 'an event of the stream is too large', { sent: true });
+
+/** Where the last line of a chunk ends, its line end included; 0 when none does. */
+function endOfLines(chunk: Buffer): number {
+  if (chunk[chunk.length - 1] === LINE_FEED) return chunk.length;
+  const end = chunk.lastIndexOf(LINE_FEED) + 1;
+  return Math.max(end, chunk.lastIndexOf(CARRIAGE_RETURN) + 1);
+}
+
+/** Where the first line of a chunk ends, its line end left out. */
+function endOfFirstLine(chunk: Buffer): number {
+  const feed = chunk.indexOf(LINE_FEED);
+  const line = feed === -1 ? chunk : chunk.subarray(0, feed);
+  const carriageReturn = line.indexOf(CARRIAGE_RETURN);
+  return carriageReturn === -1 ? line.length : carriageReturn;
+}
+
 /**
- * Incremental parser of `text/event-stream`: bytes in, whole events out. Knows characters and line ends split over chunks,
- * all three line ends, comments, several data lines and a byte order mark. An event that the stream's end cuts off is dropped.
+ * Incremental parser of `text/event-stream`: bytes in, whole events out. Knows lines and line ends split over chunks, all three
+ * line ends, comments, several data lines and a byte order mark. An event that the stream's end cuts off is dropped.
  */
 export class SseParser {
-  readonly #maxEventLength: number;
-  readonly #decoder = new StringDecoder('utf8');
-  /** Pieces of a line that has no end yet; joined once, so that a long line costs linear time. */
-  #partial: string[] = [];
-  #partialLength = 0;
-  #carriageReturn = false;
-  #first = true;
+  readonly #maxEventBytes: number;
+  /** The line that has no end yet. */
+  readonly #rest = new GrowingBytes();
+  /** A line feed that comes next belongs to the carriage return before it. */
+  #afterCarriageReturn = false;
+  #isFirst = true;
+  #lines = 0;
   #event = '';
-  #data: string[] = [];
+  #data: (string | Buffer)[] = [];
   #dataLength = 0;
 
-  /** @param maxEventLength the longest line, and the most data of one event, in UTF-16 units */
-  constructor(maxEventLength: number) {
-    this.#maxEventLength = maxEventLength;
+  /** @param maxEventBytes the longest line, and the most data of one event */
+  constructor(maxEventBytes: number) {
+    this.#maxEventBytes = maxEventBytes;
   }
 
-  /** @throws TransportError `too_large` when an event exceeds the bound */
-  push(chunk: Buffer): SseEvent[] {
-    const text = this.#normalise(this.#decoder.write(chunk));
-    const events: SseEvent[] = [];
-    let start = 0;
-    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
-      const event = this.#line(this.#complete(text.slice(start, end)));
-      if (event !== undefined) events.push(event);
-      start = end + 1;
+  /** Bytes of memory held for the event that has not ended. */
+  get heldBytes(): number {
+    return this.#rest.capacity + this.#dataLength;
+  }
+
+  /** @throws TransportError `too_large` when an event, or the number of lines, exceeds its bound */
+  push(chunk: Buffer): (SseEvent | LargeSseEvent)[] {
+    const events: (SseEvent | LargeSseEvent)[] = [];
+    let bytes = chunk;
+    if (this.#afterCarriageReturn && bytes.length > 0) {
+      this.#afterCarriageReturn = false;
+      if (bytes[0] === LINE_FEED) bytes = bytes.subarray(1);
     }
-    if (start < text.length) {
-      this.#partial.push(text.slice(start));
-      this.#partialLength += text.length - start;
-      this.#bound(this.#partialLength);
+    const end = endOfLines(bytes);
+    if (end > 0) {
+      this.#afterCarriageReturn = end === bytes.length && bytes[end - 1] === CARRIAGE_RETURN;
+      const lines = end === bytes.length ? bytes : bytes.subarray(0, end);
+      this.#readLines(this.#rest.length === 0 ? lines : this.#readLargeLine(lines), events);
+    }
+    if (end < bytes.length) {
+      this.#rest.append(bytes.subarray(end));
+      if (this.#rest.length > this.#maxEventBytes) throw tooLarge();
     }
     return events;
   }
 
-  /** Line ends become `\n`; a carriage return at a chunk's end waits, for it may be half of one. */
-  #normalise(decoded: string): string {
-    let text = decoded;
-    if (text === '') return text;
-    if (this.#first) {
-      this.#first = false;
-      if (text.charCodeAt(0) === 0xfeff) text = text.slice(1);
+  /** Puts what waits before the lines; takes a first line that is too long to be decoded here, and returns those behind it. */
+  #readLargeLine(lines: Buffer): Buffer {
+    const end = endOfFirstLine(lines);
+    if (this.#rest.length + end <= SMALL_BYTES) {
+      this.#rest.append(lines);
+      return this.#rest.take();
     }
-    if (this.#carriageReturn) {
-      text = `\r${text}`;
-      this.#carriageReturn = false;
-    }
-    if (!text.includes('\r')) return text;
-    if (text.endsWith('\r')) {
-      this.#carriageReturn = true;
-      text = text.slice(0, -1);
-    }
-    return text.replaceAll('\r\n', '\n').replaceAll('\r', '\n');
+    this.#rest.append(lines.subarray(0, end));
+    const rest = this.#rest.take();
+    const line = this.#isFirst && rest.toString('utf8', 0, 3) === BYTE_ORDER_MARK ? rest.subarray(3) : rest;
+    this.#isFirst = false;
+    this.#count(1);
+    const field = line.toString('latin1', 0, 'data: '.length);
+    if (field.startsWith('data:')) this.#addData(line.subarray(field.endsWith(' ') ? 6 : 5));
+    return lines.subarray(lines[end] === CARRIAGE_RETURN && lines[end + 1] === LINE_FEED ? end + 2 : end + 1);
   }
 
-  #complete(end: string): string {
-    if (this.#partial.length === 0) return end;
-    this.#partial.push(end);
-    const line = this.#partial.join('');
-    this.#partial = [];
-    this.#partialLength = 0;
-    return line;
+  /** @param bytes whole lines */
+  #readLines(bytes: Buffer, events: (SseEvent | LargeSseEvent)[]): void {
+    let text = bytes.toString('utf8');
+    if (this.#isFirst) {
+      this.#isFirst = false;
+      if (text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
+    }
+    if (text.includes('\r')) text = text.replaceAll('\r\n', '\n').replaceAll('\r', '\n');
+    let start = 0;
+    let lines = 0;
+    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
+      lines += 1;
+      if (end === start) this.#dispatch(events);
+      else this.#line(text.slice(start, end));
+      start = end + 1;
+    }
+    this.#count(lines);
   }
 
-  #line(line: string): SseEvent | undefined {
-    if (line === '') return this.#dispatch();
+  #line(line: string): void {
     const colon = line.indexOf(':');
-    if (colon === 0) return undefined;
+    if (colon === 0) return;
     const field = colon === -1 ? line : line.slice(0, colon);
     const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1);
-    if (field === 'event') {
-      this.#event = value;
-    } else if (field === 'data') {
-      this.#data.push(value);
-      this.#dataLength += value.length + 1;
-      this.#bound(this.#dataLength);
-    }
-    return undefined;
+    if (field === 'event') this.#event = value;
+    else if (field === 'data') this.#addData(value);
   }
 
-  #dispatch(): SseEvent | undefined {
+  #addData(value: string | Buffer): void {
+    this.#data.push(value);
+    this.#dataLength += value.length + 1;
+    if (this.#dataLength > this.#maxEventBytes || this.#data.length > MAX_DATA_LINES) throw tooLarge();
+  }
+
+  #count(lines: number): void {
+    this.#lines += lines;
+    if (this.#lines > MAX_LINES) throw new TransportError('too_large', 'the stream has too many lines', { sent: true });
+  }
+
+  #dispatch(events: (SseEvent | LargeSseEvent)[]): void {
     const event = this.#event;
     const data = this.#data;
+    const length = this.#dataLength;
     this.#event = '';
-    if (data.length === 0) return undefined;
+    if (data.length === 0) return;
     this.#data = [];
     this.#dataLength = 0;
-    const text = data.length === 1 ? (data[0] ?? '') : data.join('\n');
-    return event === '' ? { data: text } : { event, data: text };
+    if (length > SMALL_BYTES) {
+      events.push({ ...(event === '' ? {} : { event }), bytes: joined(data) });
+    } else {
+      const text = data.length === 1 ? String(data[0]) : data.join('\n');
+      events.push(event === '' ? { data: text } : { event, data: text });
+    }
   }
+}
 
-  #bound(length: number): void {
-    if (length > this.#maxEventLength)
-      throw new TransportError('too_large', 'an event of the stream is too large', { sent: true });
+/** Lines of data as one, in memory that no one else has. */
+function joined(lines: readonly (string | Buffer)[]): Buffer {
+  const [first] = lines;
+  if (lines.length === 1 && Buffer.isBuffer(first)) return first;
+  const bytes = new GrowingBytes();
+  for (const [place, line] of lines.entries()) {
+    if (place > 0) bytes.append(NEW_LINE);
+    bytes.append(typeof line === 'string' ? Buffer.from(line) : line);
   }
+  return bytes.take();
 }

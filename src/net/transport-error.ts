@@ -3,8 +3,8 @@
  *
  * - `connection`: no connection, a refused address, or a connection lost before the answer was whole.
  * - `timeout`: connect, first byte, idle or total time ran out.
- * - `too_large`: the answer is larger than the bound.
- * - `bad_response`: not HTTP, or a content encoding that was not asked for.
+ * - `too_large`: the answer is larger than a bound.
+ * - `bad_response`: not HTTP, a content encoding that was not asked for, or JSON that no thread could parse.
  * - `aborted`: our own caller went away.
  */
 export type TransportErrorKind = 'connection' | 'timeout' | 'too_large' | 'bad_response' | 'aborted';

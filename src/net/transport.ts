@@ -1,6 +1,9 @@
-import { Pool } from 'undici';
+import { Client, type Dispatcher, Pool } from 'undici';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { type AddressPolicy, guardedConnector } from './address-policy.ts';
+import { PARSER_HEADER_BYTES, type Room } from './answer-bounds.ts';
+import { Connection } from './connection.ts';
+import type { ParsedJson } from './event-stream.ts';
 import { Exchange, type OutboundResponse } from './exchange.ts';
 import { TransportError } from './transport-error.ts';
 
@@ -13,8 +16,10 @@ export interface TransportOptions {
   readonly idleTimeoutMs: number;
   /** Milliseconds from `send` to the last byte, waiting for a connection included. */
   readonly totalTimeoutMs: number;
-  /** Bytes of a body, gathered or streamed. */
+  /** Bytes of a whole answer, or of one event of a stream; a stream in all may have four times as many. */
   readonly maxResponseBytes: number;
+  /** Parses JSON of more than 64 KiB on another thread. @throws TransportError for what holds too much; ApiError 503 */
+  readonly parseLarge: (json: Buffer, options: Pick<SendOptions, 'share' | 'signal'>) => Promise<ParsedJson>;
   /** Connections to one origin; further requests wait for one. */
   readonly maxConnections?: number;
   /** Hosts that requests to public addresses may reach although their address is private; default: none. */
@@ -37,6 +42,9 @@ export interface OutboundRequest {
 
 export interface SendOptions {
   readonly signal: AbortSignal;
+  /** On whose behalf: the organization that shares other threads with the others. */
+  readonly share: string;
+  readonly room: Room;
   /** Milliseconds for this exchange in place of the transport's own. */
   readonly totalTimeoutMs?: number;
 }
@@ -44,7 +52,7 @@ export interface SendOptions {
 export interface Transport {
   /**
    * One exchange: no redirect followed, nothing retried, no content encoding but identity.
-   * @throws TransportError, always and only; so does the reader of a streamed body.
+   * @throws TransportError, or ApiError 503 where there is no room for the answer; so does the reader of a streamed body.
    */
   send(request: OutboundRequest, options: SendOptions): Promise<OutboundResponse>;
   /** Cuts every connection. */
@@ -54,16 +62,36 @@ export interface Transport {
 const MAX_POOLS = 256;
 const KEEP_ALIVE_MS = 10_000;
 
+/** A connection that tells each exchange which one it runs on. */
+class WatchedClient extends Client {
+  readonly #connection: Connection;
+
+  constructor(origin: URL, options: Client.Options, connection: Connection) {
+    super(origin, options);
+    this.#connection = connection;
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    if (handler instanceof Exchange) handler.connection = this.#connection;
+    return super.dispatch(options, handler);
+  }
+}
+
 /** The only way out of the process: kept-alive pools of connections, one for each origin and address policy. */
 export function createTransport(options: TransportOptions): Transport {
   const pools = new Map<string, Pool>();
 
   function open(origin: string, addresses: AddressPolicy): Pool {
+    const connect = guardedConnector(addresses, {
+      timeoutMs: options.connectTimeoutMs,
+      exceptions: options.privateExceptions ?? [],
+    });
     return new Pool(origin, {
-      connect: guardedConnector(addresses, {
-        timeoutMs: options.connectTimeoutMs,
-        exceptions: options.privateExceptions ?? [],
-      }),
+      factory(url, clientOptions) {
+        const connection = new Connection();
+        return new WatchedClient(url, { ...clientOptions, connect: connection.watched(connect) }, connection);
+      },
+      maxHeaderSize: PARSER_HEADER_BYTES,
       connections: options.maxConnections ?? 512,
       pipelining: 1,
       allowH2: false,
@@ -88,11 +116,19 @@ export function createTransport(options: TransportOptions): Transport {
   }
 
   return {
-    async send(request, { signal, totalTimeoutMs = options.totalTimeoutMs }) {
+    async send(request, sendOptions) {
+      const { signal, room, totalTimeoutMs = options.totalTimeoutMs } = sendOptions;
       if (signal.aborted) throw new TransportError('aborted', 'the caller went away');
       const pool = poolFor(request.origin, request.addresses);
       const { maxResponseBytes } = options;
-      const exchange = new Exchange({ stream: request.stream, maxResponseBytes, totalTimeoutMs, signal });
+      const exchange = new Exchange({
+        stream: request.stream,
+        maxResponseBytes,
+        totalTimeoutMs,
+        signal,
+        room,
+        parseLarge: (json) => options.parseLarge(json, sendOptions),
+      });
       pool.dispatch(
         {
           path: request.path,

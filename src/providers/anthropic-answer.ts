@@ -17,16 +17,27 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
 export const finishReason = (stopReason: string, calledTools: boolean): FinishReason =>
   FINISH_REASONS.get(stopReason) ?? (calledTools ? 'tool_calls' : 'stop');
 
-/** Sources on the web of a text that begins and ends there in the content. Citations of the caller's own documents are left out. */
-export function annotations(citations: unknown, start: number, end: number): Fields[] {
-  if (!Array.isArray(citations)) return [];
-  return citations.slice(0, MAX_BLOCKS).flatMap((citation: unknown) => {
-    if (!isRecord(citation) || typeof citation.url !== 'string') return [];
-    const title = typeof citation.title === 'string' ? citation.title : citation.url;
-    const source = { url: citation.url, title, start_index: start, end_index: end };
-    return [{ type: 'url_citation', url_citation: source }];
-  });
+/** Where on the web a citation is from. */
+export interface Source {
+  readonly url: string;
+  readonly title: string;
 }
+
+/** Undefined for a citation of the caller's own documents. */
+export function sourceOf(citation: unknown): Source | undefined {
+  if (!isRecord(citation) || typeof citation.url !== 'string') return undefined;
+  return { url: citation.url, title: typeof citation.title === 'string' ? citation.title : citation.url };
+}
+
+/** Sources of a text that begins and ends there in the content. */
+export const annotations = (sources: readonly Source[], start: number, end: number): Fields[] =>
+  sources.map((source) => ({ type: 'url_citation', url_citation: { ...source, start_index: start, end_index: end } }));
+
+/** The sources of a whole text. */
+export const sourcesOf = (citations: unknown): Source[] =>
+  (Array.isArray(citations) ? citations.slice(0, MAX_BLOCKS) : []).flatMap(
+    (citation: unknown) => sourceOf(citation) ?? [],
+  );
 
 /** Why the provider refused, if it says so. */
 export const refusalText = (details: unknown): string | undefined =>
@@ -34,6 +45,6 @@ export const refusalText = (details: unknown): string | undefined =>
 
 /** Top-level fields of an answer that are ours to pass on: what is null says nothing. */
 export function otherFields(answer: Fields): Fields {
-  const { id, type, role, model, content, stop_reason, usage, ...rest } = answer;
+  const { id, type, role, model, content, stop_reason, usage, object, created, metadata, choices, ...rest } = answer;
   return Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null));
 }

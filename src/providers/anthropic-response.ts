@@ -1,12 +1,12 @@
 import type { CompletionMessage, ReasoningDetail, ToolCall } from '../generated/types.ts';
 import type { GatheredResponse } from '../net/exchange.ts';
 import type { UpstreamCompletion } from './adapter.ts';
-import { annotations, finishReason, MAX_BLOCKS, otherFields, refusalText } from './anthropic-answer.ts';
+import { annotations, finishReason, MAX_BLOCKS, otherFields, refusalText, sourcesOf } from './anthropic-answer.ts';
 import { reportedError } from './anthropic-error.ts';
 import { ANSWER_TOOL } from './anthropic-format.ts';
 import { encryptedDetail, textDetail } from './anthropic-reasoning.ts';
 import { anthropicUsage, reportUsage } from './anthropic-usage.ts';
-import { isRecord, parseJson, record } from './json.ts';
+import { isRecord, modelId, parseJson, record } from './json.ts';
 import { badResponse } from './upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -35,7 +35,7 @@ export function parseResponse(response: GatheredResponse, secret?: string): Upst
   const reason = typeof answer.stop_reason === 'string' ? answer.stop_reason : 'end_turn';
   const message = messageOf(draft, refusalText(answer.stop_details));
   return {
-    model: typeof answer.model === 'string' ? answer.model : undefined,
+    model: modelId(answer.model),
     choices: [{ index: 0, message, finish_reason: finishReason(reason, draft.calls.length > 0) }],
     usage: anthropicUsage(reportUsage({}, answer.usage)),
     fields: otherFields(answer),
@@ -52,7 +52,7 @@ function addBlock(draft: Draft, index: number, block: Fields): void {
     case 'text': {
       const start = draft.content.length;
       draft.content += text(block.text);
-      draft.annotations.push(...annotations(block.citations, start, draft.content.length));
+      draft.annotations.push(...annotations(sourcesOf(block.citations), start, draft.content.length));
       break;
     }
     case 'thinking':

@@ -1,5 +1,5 @@
 import type { ChunkDelta } from '../generated/types.ts';
-import { annotations, MAX_BLOCKS } from './anthropic-answer.ts';
+import { annotations, type Source, sourceOf } from './anthropic-answer.ts';
 import { ANSWER_TOOL } from './anthropic-format.ts';
 import { encryptedDetail, textDetail } from './anthropic-reasoning.ts';
 import { isRecord } from './json.ts';
@@ -23,7 +23,13 @@ export interface Spoken {
   contentLength: number;
   /** Tool calls begun; the next one's index, which is not its block's. */
   calls: number;
+  /** Length of the sources so far, which wait for the ends of their blocks. */
+  citedLength: number;
 }
+
+/** Characters of the sources that one stream may name. */
+const MAX_CITED_LENGTH = 512 * 1024;
+const CITATION_OVERHEAD = 128;
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
@@ -35,7 +41,7 @@ export function openBlock(block: Fields, index: number, spoken: Spoken): OpenBlo
     case 'thinking':
       return thinkingBlock(block, index);
     case 'redacted_thinking':
-      return { ...SILENT, begin: () => [{ reasoning_details: [encryptedDetail(index, text(block.data))] }] };
+      return redactedBlock(text(block.data), index);
     case 'tool_use':
       return block.name === ANSWER_TOOL ? answerBlock(block, spoken) : toolBlock(block, spoken);
     default:
@@ -53,28 +59,39 @@ const contentDelta = (content: string, spoken: Spoken): ChunkDelta[] => {
 
 function textBlock(block: Fields, spoken: Spoken): OpenBlock {
   const start = spoken.contentLength;
-  const citations: unknown[] = Array.isArray(block.citations) ? block.citations.slice(0, MAX_BLOCKS) : [];
+  const first = text(block.text);
+  const sources: Source[] = [];
+  const cite = (citation: unknown): void => {
+    const source = sourceOf(citation);
+    if (source === undefined || spoken.citedLength > MAX_CITED_LENGTH) return;
+    spoken.citedLength += CITATION_OVERHEAD + source.url.length + source.title.length;
+    if (spoken.citedLength <= MAX_CITED_LENGTH) sources.push(source);
+  };
+  if (Array.isArray(block.citations)) block.citations.forEach(cite);
   return {
-    begin: () => contentDelta(text(block.text), spoken),
+    begin: () => contentDelta(first, spoken),
     add(delta) {
       if (delta.type === 'text_delta') return contentDelta(text(delta.text), spoken);
-      if (delta.type === 'citations_delta' && citations.length < MAX_BLOCKS) citations.push(delta.citation);
+      if (delta.type === 'citations_delta') cite(delta.citation);
       return [];
     },
-    end() {
-      const sources = annotations(citations, start, spoken.contentLength);
-      return sources.length === 0 ? [] : [{ annotations: sources }];
-    },
+    end: () => (sources.length === 0 ? [] : [{ annotations: annotations(sources, start, spoken.contentLength) }]),
   };
 }
+
+const redactedBlock = (data: string, index: number): OpenBlock => ({
+  ...SILENT,
+  begin: () => [{ reasoning_details: [encryptedDetail(index, data)] }],
+});
 
 function thinkingBlock(block: Fields, index: number): OpenBlock {
   const thought = (piece: string): ChunkDelta[] =>
     piece === '' ? [] : [{ reasoning: piece, reasoning_details: [textDetail(index, { text: piece })] }];
   const signed = (signature: string): ChunkDelta[] =>
     signature === '' ? [] : [{ reasoning_details: [textDetail(index, { signature })] }];
+  const begun = [...thought(text(block.thinking)), ...signed(text(block.signature))];
   return {
-    begin: () => [...thought(text(block.thinking)), ...signed(text(block.signature))],
+    begin: () => begun,
     add(delta) {
       if (delta.type === 'thinking_delta') return thought(text(delta.thinking));
       return delta.type === 'signature_delta' ? signed(text(delta.signature)) : [];
@@ -84,7 +101,9 @@ function thinkingBlock(block: Fields, index: number): OpenBlock {
 }
 
 /** The pieces of a call's input; some providers send it whole at the beginning, and an empty one may come in no piece at all. */
-function inputOf(block: Fields, say: (piece: string) => ChunkDelta[]): Pick<OpenBlock, 'add' | 'end'> {
+function inputOf({ input }: Fields, say: (piece: string) => ChunkDelta[]): Pick<OpenBlock, 'add' | 'end'> {
+  // As text, which takes a fraction of the memory of what it says until the block ends.
+  const whole = JSON.stringify(isRecord(input) ? input : {});
   let said = false;
   return {
     add(delta) {
@@ -93,7 +112,7 @@ function inputOf(block: Fields, say: (piece: string) => ChunkDelta[]): Pick<Open
       said = true;
       return say(piece);
     },
-    end: () => (said ? [] : say(JSON.stringify(isRecord(block.input) ? block.input : {}))),
+    end: () => (said ? [] : say(whole)),
   };
 }
 

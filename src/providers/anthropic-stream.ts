@@ -1,28 +1,27 @@
 import type { ChunkChoice, ChunkDelta } from '../generated/types.ts';
+import { EventStream, type StreamEvent } from '../net/event-stream.ts';
 import type { StreamedResponse } from '../net/exchange.ts';
-import { type SseEvent, SseParser } from '../net/sse.ts';
 import type { UpstreamChunk } from './adapter.ts';
 import { finishReason, MAX_BLOCKS, otherFields, refusalText } from './anthropic-answer.ts';
 import { reportedError } from './anthropic-error.ts';
 import { type OpenBlock, openBlock, type Spoken } from './anthropic-stream-block.ts';
 import { anthropicUsage, type ReportedUsage, reportUsage } from './anthropic-usage.ts';
-import { count, isRecord, parseJson, record } from './json.ts';
+import { count, eventJson, isRecord, modelId, record } from './json.ts';
 import { badResponse } from './upstream-error.ts';
 
-/** Longest event: the result of one of the provider's own tools comes in one. */
-const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
-
 type Fields = Readonly<Record<string, unknown>>;
+
+/** Blocks come one after the other; a few more are borne. */
+const MAX_OPEN_BLOCKS = 16;
 
 /** A streamed answer. Anything but a stop reason and then `message_stop` is a stream that was cut. */
 export async function* parseStream(
   response: StreamedResponse,
   secret?: string,
 ): AsyncGenerator<UpstreamChunk, void, undefined> {
-  const parser = new SseParser(MAX_EVENT_LENGTH);
   const reader = new EventReader(secret);
-  for await (const bytes of response.chunks) {
-    for (const event of parser.push(bytes)) {
+  for await (const events of new EventStream(response)) {
+    for (const event of events) {
       yield* reader.read(event);
       if (!reader.stopped) continue;
       response.drain();
@@ -45,7 +44,7 @@ class EventReader {
   #usage: ReportedUsage = {};
   #blocks = 0;
   readonly #open = new Map<number, OpenBlock>();
-  readonly #spoken: Spoken = { contentLength: 0, calls: 0 };
+  readonly #spoken: Spoken = { contentLength: 0, calls: 0, citedLength: 0 };
 
   /** @param secret what the request carried */
   constructor(secret: string | undefined) {
@@ -53,10 +52,10 @@ class EventReader {
   }
 
   /** @throws UpstreamError `bad_response`, or the error that the event tells */
-  read({ event: name, data }: SseEvent): UpstreamChunk[] {
-    const event = parseJson(data);
+  read(streamed: StreamEvent): UpstreamChunk[] {
+    const event = eventJson(streamed);
     if (!isRecord(event)) throw malformed();
-    const type = event.type ?? name;
+    const type = event.type ?? streamed.event;
     const error = reportedError(type === 'error' ? { ...event, type } : event, this.#secret);
     if (error !== undefined) throw error;
     switch (type) {
@@ -84,7 +83,7 @@ class EventReader {
   /** Tells what the prompt took, and no choice yet: as long as nothing is said, another provider can take over. */
   #start({ model, usage }: Fields): UpstreamChunk[] {
     this.begun = true;
-    if (typeof model === 'string') this.#model = model;
+    this.#model = modelId(model) ?? this.#model;
     this.#usage = reportUsage(this.#usage, usage);
     return [this.#usageChunk()];
   }
@@ -96,6 +95,7 @@ class EventReader {
     if (this.#blocks > MAX_BLOCKS) throw badResponse('The provider sent too many blocks.');
     const block = openBlock(event.content_block, index, this.#spoken);
     this.#open.set(index, block);
+    if (this.#open.size > MAX_OPEN_BLOCKS) throw badResponse('The provider sent too many blocks at once.');
     return block.begin().map((delta) => this.#chunk(delta));
   }
 

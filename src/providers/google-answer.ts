@@ -6,7 +6,7 @@ import { refuseError } from './google-error.ts';
 import { blockedText, blockReason, finishReason } from './google-finish.ts';
 import { toLogprobs } from './google-logprobs.ts';
 import { googleUsage, type Shown } from './google-usage.ts';
-import { count, isRecord, parseJson } from './json.ts';
+import { count, isRecord, modelId, parseJson } from './json.ts';
 import { badResponse } from './upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -25,8 +25,7 @@ export interface Taken {
 }
 
 /** @throws UpstreamError `bad_response` for what is no answer; an error inside it as what it is */
-export function takeApart(text: string): Taken {
-  const answer = parseJson(text);
+export function takeApart(answer: unknown): Taken {
   if (!isRecord(answer)) throw badResponse('The provider sent a malformed answer.');
   refuseError(answer);
   const { candidates = [], promptFeedback, modelVersion, usageMetadata, error, ...rest } = answer;
@@ -37,7 +36,7 @@ export function takeApart(text: string): Taken {
   return {
     candidates,
     blocked: blockReason(promptFeedback),
-    model: typeof modelVersion === 'string' ? modelVersion : undefined,
+    model: modelId(modelVersion),
     usage: usageMetadata,
     fields,
   };
@@ -73,7 +72,7 @@ const blockedChoice = (reason: string): ChatChoice => ({
 
 /** A whole answer. @throws UpstreamError `bad_response` also for one without candidates whose prompt was not blocked */
 export function parseAnswer(response: GatheredResponse, newCallId: NewCallId): UpstreamCompletion {
-  const { candidates, blocked, model, usage, fields } = takeApart(response.text);
+  const { candidates, blocked, model, usage, fields } = takeApart(parseJson(response.text));
   const shown: Shown = { images: 0, queries: new Set() };
   const choices = candidates.map((candidate, position) => toChoice(candidate, position, newCallId, shown));
   if (choices.length === 0) {

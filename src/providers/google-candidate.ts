@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { CompletionImage, ReasoningDetail, ToolCall } from '../generated/types.ts';
 import { signatureField, toReasoningDetails } from './google-signatures.ts';
 import type { Shown } from './google-usage.ts';
@@ -92,10 +93,17 @@ export function commonFields(
   };
 }
 
+/** More searches than any answer takes. */
+const MAX_QUERIES = 1000;
+
 /** Notes what a candidate shows of its use: images, and the searches made for it; empty queries are not charged. */
 export function noteUse(said: Said, candidate: Fields, shown: Shown): void {
   shown.images += said.images.length;
   const { webSearchQueries: queries } = record(candidate.groundingMetadata);
   if (!Array.isArray(queries)) return;
-  for (const query of queries) if (typeof query === 'string' && query !== '') shown.queries.add(query);
+  for (const query of queries) {
+    if (shown.queries.size === MAX_QUERIES) return;
+    // Kept until the stream ends: a hash of each takes little, however long they are.
+    if (typeof query === 'string' && query !== '') shown.queries.add(hash('sha256', query));
+  }
 }

@@ -51,7 +51,10 @@ export function parseError(response: GatheredResponse, secret: string | undefine
 export function refuseError(answer: Fields): void {
   if (answer.error === undefined || answer.error === null) return;
   const error = record(answer.error);
-  const code = typeof error.code === 'number' && error.code >= 400 && error.code <= 599 ? error.code : undefined;
+  const code =
+    typeof error.code === 'number' && Number.isInteger(error.code) && error.code >= 400 && error.code <= 599
+      ? error.code
+      : undefined;
   if (code === undefined) throw badResponse('The provider reported an error inside a successful answer.');
   throw fromStatus(statusOf(code, error), '');
 }

@@ -7,7 +7,7 @@ import { googleOptions } from './google-options.ts';
 import { googleRequest } from './google-request.ts';
 import { googleUsage } from './google-usage.ts';
 import { aspectRatio } from './image-ratio.ts';
-import { record } from './json.ts';
+import { parseJson, record } from './json.ts';
 import { badResponse, notTakenByProvider, UpstreamError } from './upstream-error.ts';
 
 /** An image is asked for as an answer that consists of one; sizes become the nearest ratio, quality and format are its own. */
@@ -42,7 +42,7 @@ const imagesOf = (candidate: Readonly<Record<string, unknown>>): UpstreamImage[]
 
 /** @throws UpstreamError `rejected` when the provider refuses to draw this, `bad_response` when there is no image otherwise */
 function parseResponse(response: GatheredResponse): UpstreamImages {
-  const { candidates, blocked, model, usage, fields } = takeApart(response.text);
+  const { candidates, blocked, model, usage, fields } = takeApart(parseJson(response.text));
   if (blocked !== undefined) throw new UpstreamError('rejected', blockedText(blocked), { status: 400 });
   const images = candidates.flatMap(imagesOf);
   if (images.length === 0) {

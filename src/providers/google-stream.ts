@@ -1,18 +1,17 @@
 import type { ChunkChoice, ChunkDelta, FinishReason } from '../generated/types.ts';
+import { EventStream } from '../net/event-stream.ts';
 import type { StreamedResponse } from '../net/exchange.ts';
-import { SseParser } from '../net/sse.ts';
 import type { UpstreamChunk } from './adapter.ts';
 import { indexOf, type Taken, takeApart } from './google-answer.ts';
 import { commonFields, type NewCallId, noteUse, readCandidate, type Said } from './google-candidate.ts';
 import { blockedText, finishReason } from './google-finish.ts';
 import { toLogprobs } from './google-logprobs.ts';
 import { googleUsage, type Shown } from './google-usage.ts';
+import { eventJson } from './json.ts';
 import { badResponse } from './upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Longest event of a stream: room for a large image in base64. */
-const MAX_EVENT_LENGTH = 32 * 1024 * 1024;
 /** More choices than any request may ask for. */
 const MAX_CHOICES = 128;
 
@@ -39,11 +38,10 @@ export async function* parseStream(
   response: StreamedResponse,
   newCallId: NewCallId,
 ): AsyncGenerator<UpstreamChunk, void, undefined> {
-  const parser = new SseParser(MAX_EVENT_LENGTH);
   const shown: Shown = { images: 0, queries: new Set() };
   const progress: Progress = { newCallId, states: new Map(), shown, model: undefined };
-  for await (const bytes of response.chunks) {
-    for (const event of parser.push(bytes)) yield toChunk(takeApart(event.data), progress);
+  for await (const events of new EventStream(response)) {
+    for (const event of events) yield toChunk(takeApart(eventJson(event)), progress);
   }
   yield endChunk(progress);
 }

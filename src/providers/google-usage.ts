@@ -5,7 +5,7 @@ import { count, isRecord, record } from './json.ts';
 /** What an answer itself shows of its use; the provider's numbers leave it out. */
 export interface Shown {
   images: number;
-  /** Queries of Google's search. */
+  /** Hashes of the queries of Google's search. */
   readonly queries: Set<string>;
 }
 

@@ -1,5 +1,6 @@
 import type { GatheredResponse } from '../net/exchange.ts';
 import type { UpstreamCompletion } from './adapter.ts';
+import { modelId } from './json.ts';
 import { normaliseChoice } from './openai-choice.ts';
 import { reportedUsage } from './openai-usage.ts';
 import { openAiAnswer } from './openai-whole.ts';
@@ -35,7 +36,7 @@ export function parseCompletion({ text }: GatheredResponse, secret?: string): Up
   if (!Array.isArray(choices) || choices.length === 0) throw badResponse('The provider sent an empty answer.');
   boundChoices(choices);
   return {
-    model: typeof model === 'string' ? model : undefined,
+    model: modelId(model),
     choices: choices.map((choice: unknown, position) => normaliseChoice(choice, position, secret)),
     usage: reportedUsage(answer),
     fields: otherFields(answer),

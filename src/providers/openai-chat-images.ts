@@ -2,7 +2,7 @@ import type { GatheredResponse } from '../net/exchange.ts';
 import type { OutboundRequest } from '../net/transport.ts';
 import type { Endpoint, ImageCall, UpstreamImage, UpstreamImages, WholeTranslation } from './adapter.ts';
 import { aspectRatio } from './image-ratio.ts';
-import { isRecord, record } from './json.ts';
+import { isRecord, modelId, record } from './json.ts';
 import { openAiUsage } from './openai-usage.ts';
 import { openAiAnswer, openAiPost } from './openai-whole.ts';
 import { badResponse, notTakenByProvider } from './upstream-error.ts';
@@ -38,7 +38,7 @@ function parseResponse({ text }: GatheredResponse, _: ImageCall, secret?: string
   if (images.length === 0) throw badResponse('The provider sent no image.');
   const reported = openAiUsage(usage);
   return {
-    model: typeof model === 'string' ? model : undefined,
+    model: modelId(model),
     images,
     usage: reported && { ...reported, images: images.length },
     fields: {},

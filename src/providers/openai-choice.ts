@@ -1,7 +1,7 @@
 import type { ChatChoice, ChunkChoice, ChunkDelta, CompletionMessage, FinishReason } from '../generated/types.ts';
 import { isRecord } from './json.ts';
 import { disguisedError } from './openai-error.ts';
-import { type BegunCalls, normaliseFragment, normaliseToolCall } from './openai-tool-calls.ts';
+import { BegunCalls, boundCalls, normaliseFragment, normaliseToolCall, toolCalls } from './openai-tool-calls.ts';
 import { badResponse, UpstreamError } from './upstream-error.ts';
 
 /** Parsed JSON that nobody else holds: messages are brought into form in place. */
@@ -74,9 +74,6 @@ const isDelta = (delta: Fields): delta is Fields & ChunkDelta =>
 const isListOfRecords = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((item) => isRecord(item)));
 
-/** The tool calls of a message, as far as they are objects. */
-const toolCalls = ({ tool_calls: calls }: Fields): Fields[] => (Array.isArray(calls) ? calls.filter(isRecord) : []);
-
 const indexOf = (choice: Fields, position: number): number =>
   typeof choice.index === 'number' && Number.isSafeInteger(choice.index) && choice.index >= 0 ? choice.index : position;
 
@@ -120,11 +117,13 @@ export function normaliseChunkChoice(
   rename(delta);
   let state = states.find((each) => each.index === index);
   if (state === undefined) {
-    state = { index, calls: [], finished: false };
+    state = { index, calls: new BegunCalls(), finished: false };
     states.push(state);
     delta.role = 'assistant';
   }
-  for (const call of toolCalls(delta)) normaliseFragment(call, state.calls);
+  const calls = toolCalls(delta);
+  for (const call of calls) normaliseFragment(call, state.calls);
+  if (calls.length > 0) boundCalls(states.reduce((sum, each) => sum + each.calls.length, 0));
   if (!isDelta(delta)) throw badResponse('The provider sent a malformed chunk.');
   if (choice.usage !== undefined) delete choice.usage; // Moonshot's, read before
   const { finish_reason: reported } = choice;

@@ -73,14 +73,23 @@ function wordsOf(body: unknown): { readonly code?: string; readonly param?: stri
   return { ...(typeof code === 'string' ? { code } : {}), ...(typeof param === 'string' ? { param } : {}) };
 }
 
+/** Of anything else an upstream could choose what making a text of it does. */
+const isWord = (value: unknown): boolean => typeof value === 'string' || typeof value === 'number';
+
 /** A status that the error names itself, as OpenRouter's numeric `code`. */
 function carriedStatus(body: Fields): number | undefined {
   for (const { status, status_code: statusCode, code } of levels(body)) {
     for (const value of [status, statusCode, code]) {
-      if (/^[45]\d\d$/.test(String(value))) return Number(value);
+      if (isWord(value) && /^[45]\d\d$/.test(String(value))) return Number(value);
     }
   }
   return undefined;
+}
+
+/** Where a web framework found a fault. */
+function placeIn(loc: unknown): string[] {
+  const words = Array.isArray(loc) ? loc.slice(0, 8).filter(isWord) : [];
+  return words.length === 0 ? [] : [words.join('.')];
 }
 
 function wordStatus(body: unknown, words: ReadonlyMap<string, number>): number | undefined {
@@ -111,8 +120,7 @@ function said(value: unknown, depth = 4): string {
     return texts.filter((text) => text !== '').join('; ');
   }
   if (!isRecord(value)) return '';
-  if (typeof value.msg === 'string')
-    return Array.isArray(value.loc) ? `${value.loc.join('.')}: ${value.msg}` : value.msg;
+  if (typeof value.msg === 'string') return [...placeIn(value.loc), value.msg].join(': ');
   for (const part of [value.error, value.message, value.detail]) {
     const text = said(part, depth - 1);
     if (text !== '') return text;

@@ -1,14 +1,13 @@
 import type { Mapping } from '../domain/model.ts';
 import { normaliseUsage, type Usage } from '../domain/usage.ts';
 import type { ImageRequest } from '../generated/types.ts';
+import { EventStream } from '../net/event-stream.ts';
 import type { GatheredResponse, StreamedResponse } from '../net/exchange.ts';
-import { SseParser } from '../net/sse.ts';
 import type { OutboundRequest } from '../net/transport.ts';
 import type { Endpoint, ImageCall, ImageTranslation, PartialImage, UpstreamImage, UpstreamImages } from './adapter.ts';
-import { count, isRecord, parseJson, record } from './json.ts';
+import { count, eventJson, isRecord, modelId, record } from './json.ts';
 import { openAiChatImages } from './openai-chat-images.ts';
 import { disguisedError, isError } from './openai-error.ts';
-import { MAX_EVENT_LENGTH } from './openai-stream.ts';
 import { openAiUsage } from './openai-usage.ts';
 import { openAiAnswer, openAiPost } from './openai-whole.ts';
 import { badResponse, notTakenByProvider } from './upstream-error.ts';
@@ -89,7 +88,7 @@ const answerOf = (
   usage: unknown,
   fields: UpstreamImages['fields'],
 ): UpstreamImages => ({
-  model: typeof model === 'string' ? model : undefined,
+  model: modelId(model),
   images,
   usage: normaliseUsage({ ...(imageUsage(usage) ?? openAiUsage(usage)), images: images.length }),
   fields,
@@ -101,14 +100,13 @@ async function parseStream(
   onPartial: (partial: PartialImage) => void,
   secret?: string,
 ): Promise<UpstreamImages> {
-  const parser = new SseParser(MAX_EVENT_LENGTH);
   let partials = 0;
-  for await (const bytes of response.chunks) {
-    for (const { event, data } of parser.push(bytes)) {
-      if (data === '[DONE]') throw badResponse('The provider sent no image.');
-      const parsed = parseJson(data);
+  for await (const events of new EventStream(response)) {
+    for (const event of events) {
+      if (event.data === '[DONE]') throw badResponse('The provider sent no image.');
+      const parsed = eventJson(event);
       if (!isRecord(parsed)) throw badResponse('The provider sent a malformed event.');
-      if (event === 'error' || isError(parsed)) throw disguisedError(parsed, secret);
+      if (event.event === 'error' || isError(parsed)) throw disguisedError(parsed, secret);
       const { type, created_at, usage, metadata, model, error, ...fields } = parsed;
       if (type === 'image_generation.completed') {
         response.drain();

@@ -3,7 +3,7 @@ import { validateModerationResult } from '../generated/validators.js';
 import type { GatheredResponse } from '../net/exchange.ts';
 import type { OutboundRequest } from '../net/transport.ts';
 import type { Endpoint, ModerationCall, UpstreamModeration, WholeTranslation } from './adapter.ts';
-import { isRecord } from './json.ts';
+import { isRecord, modelId } from './json.ts';
 import { openAiAnswer, openAiPost } from './openai-whole.ts';
 import { badResponse } from './upstream-error.ts';
 
@@ -19,7 +19,7 @@ function parseResponse({ text }: GatheredResponse, { request }: ModerationCall, 
   if (!Array.isArray(results)) throw badResponse('The provider sent a malformed answer.');
   // A verdict too few or too many would be read as one on another input.
   if (results.length !== countInputs(request)) throw badResponse('The provider did not judge every input once.');
-  return { model: typeof model === 'string' ? model : undefined, results: results.map(parseResult) };
+  return { model: modelId(model), results: results.map(parseResult) };
 }
 
 /** Each text of a list is one input; a list with a part in it is one as a whole. */

@@ -1,15 +1,12 @@
+import { EventReader, type StreamEvent } from '../net/event-stream.ts';
 import type { StreamedResponse } from '../net/exchange.ts';
-import { type SseEvent, SseParser } from '../net/sse.ts';
 import type { UpstreamChunk } from './adapter.ts';
-import { isRecord, parseJson } from './json.ts';
+import { eventJson, isRecord, modelId } from './json.ts';
 import { boundChoices, MAX_CHOICES, otherFields } from './openai-answer.ts';
 import { type ChoiceState, normaliseChunkChoice } from './openai-choice.ts';
 import { disguisedError, isError } from './openai-error.ts';
 import { reportedUsage } from './openai-usage.ts';
 import { badResponse } from './upstream-error.ts';
-
-/** Longest event of a stream: room for an image in base64. */
-export const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
 
 const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undefined };
 
@@ -20,11 +17,11 @@ const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undef
 export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefined> {
   readonly #response: StreamedResponse;
   readonly #secret: string | undefined;
-  readonly #bytes: AsyncIterator<Buffer>;
-  readonly #parser = new SseParser(MAX_EVENT_LENGTH);
+  readonly #pieces: AsyncIterator<Buffer>;
+  readonly #reader: EventReader;
   readonly #states: ChoiceState[] = [];
-  /** Parsed and not yet read, from `#next` on. */
-  #events: readonly SseEvent[] = [];
+  /** Arrived and not yet read, from `#next` on. */
+  #events: readonly StreamEvent[] = [];
   #next = 0;
   #left = false;
 
@@ -32,7 +29,8 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
   constructor(response: StreamedResponse, secret?: string) {
     this.#response = response;
     this.#secret = secret;
-    this.#bytes = response.chunks[Symbol.asyncIterator]();
+    this.#pieces = response.chunks[Symbol.asyncIterator]();
+    this.#reader = new EventReader(response);
   }
 
   /** @throws UpstreamError, TransportError; the exchange is cancelled then */
@@ -42,9 +40,10 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
       for (;;) {
         const event = this.#events[this.#next];
         if (event === undefined) {
-          const { done, value } = await this.#bytes.next();
+          const { done, value } = await this.#pieces.next();
           if (done === true) break;
-          this.#events = this.#parser.push(value);
+          const read = this.#reader.read(value);
+          this.#events = read instanceof Promise ? await read : read;
           this.#next = 0;
         } else if (event.data === '[DONE]') {
           this.#response.drain();
@@ -66,7 +65,7 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
     if (!this.#left) {
       this.#left = true;
       this.#events = [];
-      await this.#bytes.return?.();
+      await this.#pieces.return?.();
     }
     return END;
   }
@@ -80,10 +79,10 @@ export class OpenAiStream implements AsyncIterableIterator<UpstreamChunk, undefi
   }
 }
 
-function parseChunk({ event, data }: SseEvent, states: ChoiceState[], secret: string | undefined): UpstreamChunk {
-  const chunk = parseJson(data);
+function parseChunk(event: StreamEvent, states: ChoiceState[], secret: string | undefined): UpstreamChunk {
+  const chunk = eventJson(event);
   if (!isRecord(chunk)) throw badResponse('The provider sent a malformed chunk.');
-  if (event === 'error' || isError(chunk)) throw disguisedError(chunk, secret);
+  if (event.event === 'error' || isError(chunk)) throw disguisedError(chunk, secret);
   const usage = reportedUsage(chunk); // before the choices, which lose theirs
   const { model, choices } = chunk;
   const list: unknown = choices ?? [];
@@ -92,7 +91,7 @@ function parseChunk({ event, data }: SseEvent, states: ChoiceState[], secret: st
   const normal = list.map((choice: unknown, position) => normaliseChunkChoice(choice, position, states, secret));
   if (states.length > MAX_CHOICES) throw badResponse('The provider sent too many choices.');
   return {
-    model: typeof model === 'string' ? model : undefined,
+    model: modelId(model),
     choices: normal,
     usage,
     fields: otherFields(chunk),

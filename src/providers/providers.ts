@@ -12,6 +12,7 @@ import { openAiAdapterFor } from './openai.ts';
 export interface Provider {
   /** By which mappings mean it. */
   readonly id: string;
+  readonly wire: WireFormat;
   readonly adapter: Adapter;
   readonly base: BaseUrl;
   /** Whoever is named by the operator is trusted; addresses from the database must be public. */
@@ -62,7 +63,8 @@ export function parseBaseUrl(text: string): BaseUrl {
   return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
 }
 
-function adapterFor(wire: WireFormat, providerId: string): Adapter {
+/** How a provider is spoken to; one that has no dialect of its own is known by no id. */
+export function adapterFor(wire: WireFormat, providerId: string): Adapter {
   switch (wire) {
     case 'anthropic':
       return anthropicAdapter;
@@ -92,7 +94,8 @@ export function createProviders(options: ProvidersOptions): Providers {
   ): void => {
     const adapter = adapterFor(wire, id);
     const base = parseBaseUrl(baseUrl);
-    known.set(id, { provider: { id, adapter, base, addresses: 'trusted', namedFields: new Set(fields) }, credential });
+    const namedFields = new Set(fields);
+    known.set(id, { provider: { id, wire, adapter, base, addresses: 'trusted', namedFields }, credential });
   };
   const service = (secret: string | undefined): Credential =>
     secret === undefined ? { source: 'service' } : { source: 'service', ...fingerprint(secret) };
@@ -111,6 +114,7 @@ export function createProviders(options: ProvidersOptions): Providers {
     serviceCredential: (providerId) => known.get(providerId)?.credential,
     custom: ({ name, wire, baseUrl, fields }) => ({
       id: name,
+      wire,
       // A custom provider that bears the name of a known one is none: no dialect of another's is spoken to it.
       adapter: adapterFor(wire, 'custom'),
       base: parseBaseUrl(baseUrl),

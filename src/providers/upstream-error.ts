@@ -12,7 +12,7 @@ export type AttemptErrorType =
 
 export interface UpstreamErrorOptions {
   /** What the upstream said, scrubbed: for the caller, not for the log, since it may echo the prompt. */
-  readonly quoted?: string;
+  readonly quoted?: string | undefined;
   /** What the upstream's answer amounts to as an HTTP status, if it answered: mostly its own. */
   readonly status?: number | undefined;
   /** Milliseconds after which the upstream wants to be asked again, at most 300,000. */
@@ -39,12 +39,14 @@ export class UpstreamError extends Error {
   readonly param: string | undefined;
   /** Our words alone, for the log. */
   readonly summary: string;
+  readonly quoted: string | undefined;
 
   constructor(errorType: AttemptErrorType, summary: string, options: UpstreamErrorOptions = {}) {
     super(options.quoted === undefined ? summary : `${summary.replace(/\.$/, '')}: ${options.quoted}`, {
       cause: options.cause,
     });
     this.summary = summary;
+    this.quoted = options.quoted;
     this.errorType = errorType;
     this.retryable = options.retryable ?? errorType !== 'rejected';
     this.status = options.status;
@@ -57,6 +59,10 @@ export class UpstreamError extends Error {
 /** The body of a success that is none: malformed, empty, cut off, or an error in disguise. */
 export const badResponse = (message: string, status = 200): UpstreamError =>
   new UpstreamError('bad_response', message, { status });
+
+/** An answer at which reading it failed. @param cause what was thrown */
+export const unreadable = (cause: unknown, status = 200): UpstreamError =>
+  new UpstreamError('bad_response', 'The provider sent an answer that cannot be read.', { status, cause });
 
 /** A request that this provider cannot take though another one may: goes on to the next candidate, and is a 400 in the end. */
 export const notTakenByProvider = (message: string): UpstreamError =>

@@ -59,6 +59,7 @@ const context = (): CallContext => ({
   noCache: false,
   onDecision: (id, revision) => decided.push([id, revision]),
   onCall: () => {},
+  room: () => {},
   onDropped: () => {},
   onCacheHit: () => {},
 });

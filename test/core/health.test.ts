@@ -21,6 +21,7 @@ const target = (providerId: string, providerKeyId?: string, origin = `https://${
   },
   provider: {
     id: providerId,
+    wire: 'openai',
     adapter: openAiAdapter,
     base: { origin, path: '' },
     addresses: 'trusted',

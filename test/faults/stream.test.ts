@@ -39,6 +39,7 @@ afterAll(() => world.close());
 const [hal, lo, finish] = GOOD_EVENTS;
 const stalled = timedOut('the answer stalled');
 const tooLarge = paid(refused('the answer is too large'));
+const eventTooLarge = paid(refused('an event of the stream is too large'));
 const malformed = badAnswer('The provider sent a malformed chunk.');
 const disguised = badAnswer('The provider reported an error inside a successful answer.');
 const unpaid = reported(402, 'credential', 'The provider asks for payment on the credential in use.');
@@ -145,17 +146,17 @@ const NEVER_ENDS: readonly FaultCase[] = [
   {
     name: 'in one line, first',
     fault: endless(`${beginning()}${piece('data: ')}`, piece(FAULT_TEXT)),
-    streamed: tooLarge,
+    streamed: eventTooLarge,
   },
   {
     name: 'in one line, later',
     fault: endless(`${beginning(hal)}${piece('data: ')}`, piece(FAULT_TEXT)),
-    streamed: inBand(tooLarge, 'Hal', 'estimated'),
+    streamed: inBand(eventTooLarge, 'Hal', 'estimated'),
   },
   {
     name: 'in one event of many lines',
     fault: endless(beginning(hal), piece(`data: ${FAULT_TEXT}\n`)),
-    streamed: inBand(tooLarge, 'Hal', 'estimated'),
+    streamed: inBand(eventTooLarge, 'Hal', 'estimated'),
   },
 ];
 

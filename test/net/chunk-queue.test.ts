@@ -31,6 +31,12 @@ describe('ChunkQueue', () => {
     expect(await fourth).toEqual({ done: false, value: KB(1) });
   });
 
+  it('pauses its source for chunks of one byte too, which take far more', () => {
+    const { queue, log } = queueWithLog();
+    for (let count = 0; count < 300; count += 1) queue.push(Buffer.from('x'));
+    expect(log).toEqual(['pause']);
+  });
+
   it('counts what the reader has in hand', async () => {
     const { queue, log } = queueWithLog();
     const first = queue.next();

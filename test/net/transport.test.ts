@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { overloaded } from '../../src/domain/errors.ts';
 import type { OutboundResponse } from '../../src/net/exchange.ts';
 import {
   createTransport,
@@ -9,6 +10,7 @@ import {
   type Transport,
   type TransportOptions,
 } from '../../src/net/transport.ts';
+import { parseLarge } from '../providers/answers.ts';
 import { serve, serveRaw } from './loopback-server.ts';
 
 const LONG = 20_000;
@@ -20,6 +22,7 @@ function open(options: Partial<TransportOptions> = {}): Transport {
     idleTimeoutMs: LONG,
     totalTimeoutMs: LONG,
     maxResponseBytes: 1_000_000,
+    parseLarge,
     ...options,
   });
   onTestFinished(() => transport.close());
@@ -38,7 +41,7 @@ const post = (origin: string, more: Partial<OutboundRequest> = {}): OutboundRequ
 });
 
 const send = (transport: Transport, request: OutboundRequest, signal = new AbortController().signal) =>
-  transport.send(request, { signal });
+  transport.send(request, { signal, share: 'org', room: () => {} });
 
 const events = (response: ServerResponse): void => {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
@@ -150,6 +153,72 @@ describe('an exchange', () => {
     const transport = open();
     await expect(send(transport, post(origin, { path: '/cut' }))).rejects.toMatchObject({ kind: 'connection' });
     expect(await send(transport, post(origin))).toMatchObject({ status: 200 });
+  });
+});
+
+describe('an answer that is too much', () => {
+  const HEAD = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n';
+  const many = (text: string) => text.repeat(1_000_000 / text.length);
+
+  /** A server that answers so, and then nothing. */
+  const answers = (text: string) => serveRaw((socket) => socket.once('data', () => socket.write(text)));
+
+  it.each([
+    ['its status line', `HTTP/1.1 200 ${many('x')}`],
+    ['a header', `${HEAD}x: ${many('x')}`],
+    ['its headers', HEAD + many('a: b\r\n')],
+    ['interim answers', many('HTTP/1.1 102 Processing\r\n\r\n')],
+    ['the extension of a chunk', `${HEAD}\r\n1;${many('x')}`],
+    ['its trailer', `${HEAD}\r\n1\r\nx\r\n0\r\n${many('a: b\r\n')}`],
+    ['one field of its trailer', `${HEAD}\r\n1\r\nx\r\n0\r\na: ${many('x')}`],
+  ])('is refused for %s without end', async (_name, text) => {
+    await expect(send(open(), post(await answers(text)))).rejects.toMatchObject({ kind: 'bad_response' });
+  });
+
+  it('leaves nothing behind that the next one would suffer from', async () => {
+    let asked = 0;
+    const origin = await serveRaw((socket) =>
+      socket.on('data', () => {
+        asked += 1;
+        socket.write(asked % 2 === 1 ? HEAD + many('a: b\r\n') : 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
+      }),
+    );
+    const transport = open({ maxConnections: 1 });
+    for (let count = 0; count < 5; count += 1) {
+      await expect(send(transport, post(origin))).rejects.toMatchObject({ kind: 'bad_response' });
+      expect(await send(transport, post(origin))).toMatchObject({ text: '{}' });
+    }
+  });
+
+  it('may have an interim answer, a trailer, and up to half a million pieces', async () => {
+    const piece = '1\r\nx\r\n';
+    const interim = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n';
+    const most = await answers(`${interim}${HEAD}\r\n${piece.repeat(500_000)}0\r\nx-trailer: y\r\n\r\n`);
+    expect(await send(open(), post(most))).toMatchObject({ text: 'x'.repeat(500_000) });
+    const more = await answers(`${HEAD}\r\n${piece.repeat(500_001)}0\r\n\r\n`);
+    await expect(send(open(), post(more))).rejects.toMatchObject({ kind: 'too_large' });
+  });
+
+  it('keeps its status when it is a failure, with the first 64 KiB of its text', async () => {
+    const origin = await serve((_request, response) => response.writeHead(422).end('x'.repeat(500_000)));
+    expect(await send(open(), post(origin))).toMatchObject({ status: 422, text: 'x'.repeat(65_536) });
+  });
+
+  it('is refused as soon as there is no room for it', async () => {
+    const left = Promise.withResolvers<void>();
+    const origin = await serve((_request, response) => {
+      response.on('close', left.resolve);
+      response.write('x'.repeat(500_000));
+    });
+    const sizes: number[] = [];
+    const room = (bytes: number): void => {
+      sizes.push(bytes);
+      if (bytes > 200_000) throw overloaded();
+    };
+    const sent = open().send(post(origin), { signal: new AbortController().signal, share: 'org', room });
+    await expect(sent).rejects.toMatchObject({ status: 503, code: 'overloaded' });
+    await left.promise;
+    expect(Math.min(...sizes)).toBeGreaterThan(65_536);
   });
 });
 

@@ -29,6 +29,14 @@ export interface RunningProcess {
 
 /** Starts a process that ends with the test at the latest. */
 export function start(command: string, args: readonly string[], env: Environment, cwd = ROOT): RunningProcess {
+  const running = spawned(command, args, env, cwd);
+  onTestFinished(() => {
+    running.child.kill('SIGKILL');
+  });
+  return running;
+}
+
+function spawned(command: string, args: readonly string[], env: Environment, cwd: string): RunningProcess {
   const child = spawn(command, args, { env: childEnv(env), cwd, stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';
@@ -41,9 +49,6 @@ export function start(command: string, args: readonly string[], env: Environment
   const ended = new Promise<Ended>((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
-  });
-  onTestFinished(() => {
-    child.kill('SIGKILL');
   });
   return { child, said: () => stdout, ended };
 }
@@ -61,13 +66,27 @@ export interface ServingProcess extends RunningProcess {
 
 const QUIET: Environment = { PORT: '0', MANAGEMENT_PORT: '0', ACCESS_LOG: 'off' };
 
+type ServeEnvironment = Environment & { readonly DATA_DIR: string };
+
 /**
  * `portcullis serve`, once it serves. The process is started without the launcher, so that a signal to it is to the one
  * that serves.
  */
-export async function serve(env: Environment & { readonly DATA_DIR: string }): Promise<ServingProcess> {
+export async function serve(env: ServeEnvironment): Promise<ServingProcess> {
   const isFirst = !existsSync(databasePath(env.DATA_DIR));
-  const running = start(process.execPath, [...cliCommand.args, 'serve'], { ...cliCommand.env, ...QUIET, ...env });
+  return untilServing(start(process.execPath, [...cliCommand.args, 'serve'], serveEnv(env)), isFirst);
+}
+
+/** The same for all tests of a file; its last hook must end the process. @param nodeArgs for Node itself */
+export async function serveTests(env: ServeEnvironment, nodeArgs: readonly string[]): Promise<ServingProcess> {
+  const isFirst = !existsSync(databasePath(env.DATA_DIR));
+  const args = [...nodeArgs, ...cliCommand.args, 'serve'];
+  return untilServing(spawned(process.execPath, args, serveEnv(env), ROOT), isFirst);
+}
+
+const serveEnv = (env: Environment): Environment => ({ ...cliCommand.env, ...QUIET, ...env });
+
+async function untilServing(running: RunningProcess, isFirst: boolean): Promise<ServingProcess> {
   const text = await saying(running, isFirst ? /Try it:[\s\S]* -d '.*'\n/ : /management {2}\S+\n/);
   const origin = /gateway {5}(\S+)/.exec(text)?.[1];
   const management = /management {2}(\S+)/.exec(text)?.[1];

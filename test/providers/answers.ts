@@ -1,16 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
-import type { GatheredResponse, ResponseHeaders, StreamedResponse } from '../../src/net/exchange.ts';
+import type { ParsedJson } from '../../src/net/event-stream.ts';
+import {
+  type GatheredResponse,
+  gatheredResponse,
+  type ResponseHeaders,
+  type StreamedResponse,
+} from '../../src/net/exchange.ts';
+import { LongTexts } from '../../src/net/long-texts.ts';
 import type { UpstreamChunk } from '../../src/providers/adapter.ts';
 import { openAiAdapter } from '../../src/providers/openai.ts';
 
 export const sample = (name: string): string => readFileSync(new URL(`./samples/${name}`, import.meta.url), 'utf8');
 
-export const gathered = (text: string, status = 200, headers: ResponseHeaders = {}): GatheredResponse => ({
-  kind: 'gathered',
-  status,
-  headers,
-  text,
+export const gathered = (text: string, status = 200, headers: ResponseHeaders = {}): GatheredResponse =>
+  gatheredResponse(status, headers, Buffer.from(text));
+
+/** As another thread parses an event. */
+export const parseLarge = async (json: Buffer): Promise<ParsedJson> => ({
+  json: JSON.parse(String(json)),
+  longTexts: new Map(),
 });
 
 /** A mapping of a provider, of which nothing is known but what is given. */
@@ -34,6 +43,8 @@ export function streamed(...texts: string[]): StreamedResponse & { drained: numb
     kind: 'streamed' as const,
     status: 200,
     headers: {},
+    means: { maxEventBytes: 1 << 24, room: () => {}, parseLarge },
+    longTexts: new LongTexts(),
     drained: 0,
     chunks: (async function* () {
       for (const text of texts) yield Buffer.from(text);

@@ -197,10 +197,22 @@ describe('parseStream', () => {
     ['a block that is none', sse({ type: 'content_block_start', index: 1, content_block: 'x' })],
     ['a call without a name', sse(begin(1, { type: 'tool_use', id: 'a' }))],
     ['more after the end', sse(ending('end_turn'), said('b'))],
-    ['too many blocks', sse(...Array.from({ length: 1001 }, (_, index) => begin(index + 1, { type: 'x' })))],
+    [
+      'too many blocks',
+      sse(...Array.from({ length: 1001 }, (_, index) => [begin(index + 1, { type: 'x' }), end(index + 1)]).flat()),
+    ],
+    ['too many blocks at once', sse(...Array.from({ length: 17 }, (_, index) => begin(index + 1, { type: 'x' })))],
   ])('refuses %s', async (_name, text) => {
     const reading = read(streamed(sse(START, TEXT, said('a')), text, sse(ending('end_turn'), STOP)));
     await expect(reading).rejects.toMatchObject({ name: 'UpstreamError', errorType: 'bad_response', retryable: true });
+  });
+
+  it('leaves out the citations beyond half a million characters, for they wait for the end of their block', async () => {
+    const cited = (url: string) => piece(0, { type: 'citations_delta', citation: { url, title: 't' } });
+    const urls = Array.from({ length: 12 }, (_, n) => `https://${'x'.repeat(50_000)}/${n}`);
+    const chunks = await readEvents(START, TEXT, said('a'), ...urls.map(cited), end(0), ending('end_turn'), STOP);
+    const named = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta.annotations ?? []));
+    expect(named).toHaveLength(10);
   });
 
   it('refuses an event that never ends', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { NO_USAGE } from '../../src/domain/usage.ts';
 import type { StreamedResponse } from '../../src/net/exchange.ts';
 import type { UpstreamChunk } from '../../src/providers/adapter.ts';
-import { sample } from './answers.ts';
+import { sample, streamed } from './answers.ts';
 import { chunksOf, countingAdapter, events } from './google-samples.ts';
 
 const fields = { responseId: 's1' };
@@ -30,7 +30,7 @@ function inPieces(pieces: readonly Buffer[]): StreamedResponse {
   const chunks = (async function* () {
     yield* pieces;
   })();
-  return { kind: 'streamed', status: 200, headers: {}, chunks, drain() {} };
+  return { ...streamed(), chunks };
 }
 
 async function read(pieces: readonly Buffer[]): Promise<UpstreamChunk[]> {
@@ -212,6 +212,16 @@ describe('parseStream', () => {
   ])('throws an error %d in the middle as what it is, without its text', async (code, status, errorType, message) => {
     const text = events(piece('a'), { error: { code, status, message: 'secret AIzaTest123456' } });
     await expect(chunksOf(text)).rejects.toMatchObject({ name: 'UpstreamError', errorType, message });
+  });
+
+  it('counts a thousand searches at most, each query once however long it is', async () => {
+    const asked = (...webSearchQueries: string[]) => piece('a', { groundingMetadata: { webSearchQueries } });
+    const usage = { usageMetadata: { promptTokenCount: 1 }, modelVersion: 'gemini-3-pro' };
+    const long = 'x'.repeat(5000);
+    const few = await chunksOf(events(asked(long, `${long}y`), { ...asked(long), ...usage }, piece('', STOP)));
+    const queries = Array.from({ length: 1500 }, (_, n) => `query ${n}`);
+    const many = await chunksOf(events({ ...asked(...queries), ...usage }, piece('', STOP)));
+    expect([few[1]?.usage?.webSearches, many[0]?.usage?.webSearches]).toEqual([2, 1000]);
   });
 
   it('hands on what came before a malformed event', async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTransport } from '../../src/net/transport.ts';
 import { googleAdapter } from '../../src/providers/google.ts';
 import { startUpstream, type TestUpstream } from '../support/upstream.ts';
-import { sample } from './answers.ts';
+import { parseLarge, sample } from './answers.ts';
 import { chatCall } from './google-samples.ts';
 
 describe('the Gemini adapter on a real connection', () => {
@@ -13,6 +13,7 @@ describe('the Gemini adapter on a real connection', () => {
     idleTimeoutMs: 5000,
     totalTimeoutMs: 10_000,
     maxResponseBytes: 1 << 20,
+    parseLarge,
   });
 
   beforeAll(async () => {
@@ -27,7 +28,11 @@ describe('the Gemini adapter on a real connection', () => {
   async function stream() {
     const endpoint = { base: { origin: upstream.origin, path: '' }, addresses: 'trusted' as const, secret: 'AIzaTest' };
     const request = googleAdapter.buildRequest(chatCall({ stream: true }), endpoint);
-    const response = await transport.send(request, { signal: AbortSignal.timeout(10_000) });
+    const response = await transport.send(request, {
+      signal: AbortSignal.timeout(10_000),
+      share: 'org',
+      room: () => {},
+    });
     if (response.kind !== 'streamed') throw googleAdapter.parseError(response, endpoint.secret);
     return googleAdapter.parseStream(response);
   }

@@ -98,6 +98,22 @@ describe('fragments of tool calls', () => {
     await expect(readStream(streamed(text))).rejects.toMatchObject({ errorType: 'bad_response' });
   });
 
+  it('are refused when all choices together begin more than that', async () => {
+    const callsOf = (choice: number) => Array.from({ length: 600 }, (_, n) => first(n, `id${choice}.${n}`, 'f', ''));
+    const text = chunksOf({ choices: [0, 1].map((index) => ({ index, delta: { tool_calls: callsOf(index) } })) });
+    await expect(readStream(streamed(text))).rejects.toMatchObject({ errorType: 'bad_response' });
+  });
+
+  it('are told apart by ids of any length', async () => {
+    const long = 'x'.repeat(5000);
+    const calls = [first(0, `${long}a`, 'f', '{'), first(0, `${long}b`, 'f', '{'), first(0, `${long}a`, 'f', '}')];
+    expect(await read(...structuredClone(calls))).toEqual([
+      first(0, `${long}a`, 'f', '{'),
+      first(1, `${long}b`, 'f', '{'),
+      more(0, '}'),
+    ]);
+  });
+
   it.each(['length', 'content_filter'])('leave the end %s as it is', async (finish_reason) => {
     const text = chunksOf({ choices: [{ index: 0, delta: { tool_calls: [first(0, 'a', 'f', '{')] }, finish_reason }] });
     expect((await readStream(streamed(text)))[0]?.choices[0]?.finish_reason).toBe(finish_reason);

@@ -24,7 +24,7 @@ const NONE = { upstreams: [], definitions: [], serviceProviders: [], pepper };
 
 describe('createProviders', () => {
   it('knows the sandbox and the upstreams of the environment, alike', () => {
-    const common = { adapter: openAiAdapter, addresses: 'trusted', namedFields: new Set() };
+    const common = { wire: 'openai', adapter: openAiAdapter, addresses: 'trusted', namedFields: new Set() };
     expect(providers.find('sandbox')).toEqual({
       ...common,
       id: 'sandbox',

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { decode } from 'fast-png';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -111,6 +112,34 @@ describe('the images of the sandbox', () => {
     await expect((await fail('malformed')).json()).rejects.toThrow();
     await expect((await fail('cut')).text()).rejects.toThrow();
     expect((await fail('nonsense')).status).toBe(200);
+  });
+});
+
+describe('drawing', () => {
+  it('leaves the event loop to others', async () => {
+    let turns = 0;
+    let drawn = false;
+    const drawing = pictures({ model: 'sandbox-image-max', size: '2048x2048', n: 2 }).finally(() => {
+      drawn = true;
+    });
+    for (; !drawn; turns += 1) await setImmediate();
+
+    expect((await drawing).map(sizeOf)).toEqual([
+      [2048, 2048],
+      [2048, 2048],
+    ]);
+    expect(turns).toBeGreaterThan(100);
+  });
+
+  it('is refused while too many pictures are waited for', async () => {
+    const request = { model: 'sandbox-image-plus', prompt: 'x', size: '1024x1024' };
+    const responses = await Promise.all(Array.from({ length: 60 }, () => post(request)));
+    const statuses = responses.map(({ status }) => status);
+    const refused = responses.find(({ status }) => status === 503);
+
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(33);
+    expect(await refused?.json()).toMatchObject({ error: { code: 'overloaded' } });
   });
 });
 

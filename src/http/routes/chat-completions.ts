@@ -2,9 +2,9 @@ import type { CompleteChat } from '../../core/complete-chat.ts';
 import { validateChatRequest } from '../../generated/validators.js';
 import { callContext, principalOf } from '../call-context.ts';
 import { checkedBody } from '../checked-body.ts';
-import { inForm, type MetadataForm, metadataForm } from '../metadata-form.ts';
+import { type MetadataForm, metadataForm, writtenInForm } from '../metadata-form.ts';
 import { type SendEventsDeps, sendEvents } from '../send-events.ts';
-import { sendJson } from '../send-json.ts';
+import { sendJsonText } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ChatCompletionsDeps extends SendEventsDeps {
@@ -18,7 +18,7 @@ export function chatCompletionsRoute(deps: ChatCompletionsDeps): AppMiddleware {
     const request = checkedBody(ctx, validateChatRequest, deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await deps.completeChat(principalOf(ctx), callContext(ctx), request);
-    if (outcome.kind === 'completion') sendJson(ctx, inForm(outcome.completion, form));
+    if (outcome.kind === 'completion') sendJsonText(ctx, writtenInForm(outcome.completion, form));
     else await sendEvents(deps, ctx, outcome.chunks, form, { end: '[DONE]' });
   };
 }

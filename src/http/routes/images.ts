@@ -2,9 +2,9 @@ import type { GenerateImage } from '../../core/generate-image.ts';
 import { validateImageRequest } from '../../generated/validators.js';
 import { callContext, principalOf } from '../call-context.ts';
 import { checkedBody } from '../checked-body.ts';
-import { inForm, type MetadataForm, metadataForm } from '../metadata-form.ts';
+import { type MetadataForm, metadataForm, writtenInForm } from '../metadata-form.ts';
 import { type SendEventsDeps, sendEvents } from '../send-events.ts';
-import { sendJson } from '../send-json.ts';
+import { sendJsonText } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ImagesDeps extends SendEventsDeps {
@@ -18,7 +18,7 @@ export function imagesRoute(deps: ImagesDeps): AppMiddleware {
     const request = checkedBody(ctx, validateImageRequest, deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await deps.generateImage(principalOf(ctx), callContext(ctx), request);
-    if (outcome.kind === 'answer') sendJson(ctx, inForm(outcome.answer, form));
+    if (outcome.kind === 'answer') sendJsonText(ctx, writtenInForm(outcome.answer, form));
     else await sendEvents(deps, ctx, outcome.events, form, { nameOf: ({ type }) => type });
   };
 }

@@ -3,8 +3,8 @@ import { validateModerationRequest } from '../../generated/validators.js';
 import type { Telemetry } from '../../telemetry.ts';
 import { callContext, principalOf } from '../call-context.ts';
 import { checkedBody } from '../checked-body.ts';
-import { inForm, type MetadataForm, metadataForm } from '../metadata-form.ts';
-import { sendJson } from '../send-json.ts';
+import { type MetadataForm, metadataForm, writtenInForm } from '../metadata-form.ts';
+import { sendJsonText } from '../send-json.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ModerationsDeps {
@@ -18,6 +18,7 @@ export function moderationsRoute(deps: ModerationsDeps): AppMiddleware {
   return async (ctx) => {
     const request = checkedBody(ctx, validateModerationRequest, deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
-    sendJson(ctx, inForm(await deps.moderate(principalOf(ctx), callContext(ctx), request), form));
+    const answer = await deps.moderate(principalOf(ctx), callContext(ctx), request);
+    sendJsonText(ctx, writtenInForm(answer, form));
   };
 }

@@ -9,6 +9,7 @@ import { CREATED } from './birthday.ts';
 import { type Fault, faultIn, faultOf, sendFault } from './fault.ts';
 import { illustrated } from './illustrate.ts';
 import { completesChats, detailOf } from './models.ts';
+import type { Painter } from './painter.ts';
 import { beginEvents, sendError, sendEvent, sendJson } from './wire.ts';
 
 /** How slow `sandbox-slow` is. */
@@ -27,7 +28,7 @@ const EMPTY = { object: 'chat.completion', choices: [] };
 export async function completeChat(
   body: string,
   response: ServerResponse,
-  slow: SandboxPace,
+  { slow, painter }: { readonly slow: SandboxPace; readonly painter: Painter },
   signal: AbortSignal,
 ): Promise<void> {
   const request = parseJson(body);
@@ -48,7 +49,7 @@ export async function completeChat(
   const pace = request.model === 'sandbox-slow' ? slow : AT_ONCE;
   await pause(pace.firstByteMs, signal);
   const head = { id: `chatcmpl-${createHash('sha256').update(body).digest('hex').slice(0, 24)}`, created: CREATED };
-  const said = await illustrated(answer(request), request, signal);
+  const said = await illustrated(answer(request), request, painter, signal);
   if (stream) await sendStream(request, said, head, response, { chunkMs: pace.chunkMs, signal });
   else sendJson(response, 200, wholeAnswer(request, said, head));
 }

@@ -1,8 +1,9 @@
 import type { ChatRequest } from '../../generated/types.ts';
 import { lastText, type SandboxAnswer } from './answer.ts';
 import { imageSize } from './image-size.ts';
-import { drawAll, imageTokens } from './images.ts';
+import { imageTokens } from './images.ts';
 import { detailOf } from './models.ts';
+import type { Painter } from './painter.ts';
 
 /**
  * The answer of a model that draws, with a picture of the last message in each choice; any other model's as it is. Its size is
@@ -11,12 +12,13 @@ import { detailOf } from './models.ts';
 export async function illustrated(
   said: SandboxAnswer,
   request: ChatRequest,
+  painter: Painter,
   signal: AbortSignal,
 ): Promise<SandboxAnswer> {
   const detail = detailOf(request.model);
   const size = imageSize(undefined, undefined);
   if (detail === undefined || size === undefined) return said;
-  const drawn = await drawAll(lastText(request), said.choices.length, size, detail, signal);
+  const drawn = await painter.draw(lastText(request), said.choices.length, size, detail, signal);
   const tokens = drawn.length * imageTokens(size, detail);
   const { prompt_tokens, completion_tokens, total_tokens } = said.usage;
   return {

@@ -1,20 +1,25 @@
 import type { ServerResponse } from 'node:http';
-import { setImmediate as turn } from 'node:timers/promises';
 import type { ImageRequest } from '../../generated/types.ts';
 import { validateImageRequest } from '../../generated/validators.js';
 import { parseJson } from '../json.ts';
 import { CREATED } from './birthday.ts';
-import { type Detail, drawDraft, drawImage } from './draw-image.ts';
+import type { Detail } from './draw-image.ts';
 import { faultIn, sendFault } from './fault.ts';
 import { type ImageSize, imageSize, MAX_SIDE } from './image-size.ts';
 import { detailOf } from './models.ts';
+import type { Painter } from './painter.ts';
 import { textTokens } from './tokens.ts';
 import { beginEvents, sendError, sendEvent, sendJson } from './wire.ts';
 
 const EMPTY = { created: CREATED, data: [] };
 
-/** `POST /v1/images/generations`. Draws one picture a turn of the event loop; stops early when `signal` says that the caller left. */
-export async function generateImages(body: string, response: ServerResponse, signal: AbortSignal): Promise<void> {
+/** `POST /v1/images/generations`. Stops early when `signal` says that the caller left. */
+export async function generateImages(
+  body: string,
+  response: ServerResponse,
+  painter: Painter,
+  signal: AbortSignal,
+): Promise<void> {
   const request = parseJson(body);
   if (!validateImageRequest(request)) {
     sendError(response, 400, 'invalid_request', 'The request is no image request.');
@@ -37,10 +42,10 @@ export async function generateImages(body: string, response: ServerResponse, sig
     return;
   }
   if (request.stream === true) {
-    await streamImage(request, response, size, detail, signal);
+    await streamImage(request, response, painter, { size, detail, signal });
     return;
   }
-  const images = await drawAll(request.prompt, request.n ?? 1, size, detail, signal);
+  const images = await painter.draw(request.prompt, request.n ?? 1, size, detail, signal);
   sendJson(response, 200, { created: CREATED, ...answer(request, images, size, detail) });
 }
 
@@ -48,19 +53,17 @@ export async function generateImages(body: string, response: ServerResponse, sig
 async function streamImage(
   request: ImageRequest,
   response: ServerResponse,
-  size: ImageSize,
-  detail: Detail,
-  signal: AbortSignal,
+  painter: Painter,
+  { size, detail, signal }: { readonly size: ImageSize; readonly detail: Detail; readonly signal: AbortSignal },
 ): Promise<void> {
   const send = (name: string, event: object): void =>
     sendEvent(response, JSON.stringify({ type: name, created_at: CREATED, ...event }), name);
   beginEvents(response);
   for (let step = 0; step < (request.partial_images ?? 0); step++) {
-    await turn(undefined, { signal });
-    const draft = Buffer.from(drawDraft(request.prompt, size, detail, step)).toString('base64');
+    const draft = await painter.draft(request.prompt, step, size, detail, signal);
     send('image_generation.partial_image', { ...formOf(size), b64_json: draft, partial_image_index: step });
   }
-  const images = await drawAll(request.prompt, 1, size, detail, signal);
+  const images = await painter.draw(request.prompt, 1, size, detail, signal);
   const { data, ...whole } = answer(request, images, size, detail);
   send('image_generation.completed', { ...whole, ...data[0] });
   response.end();
@@ -72,22 +75,6 @@ function refusalOf({ response_format: form, output_format: file, stream, n }: Im
   if ((file ?? 'png') !== 'png') return 'The sandbox draws PNG only.';
   if (stream === true && (n ?? 1) > 1) return 'The sandbox streams one image at a time.';
   return undefined;
-}
-
-/** The pictures in base64. @throws the signal's reason once the caller has left */
-export async function drawAll(
-  prompt: string,
-  count: number,
-  size: ImageSize,
-  detail: Detail,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const images: string[] = [];
-  for (let number = 0; number < count; number++) {
-    await turn(undefined, { signal });
-    images.push(Buffer.from(drawImage(prompt, number, size, detail)).toString('base64'));
-  }
-  return images;
 }
 
 /** Pixels of a picture for each of its tokens. */

@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { ThreadsBusy } from '../../threads.ts';
 import { completeChat, type SandboxPace } from './chat.ts';
 import { generateImages } from './images.ts';
 import { ALL_MODELS } from './models.ts';
 import { moderate } from './moderations.ts';
+import { createPainter } from './painter.ts';
 import { readBody, sendError, sendJson } from './wire.ts';
 
 /** A running sandbox. */
@@ -22,10 +24,11 @@ const SLOW: SandboxPace = { firstByteMs: 1500, chunkMs: 100 };
  * without an account and without a network. To the gateway it is a provider like any other.
  */
 export async function startSandbox(slow: SandboxPace = SLOW): Promise<Sandbox> {
+  const painter = createPainter();
   const routes: Readonly<Record<string, Route>> = {
     'GET /v1/models': (_body, response) => sendJson(response, 200, modelList()),
-    'POST /v1/chat/completions': (body, response, signal) => completeChat(body, response, slow, signal),
-    'POST /v1/images/generations': generateImages,
+    'POST /v1/chat/completions': (body, response, signal) => completeChat(body, response, { slow, painter }, signal),
+    'POST /v1/images/generations': (body, response, signal) => generateImages(body, response, painter, signal),
     'POST /v1/moderations': moderate,
   };
   const server = createServer((request, response) => {
@@ -42,6 +45,7 @@ export async function startSandbox(slow: SandboxPace = SLOW): Promise<Sandbox> {
       server.close();
       server.closeAllConnections();
       await closed;
+      await painter.close();
     },
   };
 }
@@ -60,7 +64,10 @@ async function serve(
     else if (route === undefined) sendError(response, 404, 'not_found', 'The sandbox has no such path.');
     else await route(body, response, left.signal);
   } catch (error) {
-    if (!left.signal.aborted) response.destroy(error instanceof Error ? error : undefined);
+    if (left.signal.aborted) return;
+    if (error instanceof ThreadsBusy)
+      sendError(response, 503, 'overloaded', 'The sandbox has too many pictures to draw.');
+    else response.destroy(error instanceof Error ? error : undefined);
   }
 }
 

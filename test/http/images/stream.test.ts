@@ -109,6 +109,19 @@ describe('a stream of an image', () => {
     expect(callRow(gateway, answer)).toMatchObject({ stream: 1, status_code: 200, cost_pico: 30_050_000_000n });
   });
 
+  it('gives pictures of megabytes as the provider sent them', async () => {
+    const [rough, fine, done] = ['AAAA', 'BBBB', 'CCCC'].map((text) => text.repeat(500_000));
+    upstream.begin(inEvents(draft(rough ?? '', 0), draft(fine ?? '', 1), whole({ b64_json: done })));
+
+    const events = eventsOf(await draw(gateway, streamed({ partial_images: 2 })));
+
+    expect(events.map(({ b64_json: base64 }) => [base64 === rough, base64 === fine, base64 === done])).toEqual([
+      [true, false, false],
+      [false, true, false],
+      [false, false, true],
+    ]);
+  });
+
   it('has one event for each image where the provider gives no drafts, the last with the usage of all', async () => {
     upstream.begin(pictured({ data: [{ b64_json: 'YQ==' }, { b64_json: 'Yg==' }], usage: USAGE }));
 
