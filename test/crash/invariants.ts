@@ -1,7 +1,8 @@
-import { usdNumber } from '../../src/domain/money.ts';
+import { MAX_AMOUNT, usdNumber } from '../../src/domain/money.ts';
 import { type LimitScope, runningPeriod, type SpendState } from '../../src/domain/spend-limits.ts';
 import { toBudget } from '../../src/store/budgets.ts';
 import type { Database } from '../../src/store/database.ts';
+import { exactSum, sumOf } from '../../src/store/exact-sum.ts';
 import { toApiKey } from '../../src/store/key-columns.ts';
 import { build } from '../../src/store/sql.ts';
 import type { Acknowledged } from './load.ts';
@@ -35,40 +36,7 @@ const rowsOf = (db: Database, keyIds: readonly string[]) =>
       .where('key_id', 'in', [...keyIds]),
   );
 
-type Row = ReturnType<typeof rowsOf>[number];
-
-const sum = (rows: readonly Row[], amount: (row: Row) => bigint): bigint =>
-  rows.reduce((total, row) => total + amount(row), 0n);
-
-const costOf = (row: Row): bigint => row.cost_pico;
-const heldBy = (row: Row): bigint => (row.state === 'open' ? row.reservation_pico : 0n);
-
-/** What is broken of what must hold at every moment, calls running or not: sums are those of the rows, and within the limits. */
-export function findLedgerFaults(db: Database, keyIds: readonly string[]): string[] {
-  const faults = new Faults();
-  // One snapshot, for others write meanwhile.
-  db.connection
-    .transaction(() => {
-      const byKey = Map.groupBy(rowsOf(db, keyIds), (row) => row.key_id);
-      for (const row of db.all(
-        build
-          .selectFrom('keys')
-          .selectAll()
-          .where('id', 'in', [...keyIds]),
-      )) {
-        checkLimits(faults, 'key', row.id, toApiKey(row), byKey.get(row.id) ?? []);
-      }
-      const rows = db.all(build.selectFrom('calls').selectAll());
-      for (const budget of db.all(build.selectFrom('budgets').selectAll()).map(toBudget)) {
-        const { scope, subjectId } = budget;
-        const under = rows.filter((row) => row[COLUMNS[scope].subject] === subjectId);
-        checkLimits(faults, scope, subjectId, budget, under);
-      }
-    })
-    .deferred();
-  return faults.found;
-}
-
+/** The columns of a call that say who has a limit, and in which window of it the call was opened. */
 const COLUMNS = {
   key: { subject: 'key_id', window: 'period_started_at' },
   member: { subject: 'member_id', window: 'member_period_started_at' },
@@ -76,15 +44,86 @@ const COLUMNS = {
   organization: { subject: 'organization_id', window: 'organization_period_started_at' },
 } as const;
 
-function checkLimits(faults: Faults, scope: LimitScope, id: string, of: SpendState, rows: readonly Row[]): void {
+interface Sums {
+  readonly windowStartedAt: number | null;
+  readonly cost: bigint;
+  readonly held: bigint;
+}
+
+/** What the calls under each subject have cost in each of its windows, and what is held back for those that run. */
+function sumsOf(db: Database, scope: LimitScope, subjectIds: readonly string[]): Map<string, Sums[]> {
+  const { subject, window } = COLUMNS[scope];
+  const rows = db.all(
+    build
+      .selectFrom('calls')
+      .select([subject, window, 'state', ...exactSum('cost_pico', 'cost_'), ...exactSum('reservation_pico', 'held_')])
+      .where(subject, 'in', [...subjectIds])
+      .groupBy([subject, window, 'state']),
+  );
+  const sums = new Map<string, Sums[]>(subjectIds.map((id) => [id, []]));
+  for (const row of rows) {
+    sums.get(row[subject])?.push({
+      windowStartedAt: row[window],
+      cost: sumOf(row.cost_high_pico, row.cost_low_pico),
+      held: row.state === 'open' ? sumOf(row.held_high_pico, row.held_low_pico) : 0n,
+    });
+  }
+  return sums;
+}
+
+const total = (sums: readonly Sums[], amount: 'cost' | 'held'): bigint =>
+  sums.reduce((all, each) => all + each[amount], 0n);
+
+/**
+ * What is broken of what must hold at every moment, calls running or not: the sums of these keys and of all budgets are those of the
+ * rows, and within the limits.
+ * @param isOvercharged whether upstreams may have charged a key, or what has a budget, more than they may: its limits are not checked
+ */
+export function findLedgerFaults(
+  db: Database,
+  keyIds: readonly string[],
+  isOvercharged: (id: string) => boolean = () => false,
+): string[] {
+  const faults = new Faults();
+  const check = (scope: LimitScope, limited: ReadonlyMap<string, SpendState>): void => {
+    for (const [id, sums] of sumsOf(db, scope, [...limited.keys()])) {
+      const of = limited.get(id);
+      if (of === undefined) continue;
+      checkSums(faults, id, of, sums);
+      if (!isOvercharged(id)) checkLimits(faults, id, of);
+    }
+  };
+  // One snapshot, for others write meanwhile.
+  db.connection
+    .transaction(() => {
+      const keys = build
+        .selectFrom('keys')
+        .selectAll()
+        .where('id', 'in', [...keyIds]);
+      check('key', new Map(db.all(keys).map((row) => [row.id, toApiKey(row)])));
+      const budgets = db.all(build.selectFrom('budgets').selectAll()).map(toBudget);
+      for (const [scope, ofScope] of Map.groupBy(budgets, (budget) => budget.scope))
+        check(scope, new Map(ofScope.map((budget) => [budget.subjectId, budget])));
+    })
+    .deferred();
+  return faults.found;
+}
+
+function checkSums(faults: Faults, id: string, of: SpendState, sums: readonly Sums[]): void {
   const startedAt = of.currentPeriodStartedAt;
-  const inWindow = startedAt === null ? [] : rows.filter((row) => row[COLUMNS[scope].window] === startedAt);
-  const agree = (name: string, kept: bigint, counted: bigint): void =>
-    faults.check(kept === counted, `sums equal the rows: ${id} has ${name} ${kept}, its rows ${counted}`);
-  agree('usage', of.usage, sum(rows, costOf));
-  agree('reserved', of.reserved, sum(rows, heldBy));
-  agree('current period usage', of.currentPeriodUsage, sum(inWindow, costOf));
-  agree('current period reserved', of.currentPeriodReserved, sum(inWindow, heldBy));
+  const inWindow = startedAt === null ? [] : sums.filter((each) => each.windowStartedAt === startedAt);
+  const agree = (name: string, kept: bigint, counted: bigint): void => {
+    // The largest amount that is kept: an upstream that lies can take a sum there.
+    const wanted = counted > MAX_AMOUNT ? MAX_AMOUNT : counted;
+    faults.check(kept === wanted, `sums equal the rows: ${id} has ${name} ${kept}, its rows ${counted}`);
+  };
+  agree('usage', of.usage, total(sums, 'cost'));
+  agree('reserved', of.reserved, total(sums, 'held'));
+  agree('current period usage', of.currentPeriodUsage, total(inWindow, 'cost'));
+  agree('current period reserved', of.currentPeriodReserved, total(inWindow, 'held'));
+}
+
+function checkLimits(faults: Faults, id: string, of: SpendState): void {
   const within = (name: string, limit: bigint | null, spent: bigint): void =>
     faults.check(limit === null || spent <= limit, `nobody is over a ${name} cap: ${id} by ${spent - (limit ?? 0n)}`);
   within('all-time', of.usageLimit, of.usage + of.reserved);
