@@ -18,9 +18,18 @@ export interface SecretNeeds {
 const countById = (column: 'pepper_id' | 'encryption_key_id') =>
   [sql<string>`${sql.ref(column)}`.as('id'), sql<number>`count(*)`.as('count')] as const;
 
+/** False in a database of an earlier version that has not been migrated yet. */
+const keepsPreviousSecrets = (db: Pick<Database, 'all'>): boolean =>
+  db.all(
+    build
+      .selectFrom(sql<{ name: string }>`pragma_table_info('keys')`.as('columns'))
+      .select('name')
+      .where('name', '=', sql.lit('previous_pepper_id')),
+  ).length > 0;
+
 /**
  * What the keys and open invitations of all organizations need of the server's secrets, at `now` (epoch ms). Of deleted ones
- * nothing is needed any more, and playground keys have no secret.
+ * nothing is needed any more, and playground keys have no secret. The database may be of an earlier version.
  */
 export function readSecretNeeds(db: Pick<Database, 'all'>, now: number): SecretNeeds {
   const keys = build
@@ -54,7 +63,11 @@ export function readSecretNeeds(db: Pick<Database, 'all'>, now: number): SecretN
     .where('deleted_at', 'is', null)
     .groupBy('encryption_key_id');
   return {
-    peppers: added([keys, previousSecrets, masterKeys, invitations].flatMap((query) => db.all(query))),
+    peppers: added(
+      [keys, ...(keepsPreviousSecrets(db) ? [previousSecrets] : []), masterKeys, invitations].flatMap((query) =>
+        db.all(query),
+      ),
+    ),
     encryptionKeys: db.all(providerKeys),
   };
 }
