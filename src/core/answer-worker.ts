@@ -49,6 +49,7 @@ function read({ wire, kind, secret, status, headers, body }: AnswerQuestion): An
     const [first, ...others] = answer.json;
     return { answer: { ...answer, json: [encoder.encode(first), ...others.map((json) => encoder.encode(json))] } };
   } catch (error) {
+    if (exceededBound(body, ANSWER_BOUNDS) !== undefined) return { exceeded: true };
     return { failure: partsOf(error instanceof UpstreamError ? error : unreadable(error)) };
   }
 }

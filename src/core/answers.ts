@@ -38,6 +38,9 @@ const MAX_OLD_SPACE_MB = 512;
 const isLarge = ({ body }: GatheredResponse): boolean =>
   body.length > SMALL_BYTES && (body.length > READ_HERE_BYTES || exceededBound(body, READ_HERE_BOUNDS) !== undefined);
 
+/** It was produced, and is paid for; another provider's answer would be no smaller. */
+const tooMuch = (): TransportError => new TransportError('too_large', 'the answer holds too much', { sent: true });
+
 export function createAnswers({ limitMs = 10_000 }: AnswersOptions = {}): Answers {
   const threads = new Threads<AnswerQuestion | EventQuestion, AnswerReply>({
     script: new URL('./answer-worker.ts', import.meta.url),
@@ -69,6 +72,7 @@ export function createAnswers({ limitMs = 10_000 }: AnswersOptions = {}): Answer
   ): Promise<ReadAnswer> {
     const question = { wire: provider.wire, kind, secret: credential.secret, status, headers, body };
     const reply = await ask(question, body, options);
+    if ('exceeded' in reply) throw tooMuch();
     if ('answer' in reply) {
       options.room(reply.answer.json.reduce((sum, { length }) => sum + length, 0));
       return reply.answer;
@@ -84,6 +88,7 @@ export function createAnswers({ limitMs = 10_000 }: AnswersOptions = {}): Answer
       try {
         return readAnswer(target.provider.adapter, kind, response, target.credential.secret);
       } catch (error) {
+        if (exceededBound(response.body, ANSWER_BOUNDS) !== undefined) throw tooMuch();
         throw error instanceof UpstreamError ? error : unreadable(error);
       }
     },

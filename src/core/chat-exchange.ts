@@ -79,15 +79,24 @@ export function failureCode(error: unknown, context: CallContext): [status: numb
 export const endedByUs = (error: unknown): boolean =>
   error instanceof TransportError ? error.sent : error instanceof Error && endedByUs(error.cause);
 
-async function billPrompt(call: Call, target: Target): Promise<Pick<Outcome, 'target' | 'usage' | 'cost'>> {
+/** True where the provider has produced a whole answer that a bound of ours refuses. */
+const isRefusedAnswer = (error: unknown): boolean =>
+  error instanceof TransportError ? error.kind === 'too_large' : error instanceof Error && isRefusedAnswer(error.cause);
+
+async function billPrompt(
+  call: Call,
+  target: Target,
+  error: unknown,
+): Promise<Pick<Outcome, 'target' | 'usage' | 'cost'>> {
   const usage = await call.promptUsage(target.mapping);
-  return { target, usage, cost: costOf(usage, target.mapping) };
+  const cost = costOf(usage, target.mapping);
+  return { target, usage, cost: isRefusedAnswer(error) ? { ...cost, unknownPrice: true } : cost };
 }
 
 /**
  * Settles a call that failed, or releases it if nothing was sent; returns the error for the caller. It costs nothing, unless we
  * ended it while a provider was at it: then the prompt was read, and is billed by an estimate (decisions.md, section 5, "cancel").
- * Of the answer nothing is known.
+ * Of the answer nothing is known; one that we refused was produced, so that a key with a limit pays what was held back.
  */
 export async function settleFailure(store: Store, call: Call, context: CallContext, error: unknown): Promise<unknown> {
   const reason = error instanceof RouteFailure ? error.cause : error;
@@ -95,7 +104,7 @@ export async function settleFailure(store: Store, call: Call, context: CallConte
   if (!(error instanceof RouteFailure)) {
     await settleCall(store, call, failed(statusCode, errorCode, []));
   } else if (error.target !== undefined) {
-    const bill = endedByUs(error.cause) ? await billPrompt(call, error.target) : {};
+    const bill = endedByUs(error.cause) ? await billPrompt(call, error.target, error.cause) : {};
     await settleCall(store, call, { ...failed(statusCode, errorCode, error.attempts), ...bill });
   } else {
     await releaseCall(store, call, statusCode, errorCode);

@@ -112,7 +112,10 @@ describe('a whole answer that would stop whoever parses it is a 502, and a secon
   ])('five million empty objects as an answer to %s', async (_name, path, body) => {
     answer(() => whole(`{"data":${emptyObjects(5_000_000)}}`));
 
-    await expectRefused(() => gateway.ask(path, body, 4), 'The provider sent a malformed answer.');
+    await expectRefused(
+      () => gateway.ask(path, body, 4),
+      'The answer of the provider was refused: the answer holds too much.',
+    );
   });
 });
 

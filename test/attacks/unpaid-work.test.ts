@@ -2,6 +2,7 @@
 // Defence: what a provider has read is billed when we give it up, and all that arrived of an answer is counted, wherever it stood.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chat, hello } from '../support/chat.ts';
+import { metricsOf, valuesOf } from '../support/exposition.ts';
 import { addKey, startGateway, type TestGateway } from '../support/gateway.ts';
 import { callRow, keySums } from '../support/rows.ts';
 import { chunk, type Reply, startUpstream, type TestUpstream, upstreamEnv, writeEvents } from '../support/upstream.ts';
@@ -61,6 +62,28 @@ describe('a provider that we give up', () => {
     const answer = await chat(gateway, hello({ model: 'large' }));
 
     expect([answer.status, callRow(gateway, answer).cost_pico > 0n]).toEqual([502, true]);
+  });
+
+  it('because its answer holds too much is paid what was held back, and does not rest for it', async () => {
+    await start({});
+    const { id, token } = addKey(gateway, { usageLimit: '1' });
+    const values = `[${'0,'.repeat(1_100_000)}0]`;
+    upstream.begin((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(`{"id":"x","choices":[],"logprobs":${values}}`);
+    });
+
+    const costs = [];
+    for (let call = 0; call < 4; call += 1) {
+      const answer = await chat(gateway, hello({ model: 'large', max_tokens: 1000 }), { token });
+      expect(answer.status).toBe(502);
+      costs.push(callRow(gateway, answer).cost_pico);
+    }
+
+    // At least the output that was asked for, at 8 USD per million tokens.
+    for (const cost of costs) expect(cost).toBeGreaterThanOrEqual(1000n * 8_000_000n);
+    expect(keySums(gateway, id)).toMatchObject({ usage_pico: costs.reduce((a, b) => a + b), reserved_pico: 0n });
+    expect(valuesOf(await metricsOf(gateway), 'resting_targets')).toEqual({ '': 0 });
   });
 
   it('cannot be had for nothing by a key with a limit: what it has read counts', async () => {

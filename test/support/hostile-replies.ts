@@ -48,7 +48,7 @@ export const NO_ANSWERS: readonly (readonly [string, () => string])[] = [
 
 const choices = (message: string): string => `{"choices":[{"message":${message}}]}`;
 const calls = (count: number): string => choices(`{"content":"","tool_calls":${emptyObjects(count)}}`);
-const MALFORMED = 'The provider sent a malformed answer.';
+const TOO_MUCH = 'The answer of the provider was refused: the answer holds too much.';
 const TOO_LARGE = 'The answer of the provider was refused: the answer is too large.';
 
 /** Fields that throw when a text is made of them. */
@@ -56,9 +56,9 @@ const NO_WORDS = '{"error":[{"msg":"x","loc":[{"toString":1}]}],"status":{"toStr
 
 /** Whole answers that are refused, with what the caller is told. */
 export const WHOLE: readonly (readonly [string, () => string, string])[] = [
-  ['five million empty objects', () => whole(withJunk(completion('x'), emptyObjects(5_000_000))), MALFORMED],
-  ['a million fields', () => whole(`{${Array.from({ length: 900_000 }, (_, n) => `"k${n}":0`)}}`), MALFORMED],
-  ['a million levels', () => whole(`${'{"a":'.repeat(MB)}1${'}'.repeat(MB)}`), MALFORMED],
+  ['five million empty objects', () => whole(withJunk(completion('x'), emptyObjects(5_000_000))), TOO_MUCH],
+  ['a million fields', () => whole(`{${Array.from({ length: 900_000 }, (_, n) => `"k${n}":0`)}}`), TOO_MUCH],
+  ['a million levels', () => whole(`${'{"a":'.repeat(MB)}1${'}'.repeat(MB)}`), TOO_MUCH],
   ['100,000 choices', () => whole(`{"choices":${emptyObjects(100_000)}}`), 'The provider sent too many choices.'],
   ['100,000 tool calls', () => whole(calls(100_000)), 'The provider sent too many tool calls.'],
   ['17 megabytes', () => whole(completion('x'.repeat(17 * MB))), TOO_LARGE],
