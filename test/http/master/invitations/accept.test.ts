@@ -46,7 +46,7 @@ describe('the holder of a token', () => {
     const { id } = JSON.parse(text).member;
     const { text: log } = await server.request('GET', '/v1/master/audit?limit=2');
     const entries: { action: string; actor: unknown }[] = JSON.parse(log).entries;
-    expect(entries.map(({ action, actor }) => [action, actor])).toEqual([
+    expect(entries.map(({ action, actor }) => [action, actor])).toMatchObject([
       ['member.create', { kind: 'person', id, memberId: id }],
       ['invitation.accept', { kind: 'person', id, memberId: id }],
     ]);
