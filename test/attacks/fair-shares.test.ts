@@ -48,7 +48,7 @@ async function silent(requests: string, localAddress = '127.0.0.1', origin = gat
 }
 
 /** The list of models, over and over: no system takes so much for a client that does not read. */
-const lists = (...headers: string[]): string => head('GET /v1/models', ...headers).repeat(300);
+const lists = (...headers: string[]): string => head('GET /v1/models', ...headers).repeat(3000);
 
 /** Lets what has been sent arrive. */
 async function settledAt(expected: number): Promise<void> {
