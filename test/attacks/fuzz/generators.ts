@@ -34,6 +34,7 @@ export const GENERATORS: Readonly<Record<string, Drawn>> = {
   'model-lists': { generator: addresses.modelLists, weight: 2, most: 1 },
   master: { generator: master, weight: 12 },
   'chunked-bodies': { generator: sockets.chunkedBodies, weight: 2, most: 2 },
+  'bodies-in-bytes': { generator: sockets.bodiesInBytes, weight: 2, most: 6 },
   pipelines: { generator: sockets.pipelines, weight: 1, most: 1 },
   'partial-requests': { generator: sockets.partialRequests, weight: 2, most: 3 },
   hoards: { generator: sockets.hoards, weight: 0.5, most: 1 },

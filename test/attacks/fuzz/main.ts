@@ -48,7 +48,7 @@ const generators = chosen(values.only, values.except);
 const progress = createProgress(process.stderr);
 const run = new Run(seed);
 const player = new Player(run, generators);
-const extremes: Extremes = { memoryMb: 0, delayMs: 0, during: '' };
+const extremes: Extremes = { memoryMb: 0, delayMs: 0, during: '', late: 0 };
 
 const counted = (): string => {
   const answers = [...run.statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${count} × ${status}`);

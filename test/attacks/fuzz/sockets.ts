@@ -25,12 +25,22 @@ export const chunkedBodies: Generator = async (attack) => {
   const { random } = attack;
   const [token, body] = bodyFor(attack);
   const text = random.chance(0.2)
-    ? body.replace('{', `{"metadata":{"x":"${'x'.repeat(random.pick([50_000, 500_000, 2_000_000]))}"},`)
+    ? body.replace('{', `{"metadata":{"x":"${'x'.repeat(random.pick([10_000, 50_000]))}"},`)
     : body;
   const head = message(post(token, 'Transfer-Encoding: chunked', 'Connection: close'));
   const chunks = [...chunksOf(random, text)];
   const isApart = random.chance(0.5) && chunks.length <= MANY_CHUNKS;
   await converse(attack, isApart ? [head, ...chunks] : [head + chunks.join('')], 1);
+};
+
+/** A long body of single bytes: each of them costs the parser as much as a request's line. */
+export const bodiesInBytes: Generator = async (attack) => {
+  const { random } = attack;
+  const [token, body] = bodyFor(attack);
+  const text = body.replace('{', `{"metadata":{"x":"${'x'.repeat(random.pick([100_000, 200_000, 1_000_000]))}"},`);
+  const head = message(post(token, 'Transfer-Encoding: chunked', 'Connection: close'));
+  const bytes = Array.from(Buffer.from(text).toString('latin1'), (byte) => `1\r\n${byte}\r\n`);
+  await converse(attack, [Buffer.from(`${head}${bytes.join('')}0\r\n\r\n`, 'latin1')], 1);
 };
 
 /** Many requests at once, on one connection. */
