@@ -72,25 +72,28 @@ export function failureCode(error: unknown, context: CallContext): [status: numb
   return [status, code];
 }
 
+/** The failed exchange behind an error, if there is one. */
+const transportErrorOf = (error: unknown): TransportError | undefined => {
+  if (error instanceof TransportError) return error;
+  return error instanceof Error ? transportErrorOf(error.cause) : undefined;
+};
+
 /**
- * True where we ended the attempt while the provider had the request: our caller left, a time of ours ran out, or the answer was
- * too large. The provider has read the prompt by then, and wants to be paid.
+ * True where we ended the attempt while the provider had the request: our caller left, a timeout of ours passed, or the answer was
+ * too large. The provider has read the prompt by then, and charges for it.
  */
-export const endedByUs = (error: unknown): boolean =>
-  error instanceof TransportError ? error.sent : error instanceof Error && endedByUs(error.cause);
+export const endedByUs = (error: unknown): boolean => transportErrorOf(error)?.sent === true;
 
-/** True where the provider has produced a whole answer that a bound of ours refuses. */
-const isRefusedAnswer = (error: unknown): boolean =>
-  error instanceof TransportError ? error.kind === 'too_large' : error instanceof Error && isRefusedAnswer(error.cause);
-
-async function billPrompt(
+/** The prompt by an estimate. A whole answer that a bound of ours refused has been produced as well, at a price that we do not know. */
+async function billOfFailure(
   call: Call,
   target: Target,
   error: unknown,
 ): Promise<Pick<Outcome, 'target' | 'usage' | 'cost'>> {
   const usage = await call.promptUsage(target.mapping);
   const cost = costOf(usage, target.mapping);
-  return { target, usage, cost: isRefusedAnswer(error) ? { ...cost, unknownPrice: true } : cost };
+  const wasProduced = transportErrorOf(error)?.kind === 'too_large';
+  return { target, usage, cost: wasProduced ? { ...cost, unknownPrice: true } : cost };
 }
 
 /**
@@ -104,7 +107,7 @@ export async function settleFailure(store: Store, call: Call, context: CallConte
   if (!(error instanceof RouteFailure)) {
     await settleCall(store, call, failed(statusCode, errorCode, []));
   } else if (error.target !== undefined) {
-    const bill = endedByUs(error.cause) ? await billPrompt(call, error.target, error.cause) : {};
+    const bill = endedByUs(error.cause) ? await billOfFailure(call, error.target, error.cause) : {};
     await settleCall(store, call, { ...failed(statusCode, errorCode, error.attempts), ...bill });
   } else {
     await releaseCall(store, call, statusCode, errorCode);

@@ -54,13 +54,17 @@ export class Connections {
     server.on('request', arrived);
     // The client waits for permission to send its body: the step that reads the body gives it.
     server.on('checkContinue', arrived);
+    // An expectation that we do not know is ignored, as RFC 9110 (10.1.1) allows; Node would answer 417 without a body.
+    server.on('checkExpectation', arrived);
     this.#looking = setInterval(() => void this.#look(), Math.max(1, stallMs / LOOKS)).unref();
   }
 
-  /** The latest request of a connection that is not answered yet. */
-  latest(socket: Socket): ServerResponse | undefined {
-    const connection = this.#open.get(socket);
-    return connection?.waiting.at(-1) ?? connection?.served.at(-1);
+  /** True while the connection owes its client an answer, or the rest of one: nothing else may be written to it then. */
+  owesAnswer(socket: Socket): boolean {
+    const { served, waiting } = this.#open.get(socket) ?? { served: [], waiting: [] };
+    return [...served, ...waiting].some(
+      ({ req, headersSent, writableFinished }) => (req.complete || headersSent) && !writableFinished,
+    );
   }
 
   /** Ends what is idle, and what has not sent all of its request; from now on a connection ends with its last answer. */

@@ -32,13 +32,14 @@ function answerOf(fault: ApiError): string {
   ].join('\r\n');
 }
 
-/** Answers what never becomes a request in the envelope too, and ends its connection. */
+/**
+ * Answers what never becomes a request in the envelope too, and ends its connection. A connection that owes another answer ends
+ * without one: the client would read ours as a part of it.
+ */
 export function answerMalformedRequests(server: Server, connections: Connections): void {
   server.on('clientError', (error, stream) => {
     if (!(stream instanceof Socket)) return;
-    const response = connections.latest(stream);
-    const isAnswering = response?.headersSent === true && !response.writableFinished;
-    if (!stream.writable || isAnswering) {
+    if (!stream.writable || connections.owesAnswer(stream)) {
       stream.destroy();
     } else {
       stream.write(answerOf(faultOf(error)));

@@ -226,18 +226,30 @@ describe('a body in many pieces', () => {
     );
   const inBytes = (text: string): string => [...text].map((character) => `1\r\n${character}\r\n`).join('');
 
-  it('is served when they are single bytes', async () => {
-    const body = JSON.stringify(hello({ user: 'x'.repeat(100_000) }));
+  it('is served when they are single bytes of a small one', async () => {
+    const body = JSON.stringify(hello({ user: 'x'.repeat(9000) }));
 
     const answer = await raw(gateway.origin, `${chunked()}${inBytes(body)}0\r\n\r\n`);
 
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it('is refused when they are more than 250,000', async () => {
-    const answer = await raw(gateway.origin, `${chunked()}${inBytes('x'.repeat(250_001))}0\r\n\r\n`);
+  it('is served when a large one comes in pieces of 512 bytes', async () => {
+    const body = JSON.stringify(hello({ user: 'x'.repeat(9 * MB) }));
+    const pieces = body.match(/.{1,512}/gs) ?? [];
 
-    expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"The request body comes in more than 250000 pieces."/);
+    const answer = await raw(
+      gateway.origin,
+      `${chunked()}${pieces.map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`).join('')}0\r\n\r\n`,
+    );
+
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it('is refused when they are more than 10,000 and one for each kilobyte', async () => {
+    const answer = await raw(gateway.origin, `${chunked()}${inBytes('x'.repeat(10_020))}0\r\n\r\n`);
+
+    expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"The request body comes in too many small pieces."/);
   });
 });
 

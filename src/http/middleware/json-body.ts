@@ -13,8 +13,9 @@ export interface BodyLimits extends JsonBounds {
   readonly bytes: number;
 }
 
-/** Most pieces in which a body may come: each takes a little time, however small it is. */
-const MAX_PIECES = 250_000;
+/** Most pieces in which a body may come, and one more for so many bytes: each takes a little time, however small it is. */
+const MAX_PIECES = 10_000;
+const BYTES_OF_PIECE = 1024;
 
 const tooLarge = (message: string): ApiError => new ApiError(413, 'request_too_large', message);
 
@@ -58,8 +59,10 @@ function readBody(req: IncomingMessage, place: Place, maxBytes: number): Promise
         return;
       }
       if (body.length + chunk.length > maxBytes) throw moreThan(maxBytes);
-      if (pieces > MAX_PIECES) throw tooLarge(`The request body comes in more than ${MAX_PIECES} pieces.`);
       body.append(chunk);
+      if (pieces > MAX_PIECES + body.length / BYTES_OF_PIECE) {
+        throw tooLarge('The request body comes in too many small pieces.');
+      }
       place.hold(body.capacity);
     };
     req.on('data', (chunk: Buffer) => {
