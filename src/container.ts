@@ -25,7 +25,7 @@ import { createResolve } from './core/resolve.ts';
 import { ResponseCache } from './core/response-cache.ts';
 import { servedProviders } from './domain/service-provider.ts';
 import { type Clock, systemClock } from './domain/time.ts';
-import { createTurns } from './domain/turns.ts';
+import { Turns } from './domain/turns.ts';
 import { createGatewayApp } from './http/gateway-app.ts';
 import { type Listener, listen } from './http/listen.ts';
 import { Load } from './http/load.ts';
@@ -240,7 +240,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     keepAliveMs: timeouts.keepAliveComment,
     metadataForm: config.metadataForm,
   });
-  const turns = createTurns();
+  const turns = new Turns();
   const analyst = createAnalyst({
     databasePath: databasePath(config.dataDir),
     catalog,

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readUsageRequest } from '../../src/admin/usage-query.ts';
 import { createUsageReporter } from '../../src/admin/usage-reporter.ts';
-import { createTurns } from '../../src/domain/turns.ts';
+import { Turns } from '../../src/domain/turns.ts';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { owner, seedTenants, startMs } from './tenants.ts';
@@ -22,7 +22,7 @@ afterAll(() => {
 });
 
 const reporter = (limitMs: number) =>
-  createUsageReporter({ databasePath: databasePath(folder), turns: createTurns(), limitMs });
+  createUsageReporter({ databasePath: databasePath(folder), turns: new Turns(), limitMs });
 
 it('ends a report that takes too long, and does the next', async () => {
   const slow = reporter(0);

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { createTurns } from '../../src/domain/turns.ts';
+import { Turns, type TurnsOptions } from '../../src/domain/turns.ts';
 
-/** Takes a turn for each organization while the first one's work goes on; what became of each, in order. */
-async function takeAll(organizationIds: readonly string[], ...limits: Parameters<typeof createTurns>) {
-  const turns = createTurns(...limits);
+/** Takes a turn for each organization while the first one's work goes on; the result of each, and the order in which they ran. */
+async function takeAll(organizationIds: readonly string[], options?: TurnsOptions) {
+  const turns = new Turns(options);
   const first = Promise.withResolvers<void>();
   const done: string[] = [];
   const promises = organizationIds.map((id, index) =>
@@ -22,14 +22,36 @@ async function takeAll(organizationIds: readonly string[], ...limits: Parameters
 const REFUSED = expect.objectContaining({ status: 503, code: 'overloaded', headers: { 'retry-after': '5' } });
 
 it('lets two of one organization wait, and leaves the other places to the others', async () => {
-  const { outcomes, done } = await takeAll(['org_a', 'org_a', 'org_a', 'org_a', 'org_b', 'org_b', 'org_b']);
+  const { outcomes } = await takeAll(['org_a', 'org_a', 'org_a', 'org_a', 'org_b', 'org_b', 'org_b']);
   expect(outcomes).toEqual(['done', 'done', 'done', REFUSED, 'done', 'done', REFUSED]);
-  expect(done).toEqual(['org_a', 'org_a', 'org_a', 'org_b', 'org_b']);
+});
+
+it('serves the organizations in turn, and the work of each in the order in which it came', async () => {
+  const { done } = await takeAll(['org_a', 'org_a', 'org_a', 'org_b', 'org_b', 'org_c']);
+  expect(done).toEqual(['org_a', 'org_a', 'org_b', 'org_c', 'org_a', 'org_b']);
 });
 
 it('lets no more wait than there are places, whoever they are', async () => {
-  const { outcomes } = await takeAll(['org_a', 'org_b', 'org_c', 'org_d'], 2);
+  const { outcomes } = await takeAll(['org_a', 'org_b', 'org_c', 'org_d'], { maxWaiting: 2 });
   expect(outcomes).toEqual(['done', 'done', 'done', REFUSED]);
+});
+
+it('runs one piece of work at a time, also when more comes as one ends', async () => {
+  const turns = new Turns();
+  let running = 0;
+  const work = async (): Promise<number> => {
+    running += 1;
+    const seen = running;
+    await new Promise(setImmediate);
+    running -= 1;
+    return seen;
+  };
+
+  const first = turns.take('org_a', work);
+  const second = turns.take('org_a', work);
+  const third = first.then(() => turns.take('org_b', work));
+
+  expect(await Promise.all([first, second, third])).toEqual([1, 1, 1]);
 });
 
 it('gives places back, when work fails as well', async () => {
@@ -38,4 +60,17 @@ it('gives places back, when work fails as well', async () => {
   const failed = await Promise.allSettled([turns.take('org_a', fail), turns.take('org_a', fail)]);
   expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   expect(await turns.take('org_a', async () => 'done')).toBe('done');
+});
+
+it('gives up what has waited too long, and its place with it', async () => {
+  const turns = new Turns({ maxWaitingEach: 1, maxWaitMs: 10 });
+  const first = Promise.withResolvers<void>();
+  const running = turns.take('org_a', () => first.promise);
+
+  await expect(turns.take('org_a', async () => 'done')).rejects.toEqual(REFUSED);
+  const waiting = turns.take('org_a', async () => 'done');
+  first.resolve();
+
+  await running;
+  expect(await waiting).toBe('done');
 });

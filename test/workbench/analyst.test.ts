@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ManualClock } from '../../src/domain/time.ts';
-import { createTurns } from '../../src/domain/turns.ts';
+import { Turns } from '../../src/domain/turns.ts';
 import { databasePath } from '../../src/store/data-dir.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
 import type { AnalysisJob } from '../../src/workbench/analysis-job.ts';
@@ -33,10 +33,10 @@ const access: AnalysisJob = {
 };
 
 async function withAnalyst(
-  { maxWaiting, ...limits }: { limitMs?: number; maxWaiting?: number },
+  { maxWaiting = 8, ...limits }: { limitMs?: number; maxWaiting?: number },
   work: (analyst: Analyst) => Promise<void>,
 ) {
-  const turns = createTurns(maxWaiting);
+  const turns = new Turns({ maxWaiting });
   const analyst = createAnalyst({ databasePath: databasePath(folder), ...installation, ...limits, turns });
   try {
     await work(analyst);
@@ -77,7 +77,7 @@ it('sees rules as they are when it is asked, whoever wrote them', async () => {
 
 it('starts anew after it broke, and tells nobody how', async () => {
   const missing = path.join(folder, 'none.sqlite');
-  const analyst = createAnalyst({ databasePath: missing, ...installation, turns: createTurns() });
+  const analyst = createAnalyst({ databasePath: missing, ...installation, turns: new Turns() });
   expect(await settled(analyst.analyse(access))).toMatchObject({ message: 'The thread ended without an answer.' });
   expect(await settled(analyst.analyse(access))).toMatchObject({ message: 'The thread ended without an answer.' });
   await analyst.close();

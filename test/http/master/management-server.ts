@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createUsageReporter } from '../../../src/admin/usage-reporter.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
-import { createTurns } from '../../../src/domain/turns.ts';
+import { Turns } from '../../../src/domain/turns.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { Load } from '../../../src/http/load.ts';
 import { createManagementApp } from '../../../src/http/management-app.ts';
@@ -55,7 +55,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
   const clock = new ManualClock(START);
   const store = createStore({ path: databasePath(folder), clock, create: true, auditKey });
   const tokens = await store.write(seedTenants);
-  const turns = createTurns();
+  const turns = new Turns();
   const analyst = createAnalyst({
     databasePath: databasePath(folder),
     catalog,
