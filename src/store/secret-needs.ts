@@ -19,13 +19,10 @@ const countById = (column: 'pepper_id' | 'encryption_key_id') =>
   [sql<string>`${sql.ref(column)}`.as('id'), sql<number>`count(*)`.as('count')] as const;
 
 /** False in a database of an earlier version that has not been migrated yet. */
-const keepsPreviousSecrets = (db: Pick<Database, 'all'>): boolean =>
-  db.all(
-    build
-      .selectFrom(sql<{ name: string }>`pragma_table_info('keys')`.as('columns'))
-      .select('name')
-      .where('name', '=', sql.lit('previous_pepper_id')),
-  ).length > 0;
+const keepsPreviousSecrets = (db: Pick<Database, 'all'>): boolean => {
+  const column = sql<number>`EXISTS (SELECT 1 FROM pragma_table_info('keys') WHERE name = 'previous_pepper_id')`;
+  return db.all(build.selectNoFrom(column.as('exists'))).some(({ exists }) => exists === 1);
+};
 
 /**
  * What the keys and open invitations of all organizations need of the server's secrets, at `now` (epoch ms). Of deleted ones

@@ -38,7 +38,10 @@ it.each([1000, 20_000])('%i levels in a whole answer are a 502, recorded as such
 
   const answer = await chat(gateway, hello({ model: 'large' }));
 
-  expect([answer.status, errorOf(answer).message]).toEqual([502, 'The provider sent a malformed answer.']);
+  expect([answer.status, errorOf(answer).message]).toEqual([
+    502,
+    'The answer of the provider was refused: the answer holds too much.',
+  ]);
   const { state, status_code, error_code } = callRow(gateway, answer);
   expect([state, status_code, error_code]).toEqual(['settled', 502, 'upstream_error']);
 });
