@@ -84,15 +84,19 @@ const transportErrorOf = (error: unknown): TransportError | undefined => {
  */
 export const endedByUs = (error: unknown): boolean => transportErrorOf(error)?.sent === true;
 
-/** The prompt by an estimate. A whole answer that a bound of ours refused has been produced as well, at a price that we do not know. */
+/**
+ * The prompt by an estimate. A whole answer that a bound of ours refused has been produced as well, at a price that we do not know;
+ * so has what was shown in part.
+ */
 async function billOfFailure(
   call: Call,
   target: Target,
   error: unknown,
+  wasShown: boolean,
 ): Promise<Pick<Outcome, 'target' | 'usage' | 'cost'>> {
   const usage = await call.promptUsage(target.mapping);
   const cost = costOf(usage, target.mapping);
-  const wasProduced = transportErrorOf(error)?.kind === 'too_large';
+  const wasProduced = wasShown || transportErrorOf(error)?.kind === 'too_large';
   return { target, usage, cost: wasProduced ? { ...cost, unknownPrice: true } : cost };
 }
 
@@ -100,14 +104,21 @@ async function billOfFailure(
  * Settles a call that failed, or releases it if nothing was sent; returns the error for the caller. It costs nothing, unless we
  * ended it while a provider was at it: then the prompt was read, and is billed by an estimate (decisions.md, section 5, "cancel").
  * Of the answer nothing is known; one that we refused was produced, so that a key with a limit pays what was held back.
+ * @param wasShown the caller got a part of the answer that has a price: a draft of an image
  */
-export async function settleFailure(store: Store, call: Call, context: CallContext, error: unknown): Promise<unknown> {
+export async function settleFailure(
+  store: Store,
+  call: Call,
+  context: CallContext,
+  error: unknown,
+  wasShown = false,
+): Promise<unknown> {
   const reason = error instanceof RouteFailure ? error.cause : error;
   const [statusCode, errorCode] = failureCode(reason, context);
   if (!(error instanceof RouteFailure)) {
     await settleCall(store, call, failed(statusCode, errorCode, []));
   } else if (error.target !== undefined) {
-    const bill = endedByUs(error.cause) ? await billOfFailure(call, error.target, error.cause) : {};
+    const bill = endedByUs(error.cause) ? await billOfFailure(call, error.target, error.cause, wasShown) : {};
     await settleCall(store, call, { ...failed(statusCode, errorCode, error.attempts), ...bill });
   } else {
     await releaseCall(store, call, statusCode, errorCode);

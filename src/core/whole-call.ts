@@ -66,7 +66,7 @@ export async function serveWhole<T>(
     const usage = await usageOf(routed.value, routed.target);
     served = { ...routed, usage, cost: costOf(usage, routed.target.mapping) };
   } catch (error) {
-    throw await settleFailure(deps.store, call, context, error);
+    throw await settleFailure(deps.store, call, context, error, options?.isShown?.());
   }
   const { target, attempts, usage, cost } = served;
   await settleCall(deps.store, call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });

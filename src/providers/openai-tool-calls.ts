@@ -63,11 +63,11 @@ const filled = (value: unknown): string | undefined => (typeof value === 'string
 const shortened = (id: string | undefined): string | undefined =>
   id !== undefined && id.length > LONG_ID ? hash('sha256', id) : id;
 
-/** Brings a whole tool call into OpenAI's form, in place: some providers leave the type out or send arguments as an object. */
+/** Brings a whole tool call into OpenAI's form, in place: some providers leave the type out, or state another, or send arguments as an object. */
 export function normaliseToolCall(call: Fields): void {
   const { function: called } = call;
   if (!isRecord(called)) return;
-  call.type ??= 'function';
+  call.type = 'function';
   if (isRecord(called.arguments)) called.arguments = JSON.stringify(called.arguments);
 }
 
@@ -85,6 +85,7 @@ export function normaliseFragment(fragment: Fields, begun: BegunCalls): void {
   if (isRecord(called) && isRecord(called.arguments)) called.arguments = JSON.stringify(called.arguments);
   if (place === begun.length) {
     begun.begin({ wire, id, name });
+    if (isRecord(called) && fragment.type !== 'function') fragment.type = 'function';
     return;
   }
   if (fragment.id !== undefined) delete fragment.id;

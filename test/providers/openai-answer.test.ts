@@ -51,6 +51,16 @@ describe('parseResponse', () => {
     ]);
   });
 
+  it.each([undefined, 'tool', null])(
+    "makes a call of a function 'function', whatever type the upstream states: %s",
+    (type) => {
+      const call = { id: 'call_1', type, function: { name: 'f', arguments: '{}' } };
+      const answer = { choices: [{ message: { content: null, tool_calls: [call] }, finish_reason: 'stop' }] };
+      const { choices } = openAiAdapter.parseResponse(gathered(JSON.stringify(answer)));
+      expect(choices[0]?.message.tool_calls).toEqual([{ ...call, type: 'function' }]);
+    },
+  );
+
   it.each([
     ['stop', 'stop'],
     ['length', 'length'],

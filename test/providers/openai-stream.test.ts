@@ -63,6 +63,17 @@ describe('parseStream', () => {
     ]);
   });
 
+  it.each([undefined, 'tool', null])(
+    "makes a call of a function 'function', whatever type the upstream states: %s",
+    async (type) => {
+      const call = { index: 0, id: 'call_1', type, function: { name: 'f', arguments: '{}' } };
+      const chunks = await readStream(
+        streamed(chunksOf({ choices: [{ index: 0, delta: { tool_calls: [call] } }] }, END)),
+      );
+      expect(chunks[0]?.choices[0]?.delta.tool_calls).toEqual([{ ...call, type: 'function' }]);
+    },
+  );
+
   it('reads the same from bytes that come one by one', async () => {
     const text = sample('tool-stream.sse');
     expect(await readStream(streamed(...text))).toEqual(await readStream(streamed(text)));

@@ -72,9 +72,9 @@ describe('fragments of tool calls', () => {
   it('with neither index nor id begin a call where they name a function', async () => {
     const named = (name: string) => ({ function: { name, arguments: '{' } });
     expect(await read(named('f'), { function: { arguments: '}' } }, named('f'))).toEqual([
-      { index: 0, function: { name: 'f', arguments: '{' } },
+      { index: 0, type: 'function', function: { name: 'f', arguments: '{' } },
       more(0, '}'),
-      { index: 1, function: { name: 'f', arguments: '{' } },
+      { index: 1, type: 'function', function: { name: 'f', arguments: '{' } },
     ]);
   });
 

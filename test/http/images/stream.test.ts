@@ -6,7 +6,7 @@ import { ManualClock } from '../../../src/domain/time.ts';
 import type { ImageEvent } from '../../../src/generated/types.ts';
 import { validateImageEvent } from '../../../src/generated/validators.js';
 import { errorOf } from '../../support/chat.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { draw, fox, pictured, pngSize } from '../../support/images.ts';
 import { callRow, callRows, settled } from '../../support/rows.ts';
 import { failure, type Reply, startUpstream, type TestUpstream, upstreamEnv } from '../../support/upstream.ts';
@@ -191,6 +191,22 @@ describe('a stream that fails', () => {
     expect(JSON.parse(callRow(gateway, answer).attempts_json ?? '')).toHaveLength(1);
     expect(callRow(gateway, answer)).toMatchObject({ status_code: 502, cost_pico: 0n });
   });
+});
+
+it('that stalls after a draft costs a key with a limit all that was held back', async () => {
+  const impatient = await startGateway({
+    OPENAI_API_KEY: 'a',
+    OPENAI_BASE_URL: `${upstream.origin}/v1`,
+    IDLE_TIMEOUT_MS: '200',
+  });
+  const key = addKey(impatient, { usageLimit: '5' });
+  upstream.begin((response) => write(response, draft('YQ==', 0)));
+
+  const answer = await draw(impatient, streamed({ partial_images: 1 }), key);
+
+  const { status_code: status, reservation_pico: reserved, cost_pico: cost } = callRow(impatient, answer);
+  await impatient.close();
+  expect([status, cost, reserved > 0n]).toEqual([504, reserved, true]);
 });
 
 describe('a reader who leaves', () => {
