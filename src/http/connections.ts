@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError } from '../domain/errors.ts';
 import { handedOver, unacknowledged } from './send-queue.ts';
+import { dropIncoming } from './unread-body.ts';
 
 /** Requests of one connection that are served at once; those pipelined behind them wait. */
 const MOST_SERVED = 32;
@@ -23,6 +24,8 @@ interface Connection {
   readBefore: number;
   /** Nothing is read until they are served. */
   isHeld: boolean;
+  /** It ends with the last answer that it owes. */
+  isEnding: boolean;
   /** Bytes that the system had taken at the last look, if there was something to take, and those that were on their way then. */
   handedOver: number | undefined;
   unacknowledged: number | undefined;
@@ -33,6 +36,17 @@ interface Connection {
 /** True while a request that has arrived whole is unanswered. */
 const isAwaited = ({ served, waiting }: Connection): boolean =>
   [...served, ...waiting].some(({ req, writableFinished }) => req.complete && !writableFinished);
+
+/** The same of an answer that has begun, whether its request has arrived whole or not. */
+const owesAnswer = (connection: Connection): boolean =>
+  isAwaited(connection) ||
+  connection.served.some(({ headersSent, writableFinished }) => headersSent && !writableFinished);
+
+/** Says in the only answer of a connection that the connection ends with it. */
+function announceEnd({ served, waiting }: Connection): void {
+  const [only, ...more] = [...served, ...waiting];
+  if (more.length === 0 && only?.headersSent === false) only.setHeader('connection', 'close');
+}
 
 /** The connections of one listener, and what each of them may take of it. */
 export class Connections {
@@ -59,21 +73,25 @@ export class Connections {
     this.#looking = setInterval(() => void this.#look(), Math.max(1, stallMs / LOOKS)).unref();
   }
 
-  /** True while the connection owes its client an answer, or the rest of one: nothing else may be written to it then. */
-  owesAnswer(socket: Socket): boolean {
-    const { served, waiting } = this.#open.get(socket) ?? { served: [], waiting: [] };
-    return [...served, ...waiting].some(
-      ({ req, headersSent, writableFinished }) => (req.complete || headersSent) && !writableFinished,
-    );
+  /**
+   * Ends a connection with the last answer that it owes; what else comes on it is dropped.
+   * @returns false if it owes none, not even the rest of one: then it does not end, and something may be written to it
+   */
+  endWithAnswers(socket: Socket): boolean {
+    const connection = this.#open.get(socket);
+    if (connection === undefined || !owesAnswer(connection)) return false;
+    connection.isEnding = true;
+    dropIncoming(socket, READ_WHILE_WAITING);
+    announceEnd(connection);
+    return true;
   }
 
   /** Ends what is idle, and what has not sent all of its request; from now on a connection ends with its last answer. */
   close(): void {
     this.#isClosing = true;
     for (const connection of this.#open.values()) {
-      const [last, ...more] = [...connection.served, ...connection.waiting];
-      if (!isAwaited(connection)) connection.socket.destroy();
-      else if (more.length === 0 && last?.headersSent === false) last.setHeader('connection', 'close');
+      if (isAwaited(connection)) announceEnd(connection);
+      else connection.socket.destroy();
     }
   }
 
@@ -89,6 +107,7 @@ export class Connections {
       waiting: [],
       readBefore: 0,
       isHeld: false,
+      isEnding: false,
       handedOver: undefined,
       unacknowledged: undefined,
       looks: 0,
@@ -120,7 +139,7 @@ export class Connections {
     const { socket, served, waiting } = connection;
     served.splice(served.indexOf(response), 1);
     if (socket.destroyed) return;
-    if (this.#isClosing && !isAwaited(connection)) {
+    if ((this.#isClosing || connection.isEnding) && !isAwaited(connection)) {
       socket.destroySoon();
       return;
     }

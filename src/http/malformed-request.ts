@@ -33,17 +33,18 @@ function answerOf(fault: ApiError): string {
 }
 
 /**
- * Answers what never becomes a request in the envelope too, and ends its connection. A connection that owes another answer ends
- * without one: the client would read ours as a part of it.
+ * Answers what never becomes a request in the envelope too, and ends its connection. A connection that owes another
+ * answer ends with that instead: the client would take ours for a part of it.
  */
 export function answerMalformedRequests(server: Server, connections: Connections): void {
   server.on('clientError', (error, stream) => {
     if (!(stream instanceof Socket)) return;
-    if (!stream.writable || connections.owesAnswer(stream)) {
+    if (connections.endWithAnswers(stream)) return;
+    if (!stream.writable) {
       stream.destroy();
-    } else {
-      stream.write(answerOf(faultOf(error)));
-      endLingering(stream);
+      return;
     }
+    stream.write(answerOf(faultOf(error)));
+    endLingering(stream);
   });
 }

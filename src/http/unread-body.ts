@@ -6,17 +6,22 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 const LINGER_MS = 1000;
 const LINGER_BYTES = 1024 * 1024;
 
-/**
- * Ends a connection whose client may still be sending. If it were closed at once, the system would answer further bytes with a reset,
- * and the client might lose the answer: so a little more is read, unparsed, and dropped.
- */
-export function endLingering(socket: Socket): void {
-  let left = LINGER_BYTES;
+/** Reads on without looking at what comes, `most` bytes of it: only reading shows that a client has left. */
+export function dropIncoming(socket: Socket, most: number): void {
+  let left = most;
   socket.removeAllListeners('data');
   socket.on('data', (chunk: Buffer) => {
     left -= chunk.length;
     if (left <= 0) socket.pause();
   });
+}
+
+/**
+ * Ends a connection whose client may still be sending. If it were closed at once, the system would answer further bytes with a reset,
+ * and the client might lose the answer: so a little more is read, unparsed, and dropped.
+ */
+export function endLingering(socket: Socket): void {
+  dropIncoming(socket, LINGER_BYTES);
   socket.on('end', () => socket.destroy());
   socket.on('error', () => socket.destroy());
   const ending = setTimeout(() => socket.destroy(), LINGER_MS);

@@ -1,11 +1,20 @@
 // An answer that a caller gets is one answer: what is wrong with a later request never ends up inside it, nor in front of it.
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { hello } from '../support/chat.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { head, openRaw } from '../support/raw.ts';
-import { chunk, startUpstream, type TestUpstream, upstreamEnv, writeEvents } from '../support/upstream.ts';
+import {
+  chunk,
+  completion,
+  events,
+  json,
+  startUpstream,
+  type TestUpstream,
+  upstreamEnv,
+  writeEvents,
+} from '../support/upstream.ts';
 
 let upstream: TestUpstream;
 let gateway: TestGateway;
@@ -34,39 +43,69 @@ function chatRequest(fields: object): string {
   )}${body}`;
 }
 
+const NOTHING = { path: '', headers: {}, text: '', json: null };
+
 const heads = (text: string): string[] => text.match(/HTTP\/1\.1 \d+/g) ?? [];
 
-it.each([
+const BEHIND: readonly (readonly [string, () => string])[] = [
   ['malformed', () => 'NONSENSE\r\n\r\n'],
   ['never ended', () => 'GET /health HTTP/1.1\r\nX-Slow: '],
-  ['malformed, behind a call that waits', () => `${chatRequest({})}NONSENSE\r\n\r\n`],
-])('a stream ends without a word of the request behind it that is %s', async (_, behind) => {
-  upstream.begin((response) => writeEvents(response, chunk({ role: 'assistant', content: 'Hel' })));
-  const { socket, said, ended } = await openRaw(gateway.origin, chatRequest({ stream: true }));
-  await said(/Hel/);
+];
 
-  socket.write(behind());
+it.each([...BEHIND, ['malformed, behind a call that waits', () => `${chatRequest({})}NONSENSE\r\n\r\n`]] as const)(
+  'a stream comes whole, without a word of the request behind it that is %s',
+  async (_, behind) => {
+    const begun = Promise.withResolvers<ServerResponse>();
+    upstream.begin((response) => {
+      writeEvents(response, chunk({ role: 'assistant', content: 'Hel' }));
+      begun.resolve(response);
+    });
+    const { socket, said, ended } = await openRaw(gateway.origin, chatRequest({ stream: true }));
+    await said(/Hel/);
+    const streaming = await begun.promise;
+    upstream.begin(json(completion('Hello')));
 
-  expect(heads(await ended)).toEqual(['HTTP/1.1 200']);
-});
+    socket.write(behind());
+    await sleep(2500);
+    events(chunk({ content: 'lo' }, 'stop'))(streaming, NOTHING);
 
-it.each([
-  ['malformed', 'NONSENSE\r\n\r\n'],
-  ['never ended', 'GET /health HTTP/1.1\r\nX-Slow: '],
-])(
-  'what is wrong with a request that is %s is not said where the answer to the one before it is awaited',
+    const answers = await ended;
+    expect(answers).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*data: \[DONE\]/);
+    expect(heads(answers).filter((line) => line !== 'HTTP/1.1 200')).toEqual([]);
+  },
+);
+
+it.each(BEHIND)(
+  'the answer that is awaited comes, and nothing else, when the request behind it is %s',
   async (_, behind) => {
     const asked = Promise.withResolvers<ServerResponse>();
     upstream.begin((response) => asked.resolve(response));
     const { socket, ended } = await openRaw(gateway.origin, chatRequest({}));
     const answering = await asked.promise;
 
-    socket.write(behind);
+    socket.write(behind());
+    await sleep(2500);
+    json(completion('Hello'))(answering, NOTHING);
 
-    expect(heads(await ended)).toEqual([]);
-    if (!answering.closed) await once(answering, 'close');
+    const answers = await ended;
+    expect([heads(answers), answers.includes('\r\nconnection: close\r\n')]).toEqual([['HTTP/1.1 200'], true]);
   },
 );
+
+it('a client that has sent nonsense behind its request and leaves ends its call', async () => {
+  const left = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  upstream.begin((response) => {
+    response.on('close', () => left.resolve());
+    asked.resolve();
+  });
+  const { socket } = await openRaw(gateway.origin, `${chatRequest({})}NONSENSE\r\n\r\n`);
+  await asked.promise;
+
+  socket.destroy();
+
+  await left.promise;
+});
 
 it('an expectation that nobody knows changes nothing', async () => {
   const { said } = await openRaw(gateway.origin, head('GET /health', 'Expect: the-unexpected'));
