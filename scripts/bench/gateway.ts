@@ -1,7 +1,8 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
-import { cliCommand, root } from '../runtime.js';
+import { pathToFileURL } from 'node:url';
+import * as ours from '../runtime.js';
 import { awaitOutput, startChild } from './children.ts';
 import { addRules } from './gateway-rules.ts';
 import type { Target } from './target.ts';
@@ -65,15 +66,30 @@ function environment(
   };
 }
 
+/** Where a gateway's code is, and how its `npm start` runs it. */
+type Checkout = Pick<typeof ours, 'root' | 'cliCommand'>;
+
+const isCheckout = (module: unknown): module is Checkout =>
+  typeof module === 'object' && module !== null && 'root' in module && 'cliCommand' in module;
+
+/** Another checkout; throws where `folder` is not one. */
+export async function otherCheckout(folder: string): Promise<Checkout> {
+  const module: unknown = await import(pathToFileURL(path.resolve(folder, 'scripts', 'runtime.js')).href);
+  if (!isCheckout(module)) throw new Error(`${folder} is no checkout of Portcullis`);
+  return module;
+}
+
 /**
  * The gateway as `npm start` runs it (the launcher's own command, but without the launcher in between, so that the pid is the
  * serving process), on a database of its own in `folder`, with three scopes of six rules each that let the calls pass.
  * @param more variables of its environment
+ * @param checkout whose gateway it is
  */
 export async function startGateway(
   folder: string,
   upstream: Target,
   more: Readonly<Record<string, string>> = {},
+  { root, cliCommand }: Checkout = ours,
 ): Promise<Gateway> {
   const ports = { gateway: await freePort(), management: await freePort() };
   const errorLog = path.join(folder, 'gateway.err');

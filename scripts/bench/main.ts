@@ -6,7 +6,7 @@ import path from 'node:path';
 import { measureAnalyses } from './analysis.ts';
 import { stopChildren } from './children.ts';
 import { measureDecisions } from './decision.ts';
-import { startGateway } from './gateway.ts';
+import { otherCheckout, startGateway } from './gateway.ts';
 import { addCappedKey } from './gateway-rules.ts';
 import { measureLoad } from './load.ts';
 import { describeMachine } from './machine.ts';
@@ -17,6 +17,7 @@ import { createProgress, type Progress } from './progress.ts';
 import {
   aimTable,
   analysisTable,
+  comparisonTable,
   decisionTable,
   machineLine,
   methodLine,
@@ -31,6 +32,22 @@ import { summarizeLoad } from './summary.ts';
 import type { Target } from './target.ts';
 import { measureUsage } from './usage.ts';
 
+/** The gateway of another checkout, with a capped key of its own. */
+async function otherTargets(checkout: string, folder: string, upstream: Target): Promise<Target[]> {
+  const own = path.join(folder, 'before');
+  mkdirSync(own);
+  const { target, apiKey, managementUrl, masterKey } = await startGateway(
+    own,
+    upstream,
+    {},
+    await otherCheckout(checkout),
+  );
+  return [
+    { ...target, name: 'gateway before', apiKey },
+    { ...target, name: 'a capped key before', apiKey: await addCappedKey(managementUrl, masterKey) },
+  ];
+}
+
 async function benchLoad(options: BenchOptions, folder: string, progress: Progress) {
   const tool = findLoadTool();
   progress.say('starting the servers');
@@ -40,7 +57,8 @@ async function benchLoad(options: BenchOptions, folder: string, progress: Progre
   const hits: Target = { ...gateway.target, name: 'its cache hits', streams: false, equalBodies: true };
   const cappedKey = await addCappedKey(gateway.managementUrl, gateway.masterKey);
   const capped: Target = { ...gateway.target, name: 'a capped key', apiKey: cappedKey };
-  const targets = [upstream, ...proxies, gateway.target, hits, capped];
+  const others = options.against === undefined ? [] : await otherTargets(options.against, folder, upstream);
+  const targets = [upstream, ...proxies, gateway.target, hits, capped, ...others];
   const { rounds: count, seconds } = options;
   const rounds = await measureLoad({ targets, apiKey: gateway.apiKey, tool, rounds: count, seconds, progress });
   const summaries = summarizeLoad(targets, rounds);
@@ -50,6 +68,7 @@ async function benchLoad(options: BenchOptions, folder: string, progress: Progre
   for (const summary of summaries) {
     if (summary.name === 'gateway' || summary.name === 'a capped key') console.log(`${aimTable(summary)}\n`);
   }
+  if (others.length > 0) console.log(`${comparisonTable(rounds)}\n`);
   await stopChildren(); // The decision alone has the machine to itself.
   return { tool, connections: CONNECTIONS, rounds, summaries };
 }

@@ -8,16 +8,19 @@ export interface BenchOptions {
   readonly json: string | undefined;
   /** What to measure: the servers under load, the memory of many streams, the decision alone, analyses, usage reports, or all of it. */
   readonly parts: ReadonlySet<Part>;
+  /** Folder of another checkout, with its packages, whose gateway is measured under load next to this one; or undefined. */
+  readonly against: string | undefined;
 }
 
 export type Part = 'load' | 'streams' | 'decision' | 'analysis' | 'usage';
 
 const PARTS: readonly Part[] = ['load', 'streams', 'decision', 'analysis', 'usage'];
 
-const USAGE = `npm run bench -- [--rounds N] [--seconds N] [--only load|streams|decision|analysis|usage] [--json FILE]
+const USAGE = `npm run bench -- [--rounds N] [--seconds N] [--only load|streams|decision|analysis|usage] [--against FOLDER] [--json FILE]
   --rounds   1 to 100, default 5 (or BENCH_ROUNDS)
   --seconds  1 to 60 for each measurement, default 3 (or BENCH_SECONDS)
   --only     the servers under load, the memory of many streams, the decision alone, the analyses, or usage reports; default all
+  --against  also put the gateway of another checkout under load (an older commit after \`npm ci\`), and compare
   --json     also write every figure to FILE
 The decision is measured with a million keys in a database of some gigabytes in the temporary folder (TMPDIR).`;
 
@@ -44,6 +47,7 @@ export function readOptions(args: string[], env: NodeJS.ProcessEnv): BenchOption
       rounds: { type: 'string', default: env.BENCH_ROUNDS ?? '5' },
       seconds: { type: 'string', default: env.BENCH_SECONDS ?? '3' },
       only: { type: 'string' },
+      against: { type: 'string' },
       json: { type: 'string' },
     },
   });
@@ -52,5 +56,6 @@ export function readOptions(args: string[], env: NodeJS.ProcessEnv): BenchOption
     seconds: integer('--seconds', values.seconds, 60),
     json: values.json,
     parts: partsOf(values.only),
+    against: values.against,
   };
 }

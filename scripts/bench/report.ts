@@ -1,10 +1,11 @@
 import type { AnalysisFigures } from './analysis.ts';
 import type { DecisionFigures } from './decision.ts';
+import type { Round } from './load.ts';
 import type { Machine } from './machine.ts';
 import { STREAMS, type StreamMemory } from './many-streams.ts';
 import { STREAM_CONNECTIONS } from './measure-exchanges.ts';
 import { CONNECTIONS, type LoadTool } from './measure-throughput.ts';
-import type { Spread, TargetSummary } from './summary.ts';
+import { compareWithBefore, type Spread, type TargetSummary } from './summary.ts';
 import { cell, table } from './table.ts';
 import type { UsageFigures } from './usage.ts';
 import { PACED, STREAM_CHUNKS } from './workload.ts';
@@ -52,6 +53,19 @@ function aimRow({ what, spread, decimals, bound, aim }: Aim): string[] {
 
 export const aimTable = (gateway: TargetSummary): string =>
   table([[gateway.name, 'median', 'range', 'aim', ''], ...gatewayAims(gateway).map(aimRow)]);
+
+const range = ({ median, lowest, highest }: Spread): string =>
+  `${cell(median, 3)} (${cell(lowest, 3)} to ${cell(highest, 3)})`;
+
+/** What the gateway takes, of what the gateway of another checkout takes. */
+export function comparisonTable(rounds: readonly Round[]): string {
+  const head = ['of the gateway before', 'CPU a request', 'p50', 'CPU a stream at once', `CPU a stream ${PACED}`];
+  const rows = compareWithBefore(rounds).map(({ name, cpu, latency, streamCpu, pacedStreamCpu }) => [
+    name,
+    ...[cpu, latency, streamCpu, pacedStreamCpu].map(range),
+  ]);
+  return table([head, ...rows]);
+}
 
 const BUSY_AIM_US = 15;
 const RANDOM_AIM_US = 30;

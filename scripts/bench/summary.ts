@@ -50,9 +50,14 @@ function spread<T>(pairs: readonly Pair<T>[], each: (own: T, bare: T) => number)
   return { median: median(values), lowest: Math.min(...values), highest: Math.max(...values) };
 }
 
-function pairsOf<T>(rounds: readonly Round[], name: TargetName, part: (figures: TargetFigures) => T | undefined) {
+function pairsOf<T>(
+  rounds: readonly Round[],
+  name: TargetName,
+  part: (figures: TargetFigures) => T | undefined,
+  other: TargetName = 'bare proxy',
+) {
   return rounds.flatMap((round): Pair<T>[] => {
-    const [figures, ofBare] = [round[name], round['bare proxy']];
+    const [figures, ofBare] = [round[name], round[other]];
     const own = figures && part(figures);
     const bare = ofBare && part(ofBare);
     return own === undefined || bare === undefined ? [] : [{ own, bare }];
@@ -89,6 +94,31 @@ function summarize({ name, streams }: Target, rounds: readonly Round[]): TargetS
       ? { streams: { burst: ofKind('burst'), pacedAlone: ofKind('pacedAlone'), paced: ofKind('paced') } }
       : {}),
   };
+}
+
+/** What the gateway takes, of what the gateway of another checkout takes. */
+export interface Comparison {
+  readonly name: TargetName;
+  readonly cpu: Spread;
+  readonly latency: Spread;
+  readonly streamCpu: Spread;
+  readonly pacedStreamCpu: Spread;
+}
+
+/** Ratios within a round, of the gateway and of a capped key. */
+export function compareWithBefore(rounds: readonly Round[]): Comparison[] {
+  const compare = (name: TargetName, before: TargetName): Comparison => {
+    const ratio = (figure: (figures: TargetFigures) => number | undefined): Spread =>
+      spread(pairsOf(rounds, name, figure, before), (own, other) => own / other);
+    return {
+      name,
+      cpu: ratio(cpu),
+      latency: ratio(p50),
+      streamCpu: ratio(({ streams }) => streams?.burst.cpuUs),
+      pacedStreamCpu: ratio(({ streams }) => streams?.paced.cpuUs),
+    };
+  };
+  return [compare('gateway', 'gateway before'), compare('a capped key', 'a capped key before')];
 }
 
 export const summarizeLoad = (targets: readonly Target[], rounds: readonly Round[]): TargetSummary[] =>

@@ -12,4 +12,12 @@ export interface Target {
   readonly apiKey?: string;
 }
 
-export type TargetName = 'upstream' | 'bare proxy' | 'Koa proxy' | 'gateway' | 'its cache hits' | 'a capped key';
+export type TargetName =
+  | 'upstream'
+  | 'bare proxy'
+  | 'Koa proxy'
+  | 'gateway'
+  | 'its cache hits'
+  | 'a capped key'
+  | 'gateway before'
+  | 'a capped key before';
