@@ -9,7 +9,7 @@ export function become(executable, args, options = {}) {
   process.on('SIGINT', () => {
     if (!process.stdin.isTTY) child.kill('SIGINT');
   });
-  // npm gives its signals to a shell in between, which dies of them and tells nobody: whom nobody waits for is to end.
+  // npm gives its signals to a shell in between, which dies of them and tells no one: whom no one waits for is to end.
   if (process.env.npm_lifecycle_event !== undefined) {
     const parent = process.ppid;
     setInterval(() => {

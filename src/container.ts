@@ -99,7 +99,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   checkDataDir({ dataDir: config.dataDir, given: config.secrets, now: clock.now() });
   const lock = lockDataDir(config.dataDir);
   closers.add(() => lock.release());
-  // Beside a database, new secrets would make every key in it unknown: a lost file stops the start.
+  // Next to a database, new secrets would make every key in it unknown: a lost file stops the start.
   const create = !hasDatabase(config.dataDir);
   const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 /**
  * Makes a folder and those above it that are missing. One by one: Node's own `recursive` never returns where the system lets nobody
  * make one, as under /proc.
- * @param mode of those that are made, less the umask; default: everybody's
+ * @param mode of those that are made, less the umask; default: everyone's
  */
 export function makeFolders(folder: string, mode?: number): void {
   if (existsSync(folder)) return;

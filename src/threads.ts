@@ -110,8 +110,8 @@ export class Threads<Question extends object, Answer> {
   #start(): Worker {
     const { script, maxOldSpaceMb } = this.#options;
     const worker = new Worker(script, { resourceLimits: { maxOldGenerationSizeMb: maxOldSpaceMb } });
-    worker.unref(); // Whoever waits has a timer.
-    worker.on('error', () => {}); // Whoever waits is told by `#run`.
+    worker.unref(); // The waiting side has a timer.
+    worker.on('error', () => {}); // The waiting side is told by `#run`.
     worker.once('exit', () => {
       const place = this.#idle.indexOf(worker);
       if (place !== -1) this.#idle.splice(place, 1);

@@ -156,7 +156,7 @@ describe('the architecture', () => {
     expect(imports.filter(({ to }) => to.startsWith('.') && !/\.(ts|js|json)$/.test(to))).toEqual([]);
   });
 
-  it('has only what tools and custom demand beside the fixed top level', () => {
+  it('has only what tools and custom demand besides the fixed top level', () => {
     const tracked = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).trimEnd().split('\n');
     const visible = new Set(tracked.map((file) => file.split('/')[0] ?? '').filter((name) => !name.startsWith('.')));
     expect([...visible].sort()).toEqual([

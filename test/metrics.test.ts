@@ -198,7 +198,7 @@ describe('the metrics', () => {
     }
   });
 
-  it('are those of one container, beside those of the process', async () => {
+  it('are those of one container, besides those of the process', async () => {
     await start();
     await chat(gateway, hello());
     const other = await startGateway();

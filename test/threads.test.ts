@@ -44,7 +44,7 @@ describe('threads', () => {
     expect(bytes.length).toBe(0);
   });
 
-  it('let shares take turns: whoever asks once does not wait for all that another has asked', async () => {
+  it('let shares take turns: who asks once does not wait for all that another has asked', async () => {
     const one = threads();
     const order: string[] = [];
     const note = async (share: string): Promise<void> => {

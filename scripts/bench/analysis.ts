@@ -90,7 +90,7 @@ async function diffByApi({ managementUrl, masterKey }: Gateway): Promise<void> {
   if (!response.ok) throw new Error(`policy/diff answered ${response.status}: ${text.slice(0, 500)}`);
 }
 
-/** Analyses of a thousand keys by command and by API, beside a gateway that serves. */
+/** Analyses of a thousand keys by command and by API, next to a running gateway. */
 export async function measureAnalyses(folder: string, progress: Progress): Promise<AnalysisFigures> {
   mkdirSync(folder);
   progress.say('analysis: starting the servers');

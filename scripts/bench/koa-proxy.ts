@@ -1,4 +1,4 @@
-// The usual proxy: Koa, the body parsed and serialised anew, both ways. Answers whole bodies only.
+// The usual proxy: Koa, the body parsed and serialised again, both ways. Answers whole bodies only.
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
 import Koa from 'koa';

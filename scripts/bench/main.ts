@@ -1,4 +1,4 @@
-// npm run bench: the gateway beside a bare proxy, a Koa proxy and the upstream itself, then its memory under many streams, the
+// npm run bench: the gateway next to a bare proxy, a Koa proxy and the upstream itself, then its memory under many streams, the
 // decision alone, the analyses, and usage reports.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

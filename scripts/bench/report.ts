@@ -13,7 +13,7 @@ import { PACED, STREAM_CHUNKS } from './workload.ts';
 export const machineLine = ({ cpu, cores, memoryGb, platform, node }: Machine): string =>
   `${cpu}, ${cores} cores, ${memoryGb} GB, ${platform}, Node ${node}`;
 
-/** A figure of the gateway beside its aim, which is to be read and never asserted. */
+/** A figure of the gateway next to its aim, which is to be read and never asserted. */
 interface Aim {
   readonly what: string;
   readonly spread: Spread;

@@ -22,7 +22,7 @@ export function startSlowClient(port: number, request: string, pauseMs: number):
     return false;
   };
   const socket = connect({ port, host: '127.0.0.1', onread: { buffer, callback } });
-  socket.on('error', () => {}); // The gateway may cut whoever takes nothing.
+  socket.on('error', () => {}); // The gateway may cut a client that takes nothing.
   socket.write(request, 'latin1');
   return {
     get read() {

@@ -40,7 +40,7 @@ async function report({ managementUrl, masterKey }: Gateway, query: string): Pro
   if (!response.ok) throw new Error(`usage answered ${response.status}: ${text.slice(0, 500)}`);
 }
 
-/** Usage reports over a million calls, beside a gateway that serves. */
+/** Usage reports over a million calls, next to a running gateway. */
 export async function measureUsage(folder: string, progress: Progress): Promise<UsageFigures> {
   mkdirSync(folder);
   progress.say('usage: starting the servers');

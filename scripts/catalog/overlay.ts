@@ -17,7 +17,7 @@ export interface Statement {
   readonly can: readonly Capability[];
   readonly cannot: readonly Capability[];
   readonly efforts?: readonly string[] | undefined;
-  /** What can be said in a request beside tools, reasoning and response format, which follow from the capabilities. */
+  /** What can be said in a request besides tools, reasoning and response format, which follow from the capabilities. */
   readonly parameters?: readonly string[] | undefined;
   readonly stability?: (typeof STABILITIES)[number] | undefined;
   readonly deprecatedAt?: string | undefined;

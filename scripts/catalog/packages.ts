@@ -33,7 +33,7 @@ export interface PricedModel {
 }
 
 /**
- * The prices in force on a day (`YYYY-MM-DD`). Of prices that change with the hour, the dearest of the day: a cap must hold
+ * The prices in force on a day (`YYYY-MM-DD`). Of prices that change with the hour, the highest price of the day: a cap must hold
  * at every hour.
  */
 export function pricedModel(provider: ProviderId, externalId: string, date: string): PricedModel | undefined {

@@ -22,7 +22,7 @@ const ERRORS: Readonly<Record<number, string>> = {
   404: 'There is no such thing: `model_not_found`, `not_found`.',
   413: 'The body is too large.',
   415: 'The body is no `application/json`, or is encoded.',
-  429: 'Too many requests, `rate_limit_exceeded`, or no room beside open reservations, `budget_reserved`; with `retry-after`.',
+  429: 'Too many requests, `rate_limit_exceeded`, or no room left by open reservations, `budget_reserved`; with `retry-after`.',
   502: 'Every attempt failed: `upstream_error`.',
   503: '`overloaded`, or the policy cannot be evaluated: `policy_unavailable`.',
   504: 'The last attempt, or the analysis, took too long.',

@@ -48,7 +48,7 @@ export function acceptInvitation(db: Database, body: unknown, { now, peppers, by
       actor,
       'invitation',
       'accept',
-      { before: viewInvitation(invitation, now), after: viewInvitation(accepted, now) },
+      { before: viewInvitation(db, invitation, now), after: viewInvitation(db, accepted, now) },
       now,
     );
     recordChange(db, actor, 'member', 'create', { before: null, after: member }, now);

@@ -34,7 +34,7 @@ const PATCH_EXPLANATIONS = [
 /** A URL can hold a credential. */
 const QUOTABLE = /^(?!\/baseUrl$)/;
 
-/** What a write of custom providers needs beside the database; `now` in epoch ms. */
+/** What a write of custom providers needs apart from the database; `now` in epoch ms. */
 export interface CustomProviderWrite {
   readonly now: number;
   readonly catalog: KnownProviders;
@@ -134,11 +134,11 @@ function recordWhatGoesWith(db: Database, actor: Actor, provider: store.CustomPr
     recordChange(db, actor, 'custom_model', 'delete', { before: viewCustomModel(model, name), after: null }, now);
   }
   for (const key of keysOfProvider(db, organizationId, `custom:${name}`)) {
-    recordChange(db, actor, 'provider_key', 'delete', { before: viewProviderKey(key), after: null }, now);
+    recordChange(db, actor, 'provider_key', 'delete', { before: viewProviderKey(db, key), after: null }, now);
   }
 }
 
-/** Whoever may point a provider elsewhere could read there what its keys hold. */
+/** Who points a provider at another address could read its keys there. */
 function checkSecretsStay(db: Database, provider: store.CustomProviderRecord, baseUrl: string): void {
   if (isSameServer(provider.baseUrl, baseUrl)) return;
   const keys = keysOfProvider(db, provider.organizationId, `custom:${provider.name}`);

@@ -13,7 +13,7 @@ export interface FirstRun {
   readonly gatewayKey: string;
 }
 
-/** The e-mail address of the first owner, until he changes it. */
+/** The e-mail address of the first owner, until they change it. */
 const OWNER_EMAIL = 'owner@localhost';
 
 /**

@@ -31,7 +31,7 @@ export interface RuleWorld {
   readonly trustedProxies: TrustedProxies | undefined;
 }
 
-/** What a write of rules needs beside the database; `now` in epoch ms. */
+/** What a write of rules needs apart from the database; `now` in epoch ms. */
 export interface RuleWrite extends RuleWorld {
   readonly now: number;
 }
@@ -65,7 +65,7 @@ export function listRules(db: Database, actor: Actor, owner: RuleOwner, page: Pa
   return { rules: items.map(view), nextCursor };
 }
 
-/** One rule of the owner, with its warnings as they stand now; 404 when he has none of that id. */
+/** One rule of the owner, with its warnings as they stand now; 404 when they have none of that id. */
 export function getRule(db: Database, actor: Actor, owner: RuleOwner, id: string, world: RuleWorld): RuleAnswer {
   const subject = getRuleSubject(db, actor, owner);
   const record = store.getRule(db, actor.organizationId, subject.id, id);

@@ -1,6 +1,9 @@
 import { formatTime } from '../domain/time.ts';
 import type { InvitationRecord, InvitationStatus } from '../generated/types.ts';
+import type { Database } from '../store/database.ts';
 import type * as store from '../store/invitations.ts';
+import { findMember } from '../store/members.ts';
+import { optional } from './optional.ts';
 
 /** What has become of an invitation at `now` (epoch ms). */
 export function statusOf({ acceptedAt, revokedAt, expiresAt }: store.InvitationRecord, now: number): InvitationStatus {
@@ -9,10 +12,8 @@ export function statusOf({ acceptedAt, revokedAt, expiresAt }: store.InvitationR
   return expiresAt <= now ? 'expired' : 'pending';
 }
 
-const optionalTime = (time: number | null): string | null => (time === null ? null : formatTime(time));
-
 /** An invitation as admin JSON shows it at `now` (epoch ms). */
-export const viewInvitation = (invitation: store.InvitationRecord, now: number): InvitationRecord => ({
+export const viewInvitation = (db: Database, invitation: store.InvitationRecord, now: number): InvitationRecord => ({
   id: invitation.id,
   createdAt: formatTime(invitation.createdAt),
   updatedAt: formatTime(invitation.updatedAt),
@@ -20,8 +21,9 @@ export const viewInvitation = (invitation: store.InvitationRecord, now: number):
   role: invitation.role,
   status: statusOf(invitation, now),
   invitedBy: invitation.invitedBy,
+  invitedByEmail: optional(invitation.invitedBy, (id) => findMember(db, invitation.organizationId, id)?.email ?? null),
   expiresAt: formatTime(invitation.expiresAt),
-  acceptedAt: optionalTime(invitation.acceptedAt),
+  acceptedAt: optional(invitation.acceptedAt, formatTime),
   memberId: invitation.memberId,
   maskedToken: invitation.mask,
 });

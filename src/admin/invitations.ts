@@ -30,7 +30,7 @@ const EXPLANATIONS = [
 ];
 
 /**
- * Invites somebody by e-mail; the answer alone carries the token, with which he becomes a member once. Shape, and an address
+ * Invites a person by e-mail; the answer alone carries the token, with which they become a member once. Shape, and an address
  * that a present member or a pending invitation has, 400; developers, and admins who invite an owner, 403.
  * @param body as `InvitationCreate`, unchecked.
  */
@@ -61,7 +61,7 @@ export function createInvitation(
       },
       now,
     );
-    const invitation = viewInvitation(record, now);
+    const invitation = viewInvitation(db, record, now);
     recordChange(db, actor, 'invitation', 'create', { before: null, after: invitation }, now);
     return { invitation: { ...invitation, token } };
   });
@@ -71,13 +71,13 @@ export function createInvitation(
 export function listInvitations(db: Database, actor: Actor, page: PageRequest, now: number): InvitationList {
   checkManagesOrganization(actor);
   const { items, nextCursor } = store.listInvitations(db, actor.organizationId, page);
-  return { invitations: items.map((invitation) => viewInvitation(invitation, now)), nextCursor };
+  return { invitations: items.map((invitation) => viewInvitation(db, invitation, now)), nextCursor };
 }
 
 /** One invitation; 404 when there is none, 403 for developers. */
 export function getInvitation(db: Database, actor: Actor, id: string, now: number): InvitationAnswer {
   checkManagesOrganization(actor);
-  return { invitation: viewInvitation(store.getInvitation(db, actor.organizationId, id), now) };
+  return { invitation: viewInvitation(db, store.getInvitation(db, actor.organizationId, id), now) };
 }
 
 /**
@@ -98,8 +98,8 @@ export function revokeInvitation(db: Database, actor: Actor, id: string, now: nu
 }
 
 /**
- * Revokes the pending invitations of a member that he could not make with the role that he has from now on; all of them when
- * he has left (undefined). Nobody comes in by the word of one who may not ask him in.
+ * Revokes the pending invitations of a member that they could not make with their role from now on; all of them when
+ * they have left (undefined). No one joins by the word of a member who may not invite them.
  */
 export function revokeInvitationsOf(
   db: Database,
@@ -120,7 +120,7 @@ function revoke(db: Database, actor: Actor, invitation: store.InvitationRecord, 
     actor,
     'invitation',
     'revoke',
-    { before: viewInvitation(invitation, now), after: viewInvitation(revoked, now) },
+    { before: viewInvitation(db, invitation, now), after: viewInvitation(db, revoked, now) },
     now,
   );
 }

@@ -37,6 +37,6 @@ export function viewKey(key: store.KeyRecord, ownerEmail: string | undefined, no
   };
 }
 
-/** A key as admin JSON shows it, whoever owns it; `now` in epoch ms. */
+/** A key as admin JSON shows it; `now` in epoch ms. */
 export const viewStoredKey = (db: Database, key: store.KeyRecord, now: number): KeyRecord =>
   viewKey(key, findMember(db, key.organizationId, key.createdBy)?.email, now);

@@ -102,7 +102,7 @@ export function changeKey(db: Database, actor: Actor, id: string, body: unknown,
   return transition(db, actor, id, nameOf(patch), now, (key) => changesOf(key, patch, now));
 }
 
-/** Whoever disables or deletes a key ends the secret that an overlap keeps: it does not come back with the key. */
+/** Disabling or deleting a key ends the secret that an overlap keeps: it does not come back with the key. */
 const ONE_SECRET: store.KeyChanges = { previousSecretEndsAt: null };
 
 export const disableKey = (db: Database, actor: Actor, id: string, now: number): KeyAnswer =>

@@ -3,7 +3,7 @@ import { invalidRequest } from '../domain/errors.ts';
 import { findCustomProvider } from '../store/custom-providers.ts';
 import type { Database } from '../store/database.ts';
 
-/** The providers that are there for everybody: those of the catalogue, of the environment, and the sandbox. */
+/** The providers that are there for everyone: those of the catalogue, of the environment, and the sandbox. */
 export type KnownProviders = Pick<Catalog, 'providers'>;
 
 const isKnown = (wanted: string, catalog: KnownProviders): boolean =>

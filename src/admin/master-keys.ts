@@ -22,7 +22,7 @@ const EXPLANATIONS = [
 /**
  * Makes a master key that acts for the same member as the key it is made with; the answer alone carries the secret, as `token`.
  * Shape and one too many 400, developers 403.
- * @param body as `MasterKeyCreate`, unchecked. @param memberId for whom it acts: the command line names him
+ * @param body as `MasterKeyCreate`, unchecked. @param memberId for whom it acts: the command line names the member
  */
 export function createMasterKey(
   db: Database,

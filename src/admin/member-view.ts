@@ -2,7 +2,7 @@ import { formatTime } from '../domain/time.ts';
 import type { MemberRecord } from '../generated/types.ts';
 import type * as store from '../store/members.ts';
 
-/** A member as admin JSON shows him. */
+/** A member as admin JSON shows them. */
 export const viewMember = (member: store.MemberRecord): MemberRecord => ({
   id: member.id,
   createdAt: formatTime(member.createdAt),

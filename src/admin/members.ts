@@ -29,7 +29,7 @@ export function getMember(db: Database, actor: Actor, idOrEmail: string): Member
 }
 
 /**
- * Changes a member's name or role, from the next request on. His pending invitations that he could no longer make are revoked.
+ * Changes a member's name or role, from the next request on. Their pending invitations that the new role could not make are revoked.
  * Shape and demoting the last owner 400; developers, and admins where it is about owners, 403.
  * @param body as `MemberPatch`, unchecked. @param now epoch ms
  */
@@ -48,7 +48,7 @@ export function changeMember(db: Database, actor: Actor, idOrEmail: string, body
 }
 
 /**
- * Removes a member: his keys are disabled, his master keys end, his pending invitations are revoked, and his rules bind nothing
+ * Removes a member: their keys are disabled, their master keys end, their pending invitations are revoked, and their rules bind nothing
  * any more. The last owner stays (400); developers, and admins where it is about owners, 403. @param now epoch ms
  */
 export function removeMember(db: Database, actor: Actor, idOrEmail: string, now: number): Deletion {

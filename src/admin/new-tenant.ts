@@ -28,7 +28,7 @@ export interface WantedTenant {
 }
 
 /**
- * Adds an organization with a project, its owner and his master key, in one transaction of the caller's. The audit log says
+ * Adds an organization with a project, its owner and their master key, in one transaction of the caller's. The audit log says
  * that it was the command line: who starts the server for the first time, too, does so there.
  */
 export function addTenant(db: Database, wanted: WantedTenant, { now, pepper }: SecretWrite): Tenant {

@@ -31,7 +31,7 @@ const PATCH_EXPLANATIONS = [
 /** An unknown field may be a secret under another name, and a URL can hold one. */
 const QUOTABLE = /^\/(label|provider|projectId|position|status)$/;
 
-/** What a write of provider keys needs beside the database; `now` in epoch ms. */
+/** What a write of provider keys needs apart from the database; `now` in epoch ms. */
 export interface ProviderKeyWrite {
   readonly now: number;
   readonly encryptionKey: EncryptionKey;
@@ -84,7 +84,7 @@ export function listProviderKeys(
 ): ProviderKeyList {
   checkManagesOrganization(actor);
   const { items, nextCursor } = store.listProviderKeys(db, actor.organizationId, request);
-  return { providerKeys: items.map(viewProviderKey), nextCursor };
+  return { providerKeys: items.map((key) => viewProviderKey(db, key)), nextCursor };
 }
 
 /** One provider key; 404 when there is none, 403 for developers. */
@@ -112,7 +112,7 @@ export function changeProviderKey(
     store.updateProviderKey(db, actor.organizationId, id, changes, write.now);
     if (patch.position !== undefined) store.placeProviderKey(db, actor.organizationId, id, patch.position);
     const changed = answer(db, actor, id);
-    const change = { before: viewProviderKey(key), after: changed.providerKey };
+    const change = { before: viewProviderKey(db, key), after: changed.providerKey };
     recordChange(db, actor, 'provider_key', 'update', change, write.now);
     return changed;
   });
@@ -148,7 +148,7 @@ function changesOf(
   };
 }
 
-/** Whoever may point a key elsewhere could read its secret there: he must know it. */
+/** Who points a key at another address could read its secret there, so they must know the secret. */
 function checkStays(before: string | null, after: string | null): void {
   if (before === after || (before !== null && after !== null && isSameServer(before, after))) return;
   throw invalidRequest(
@@ -169,5 +169,5 @@ const sealed = (token: string, id: string, { encryptionKey }: ProviderKeyWrite) 
 });
 
 const answer = (db: Database, { organizationId }: Actor, id: string): ProviderKeyAnswer => ({
-  providerKey: viewProviderKey(store.getProviderKey(db, organizationId, id)),
+  providerKey: viewProviderKey(db, store.getProviderKey(db, organizationId, id)),
 });

@@ -19,7 +19,7 @@ export type RuleSubject =
   | { readonly scope: 'member'; readonly id: string; readonly role: Role }
   | { readonly scope: 'organization'; readonly id: string };
 
-/** The owner of rules that the actor may see; 404 when there is none, 403 when it is not his to see. */
+/** The owner of rules that the actor may see; 404 when there is none, 403 when they may not see it. */
 export function getRuleSubject(db: Database, actor: Actor, owner: RuleOwner): RuleSubject {
   const { organizationId } = actor;
   switch (owner.kind) {
@@ -65,6 +65,6 @@ export function getRuleOwner(db: Database, { organizationId }: Actor, ruleId: st
   return toOwner(subject);
 }
 
-/** Everybody in the organization who has rules: itself, present members, keys that are not deleted. */
+/** Everyone in the organization who has rules: itself, present members, keys that are not deleted. */
 export const listRuleOwners = (db: Database, { organizationId }: Actor): RuleOwner[] =>
   listRuledSubjects(db, organizationId).map(toOwner);

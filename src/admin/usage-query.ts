@@ -90,7 +90,7 @@ function memberOf(db: Database, actor: Actor, wanted: string | undefined): strin
   const { organizationId } = actor;
   if (actor.kind === 'master_key' && !seesAllKeys(actor)) {
     if (wanted === undefined || wanted === actor.memberId) return actor.memberId;
-    throw permissionDenied('A developer sees the usage of his own keys only.');
+    throw permissionDenied('Developers can only see the usage of their own keys.');
   }
   if (wanted === undefined) return undefined;
   // Of who has left the address may be another's now.

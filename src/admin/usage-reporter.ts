@@ -13,7 +13,7 @@ export interface UsageWorkerData {
   readonly databasePath: string;
 }
 
-/** Sums up calls beside the serving thread. */
+/** Sums up calls outside the serving thread. */
 export interface UsageReporter {
   /** @throws ApiError: of the request itself, 503 when too many wait, 504 when it takes too long */
   report(request: UsageRequest): Promise<ReportedUsage>;

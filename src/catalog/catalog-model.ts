@@ -13,7 +13,7 @@ export interface CatalogProvider {
   readonly baseUrl?: string;
 }
 
-/** A model and everybody who serves it. */
+/** A model and all its providers. */
 export interface CatalogModel {
   /** Canonical id. */
   readonly id: string;

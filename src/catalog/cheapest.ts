@@ -7,7 +7,7 @@ import type { Mapping } from '../domain/model.ts';
 export function comparePrice(a: Mapping, b: Mapping): number {
   const [aTokens, bTokens] = [tokenPrice(a), tokenPrice(b)];
   if (aTokens !== bTokens) return compareKnown(aTokens, bTokens);
-  const without = aTokens === undefined ? undefined : 0n; // beside token prices, no fee stated means none
+  const without = aTokens === undefined ? undefined : 0n; // where token prices are stated, no stated fee means none
   const [aFees, bFees] = [fees(a) ?? without, fees(b) ?? without];
   if (aFees !== bFees) return compareKnown(aFees, bFees);
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;

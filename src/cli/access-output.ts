@@ -47,7 +47,12 @@ function printCells(model: string, by: string, cells: readonly AccessCell[], mar
   printTable([model, 'PROVIDER', ...(marked ? ['CALLABLE'] : []), by], rows, empty);
 }
 
-const ruleRow = ({ id, scope, ruleType }: AccessRule): Cell[] => [{ text: id }, { text: scope }, { text: ruleType }];
+const ruleRow = ({ id, scope, ruleType, description }: AccessRule): Cell[] => [
+  { text: id },
+  { text: scope },
+  { text: ruleType },
+  { text: description ?? '-' },
+];
 
 export type ShownFormat = Format & { readonly withoutCredential?: boolean };
 type AccessFormat = ShownFormat & { readonly denied?: true };
@@ -75,7 +80,7 @@ export function showAccess(report: AccessReport, { json, denied, withoutCredenti
   }
   if (report.rules.length === 0) return;
   print('');
-  printTable(['RULE', 'SCOPE', 'TYPE'], report.rules.map(ruleRow), '');
+  printTable(['RULE', 'SCOPE', 'TYPE', 'DESCRIPTION'], report.rules.map(ruleRow), '');
 }
 
 function showRest(count: number, shown: boolean): void {
@@ -86,7 +91,7 @@ function showRest(count: number, shown: boolean): void {
   );
 }
 
-/** What everybody reaches, in a line each. */
+/** What everyone reaches, in a line each. */
 export function showOverview({ holders }: AccessOverview, { json }: Format): void {
   if (json) {
     printJson({ holders });

@@ -28,7 +28,7 @@ const MISSING = ['pepper', 'encryption key'] as const;
 
 const BACKUP_HELP = `
 The server need not run, and may: what is copied is the database as it is at one moment. PEPPER and ENCRYPTION_KEY of the
-environment are not copied. Whoever has the folder with secrets.json has everything: --without-secrets leaves it out.`;
+environment are not copied. A folder with secrets.json gives full access: --without-secrets leaves it out.`;
 
 const RESTORE_HELP = `
 The database, and secrets.json if the backup has it, are put into DATA_DIR after they were verified; the server must be
@@ -40,7 +40,7 @@ export function backupCommands(program: Command, env: Environment): void {
   program
     .command('backup')
     .argument('<folder>', 'where to; missing or empty')
-    .description('Copy the database and the secrets, consistently, while the server serves.')
+    .description('Copy the database and the secrets, consistently, while the server is running.')
     .option('--without-secrets', 'leave out secrets.json')
     .option('--json', 'print JSON')
     .addHelpText('after', BACKUP_HELP)
@@ -119,7 +119,7 @@ async function runRestore(env: Environment, folder: string, { force = false, jso
   warnOf(missing);
 }
 
-/** Whoever reads the audit log must learn that its end was cut off. A database of an earlier version is not written to before it is brought up to date. */
+/** A reader of the audit log must learn that its end was cut off. A database of an earlier version is not written to before it is brought up to date. */
 async function noteRestore(config: Config, { sha256, createdAt, schemaVersion }: BackupManifest): Promise<void> {
   if (schemaVersion !== MIGRATIONS.length) {
     warn('the backup is of an earlier version: that it was restored is not in the audit log.');

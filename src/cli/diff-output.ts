@@ -20,8 +20,8 @@ export function showDiff(diff: AccessDiff, { json, withoutCredential }: ShownFor
 
 const sameAccess = ({ changedRules }: AccessDiff): string =>
   changedRules === 0
-    ? 'Nothing differs: everybody reaches what they reached.'
-    : `${changedRules === 1 ? '1 rule differs' : `${changedRules} rules differ`}, and everybody reaches what they reached.`;
+    ? 'Nothing differs: everyone reaches what they reached.'
+    : `${changedRules === 1 ? '1 rule differs' : `${changedRules} rules differ`}, and everyone reaches what they reached.`;
 
 function accessLines({ gained, lost, withoutCredential }: AccessChanges, where: string): string[] {
   const { gained: opened, lost: closed } = withoutCredential;

@@ -1,3 +1,4 @@
+import { withName } from '../domain/id.ts';
 import type { AccessRule, Explanation, LintReport, PolicyViolation } from '../generated/types.ts';
 import { type Cell, print, printJson, printTable } from './output.ts';
 
@@ -12,17 +13,20 @@ function shortly(values: readonly string[]): string {
   return more > 0 ? `${values.slice(0, SHOWN_VALUES).join(', ')} and ${more} more` : values.join(', ');
 }
 
-const violationRow = ({ scope, effect, kind, candidate, ruleIds, values }: PolicyViolation): Cell[] => [
+const violationRow = (
+  rules: readonly AccessRule[],
+  { scope, effect, kind, candidate, ruleIds, values }: PolicyViolation,
+): Cell[] => [
   { text: candidate ?? 'all' },
   { text: scope },
   { text: `${effect}_${kind}`, colour: effect === 'deny' ? 'red' : 'yellow' },
   { text: shortly(values) },
-  { text: ruleIds.join(', ') },
+  { text: ruleIds.map((id) => withName(id, rules.find((rule) => rule.id === id)?.description)).join(', ') },
 ];
 
 const ruleText = (rules: readonly AccessRule[], id: string): string => {
   const rule = rules.find((each) => each.id === id);
-  return rule === undefined ? id : `${id} (${rule.scope} ${rule.ruleType})`;
+  return rule === undefined ? id : `${withName(id, rule.description)} (${rule.scope} ${rule.ruleType})`;
 };
 
 const OUTCOMES: Readonly<Record<Explanation['outcome'], string>> = {
@@ -37,7 +41,7 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
     printJson(explanation);
     return;
   }
-  const { outcome, reason, request, candidates, permitted, withoutCredential, violations } = explanation;
+  const { outcome, reason, request, candidates, permitted, withoutCredential, violations, rules } = explanation;
   const from = request.address ?? 'an unknown address';
   print(
     `${request.action} with ${request.model} from ${from}: ${OUTCOMES[outcome]} (policy ${explanation.policyRevision})`,
@@ -52,7 +56,11 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
     if (withoutCredential.length > 0) print(`No candidates for lack of a credential: ${withoutCredential.join(', ')}.`);
     print('');
   }
-  printTable(['CANDIDATE', 'SCOPE', 'VIOLATES', 'BY', 'RULES'], violations.map(violationRow), 'Nothing is violated.');
+  printTable(
+    ['CANDIDATE', 'SCOPE', 'VIOLATES', 'BY', 'RULES'],
+    violations.map((violation) => violationRow(rules, violation)),
+    'Nothing is violated.',
+  );
   print('');
   showFlips(explanation);
   showAlternative(explanation);

@@ -8,7 +8,7 @@ Examples:
   $ portcullis policy generate --key CI -o ci.yaml && portcullis policy test ci.yaml
 
 What the fixtures expect is what the policy decides today: commit them, and a change of rules or policy that moves a border
-shows. Addresses at the ends of ranges and beside them, models by every name and those with neighbouring names, prices at a
+shows. Addresses at the ends of ranges and next to them, models by every name and those with neighbouring names, prices at a
 cap and just above it. Models come from the catalogue and the organization's own ones, whether there is a credential or not:
 a fixture holds them with their prices, so that it says the same wherever it is run.
 Into a folder goes one file for each key, member and organization that has rules; other files in it stay as they are.`;

@@ -74,7 +74,7 @@ export function masterKeyCommands(program: Command, env: Environment): void {
   common(keys.command('create'))
     .description('Make a master key, of at most 10; its token is shown this once.')
     .requiredOption('--description <text>', 'label of the key')
-    .option('--member <id|e-mail>', 'member for whom it acts, with the role that he has; default: the first owner')
+    .option('--member <id|e-mail>', 'member for whom it acts, with their role; default: the first owner')
     .action(async (options: CreateOptions) => {
       showNew(await inWorkspace(env, 'write', options.org, (workspace) => create(workspace, options)), options);
     });

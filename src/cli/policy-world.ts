@@ -23,7 +23,7 @@ import { checked, type Environment, installationOf } from './workspace.ts';
 const EXPORTED = 'world.json';
 /** A statement waits this long for a server's transaction to end. */
 const BUSY_TIMEOUT_MS = 5000;
-/** Threads that judge beside the one that composes. */
+/** Threads that judge, in addition to the one that composes. */
 const THREADS = Math.min(2, availableParallelism());
 
 /** What analyses work with: the configuration's catalogue, and worlds of several sources judged by it. */

@@ -1,3 +1,4 @@
+import { withName } from '../domain/id.ts';
 import { formatUsdPerMillion, parseUsd } from '../domain/money.ts';
 import type {
   CustomModelAnswer,
@@ -25,7 +26,7 @@ const keyRow = (key: ProviderKeyRecord): Cell[] => [
   { text: String(key.position) },
   { text: key.label },
   { text: key.maskedToken },
-  { text: key.projectId ?? 'all' },
+  { text: key.projectId === null ? 'all' : withName(key.projectId, key.projectName) },
   { text: key.baseUrl ?? '-' },
   status(key.status),
 ];

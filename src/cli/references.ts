@@ -73,7 +73,7 @@ export function projectId(workspace: Workspace, reference: string | undefined): 
   );
 }
 
-/** The organization's first owner: a key made here is his, unless another member is named. */
+/** The organization's first owner: a key made here is theirs, unless another member is named. */
 export function firstOwner(workspace: Pick<Workspace, 'db' | 'actor'>): string {
   const owner = everyMember(workspace).findLast(({ role }) => role === 'owner');
   if (owner === undefined) throw new Error('The organization has no owner: name a member with --owner.');

@@ -24,14 +24,14 @@ function changing<T>(env: Environment, change: (db: Database, config: Config) =>
 }
 
 const PEPPER_HELP = `
-Keys are hashed under the current pepper. Those under an older one go on working and are hashed anew when they are next used
+Keys are hashed under the current pepper. Those under an older one go on working and are hashed again when they are next used
 (platform keys, which are not used here, stay: make new ones). \`portcullis secrets list\` tells how many still hang on it,
 \`portcullis secrets drop-pepper\` ends it.
 
 With PEPPER in the environment, put a new one before the old: PEPPER=<new>,<old>.`;
 
 const ENCRYPTION_HELP = `
-Every provider key is sealed anew, and the older encryption keys are forgotten. Cut off at any moment, nothing is lost: run it
+Every provider key is sealed again, and the older encryption keys are forgotten. Cut off at any moment, nothing is lost: run it
 again.
 
 With ENCRYPTION_KEY in the environment, put a new one before the old, ENCRYPTION_KEY=<new>,<old>, run this, and then take the
@@ -143,11 +143,11 @@ function rotateEncryptionCommand(secrets: Command, env: Environment): void {
       const { id, resealed, unopened } = await changing(env, newEncryptionKey);
       for (const each of unopened) warn(`${each} cannot be opened by any key: give its token again, or remove it.`);
       if (json) printJson({ encryptionKey: { id }, resealed, unopened });
-      else print(`The encryption key is ${id}. Provider keys sealed anew: ${resealed}.`);
+      else print(`The encryption key is ${id}. Provider keys sealed again: ${resealed}.`);
     });
 }
 
-/** What is sealed anew belongs to many organizations: their common log has the ids of the two keys, and nothing of that. */
+/** What is sealed again belongs to many organizations: their common log has the ids of the two keys, and nothing of that. */
 function newEncryptionKey(db: Database, { dataDir, secrets: given }: Config): Resealed & Rotated {
   const rotated = rotateEncryptionKey(db, dataDir, given);
   const change = { before: { id: rotated.previousId }, after: { id: rotated.id } };

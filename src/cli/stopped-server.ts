@@ -2,10 +2,10 @@ import { type Config, readConfig } from '../config.ts';
 import type { Dispensable } from '../store/check-data-dir.ts';
 import { databasePath } from '../store/data-dir.ts';
 import { type Database, openDatabase } from '../store/database.ts';
-import { DataDirServed, lockDataDir } from '../store/lock.ts';
+import { DataDirInUse, lockDataDir } from '../store/lock.ts';
 import { checked, type Environment } from './workspace.ts';
 
-/** Reads the configuration and keeps every server away from the data directory while `work` runs. @throws Error when one serves it */
+/** Reads the configuration and keeps every server away from the data directory while `work` runs. @throws Error when one uses it */
 export async function whileNobodyServes<T>(env: Environment, work: (config: Config) => T | Promise<T>): Promise<T> {
   const config = readConfig(env);
   process.umask(0o077); // What is made in the data directory is its owner's alone, as with `serve`.
@@ -21,7 +21,7 @@ function lockFor(dataDir: string): { release(): void } {
   try {
     return lockDataDir(dataDir);
   } catch (error) {
-    if (!(error instanceof DataDirServed)) throw error;
+    if (!(error instanceof DataDirInUse)) throw error;
     throw new Error(`${error.message} Stop it first, and start it again afterwards.`, { cause: error });
   }
 }

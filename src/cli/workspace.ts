@@ -35,7 +35,7 @@ export interface Workspace {
 const BUSY_TIMEOUT_MS = 5000;
 
 /**
- * Runs `work` on the database of `DATA_DIR`, beside a server that may be running; a write is one transaction.
+ * Runs `work` on the database of `DATA_DIR`, also while a server is running; a write is one transaction.
  * @param organizationId may be absent where there is only one. @param dispensable secrets that `work` can do without
  * @throws Error when there is no database, or it does not fit its secrets
  */
@@ -65,7 +65,7 @@ export const inWorkspace = <T>(
     ...dispensable,
   );
 
-/** What the configuration lets everybody call. */
+/** What the configuration lets everyone call. */
 export const installationOf = (config: Config): Installation => ({
   catalog: createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock }),
   servedProviders: new Set(servedProviders(config)),

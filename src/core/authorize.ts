@@ -133,9 +133,9 @@ export function createAuthorize({ store, documents, pdp, telemetry }: AuthorizeD
     const reassert: Reassert = async (made, mapping, known) => {
       const ruleRevision = known ?? (await store.ruleRevision(principal.organizationId));
       if (ruleRevision === made.ruleRevision && pdp().bundleDigest === made.bundleDigest) return;
-      const anew = await decide({ ...request, principal: { ...principal, ruleRevision }, candidates: [mapping] });
-      if (anew.result.permitted.length > 0) return;
-      throw permissionDenied(denialMessage(denialReason(anew.input, anew.result)));
+      const again = await decide({ ...request, principal: { ...principal, ruleRevision }, candidates: [mapping] });
+      if (again.result.permitted.length > 0) return;
+      throw permissionDenied(denialMessage(denialReason(again.input, again.result)));
     };
     return new PermittedCandidates(decision, candidates, reassert);
   };

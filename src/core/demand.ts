@@ -58,7 +58,7 @@ const NO_IMAGE_HOST =
 
 function isImage(url: string): boolean {
   if (isData(url)) return /^data:image\//i.test(url.slice(0, 11));
-  // Read as whoever fetches it does: that drops blanks and line ends.
+  // Read as a fetch does: it drops blanks and line ends.
   const parsed = URL.parse(url);
   return !(NO_IMAGE.test(parsed?.pathname ?? url) || NO_IMAGE_HOST.test(parsed?.hostname ?? ''));
 }

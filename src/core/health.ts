@@ -17,7 +17,7 @@ interface Record {
 
 /**
  * Which targets have failed of late. A mapping with another credential is another target: one customer's bad key must not make
- * everybody's provider rest. Kept in memory: a start begins with good faith.
+ * everyone's provider rest. Kept in memory: a start begins with good faith.
  */
 export class Health {
   readonly #clock: Clock;

@@ -71,32 +71,35 @@ export function createListModels(deps: ListModelsDeps): ListModels {
   const isServed = servedWith(moderationModel);
 
   /** @param of what the models are chosen by */
-  const listOf = (of: string, options: ModelListOptions, models: () => readonly CatalogModel[]): ModelListBytes => {
+  const listOf = (
+    of: string,
+    options: ModelListOptions,
+    models: () => readonly CatalogModel[],
+  ): Promise<ModelListBytes> => {
     const { includeDeactivated, excludeDeprecated, noTraining, mapped } = options;
     const key = [of, includeDeactivated, excludeDeprecated, noTraining, mapped].join(' ');
-    const known = kept.get(key);
-    if (known !== undefined) return known;
-    const startedAt = performance.now();
-    const list = new ModelListBytes(modelList(only(models(), isServed), catalog.providers(), options, clock.now()));
-    telemetry.ran('building a list of models', startedAt, list.bytes.length);
-    kept.set(key, list);
-    return list;
+    return kept.get(key, () => {
+      const startedAt = performance.now();
+      const list = new ModelListBytes(modelList(only(models(), isServed), catalog.providers(), options, clock.now()));
+      telemetry.ran('building a list of models', startedAt, list.bytes.length);
+      return list;
+    });
   };
 
   return async (caller, options, which = 'usable') => {
     if (caller === undefined) {
-      return { list: listOf('catalogue', options, () => catalog.models()), policyRevision: undefined };
+      return { list: await listOf('catalogue', options, () => catalog.models()), policyRevision: undefined };
     }
     if (which === 'all') {
       const reach = await findReach(caller.principal);
       return {
-        list: listOf(`all ${reach.id}`, options, () => withCustom(catalog, reach.custom)),
+        list: await listOf(`all ${reach.id}`, options, () => withCustom(catalog, reach.custom)),
         policyRevision: undefined,
       };
     }
     const { id, reach, usable, policyRevision } = await findReachable(caller);
     return {
-      list: listOf(`usable ${id}`, options, () => only(withCustom(catalog, reach.custom), usable)),
+      list: await listOf(`usable ${id}`, options, () => only(withCustom(catalog, reach.custom), usable)),
       policyRevision,
     };
   };

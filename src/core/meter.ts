@@ -98,7 +98,7 @@ function chargeCompletion(bill: Bill, usage: Usage, prices: Prices): void {
   bill.tokens('imageOutput', image, prices.output_image);
 }
 
-/** Beside the tokens. */
+/** Apart from the tokens. */
 function chargeFees(bill: Bill, usage: Usage, prices: Prices): void {
   bill.fee('imageInput', usage.promptImages, prices.image);
   bill.fee('imageOutput', usage.images, prices.per_image);
@@ -153,7 +153,7 @@ function costDetails(cost: Cost): CostDetails {
 function usageInfo(usage: Usage, cost: Cost, limit: OutputLimit | undefined): string | undefined {
   const notes = [];
   if (limit?.isOurs === true)
-    notes.push(`The API key has a usage limit: each choice was limited to ${limit.tokens} tokens.`);
+    notes.push(`A usage limit applies to this API key: each choice was limited to ${limit.tokens} tokens.`);
   if (usage.estimated) notes.push(ESTIMATED);
   if (usage.rough) notes.push(ROUGH);
   if (cost.unknownPrice) notes.push(hasUncountedImages(usage) ? UNCOUNTED_IMAGES : UNKNOWN_PRICE);

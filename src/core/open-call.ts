@@ -7,7 +7,7 @@ import { type Call, type CallFacts, newCall } from './call.ts';
 import type { Demand } from './demand.ts';
 import { type Bound, boundOf, outputLimit, unpricedCall, worstCaseOf } from './worst-case.ts';
 
-/** The bounds of the candidates that have one, by their ids, and what the dearest may cost. */
+/** The bounds of the candidates that have one, by their ids, and what the most expensive may cost. */
 interface Bounded {
   readonly bounds: ReadonlyMap<string, Bound>;
   readonly worstCase: WorstCase | ApiError;

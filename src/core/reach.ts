@@ -9,7 +9,7 @@ import { credentialsOf } from './credentials.ts';
 import type { Principal } from './principal.ts';
 import type { Target } from './target.ts';
 
-/** What the calls of one project can reach beside the catalogue, and with which credentials. Immutable. */
+/** What the calls of one project can reach besides the catalogue, and with which credentials. Immutable. */
 export interface Reach {
   /** Another one for every change of what can be reached: for those who remember what they made of it. */
   readonly id: number;

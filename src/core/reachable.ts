@@ -20,7 +20,7 @@ export interface ReachableDeps {
   readonly pdp: () => Pdp;
 }
 
-/** Whose list it is, and the address from which he calls: canonical, or null when unknown. */
+/** Whose list it is, and the address of the call: canonical, or null when unknown. */
 export interface ListCaller {
   readonly principal: Principal;
   readonly clientIp: string | null;

@@ -41,7 +41,7 @@ export function cacheKey({ projectId }: Principal, request: ChatRequest): CacheK
   return ({ id, revision = '' }) => `${projectId} ${kind} ${digest} ${id} ${revision}`;
 }
 
-/** What an answer takes beside its text. */
+/** What an answer takes besides its text. */
 const ENTRY_OVERHEAD_BYTES = 1024;
 /** One answer may take this part of the cache. */
 const LARGEST_PART = 8;

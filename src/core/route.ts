@@ -151,7 +151,7 @@ export async function route<T>(
   try {
     const { candidates } = permitted;
     const cheapestFirst = candidates.length === 1 ? candidates : candidates.toSorted(comparePrice);
-    // The first attempt follows at once on the opening of the call, which read what it goes by; later ones read it anew.
+    // The first attempt follows at once on the opening of the call, which read what it goes by; later ones read it again.
     let reach = await findReach(principal, opened.providers);
     let plan = health.ordered(
       honouringFirst(

@@ -43,7 +43,7 @@ async function routeStream(
 
 /**
  * Routes an opened call to a stream of chunks and settles it. The chunk that ends the last choice is held back until usage is
- * known and the settlement committed. Whoever reads it must begin, and must end it or leave the loop: the call is settled in
+ * known and the settlement committed. Its reader must start it, and must end it or leave the loop: the call is settled in
  * either case, on a departure with what was produced (decisions.md, section 5, "streaming", "cancel").
  */
 export async function* streamChat(

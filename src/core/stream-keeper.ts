@@ -8,7 +8,7 @@ type Piece = string | { readonly json: string };
 
 /** Characters beyond which a stream is not kept: many streams run at once. */
 const MAX_CHARACTERS = 256 * 1024;
-/** What a piece takes beside its text. */
+/** What a piece takes besides its text. */
 const PIECE_OVERHEAD = 64;
 
 /** The text of a chunk that says nothing but a piece of the first choice's content, and perhaps again whose it is. */
@@ -28,7 +28,7 @@ function plainText({ choices }: Chunk): string | undefined {
 export class StreamKeeper {
   #pieces: Piece[] = [];
   #characters = 0;
-  /** Of the first chunk: fields beside the choices stand in every one. */
+  /** Of the first chunk: fields outside the choices stand in every one. */
   #fields: UpstreamChunk['fields'] = {};
   /** What they add to each chunk when the stream is given again. */
   #fieldsLength = 0;

@@ -17,8 +17,8 @@ const listsOf = ({ prices, tiers = [] }: PriceLists): readonly Prices[] => [
   ...tiers.map((tier) => tier.prices),
 ];
 
-/** The dearest of some prices over all lists, in pico-dollars; what has no known price costs nothing. */
-function dearest(lists: PriceLists, names: readonly (keyof Prices)[]): bigint {
+/** The highest of some prices over all lists, in pico-dollars; what has no known price costs nothing. */
+function highestPrice(lists: PriceLists, names: readonly (keyof Prices)[]): bigint {
   let most = 0n;
   for (const prices of listsOf(lists)) {
     for (const name of names) {
@@ -97,18 +97,18 @@ const outputPrices = ({ speaks }: Demand, { outputModalities }: Mapping): (keyof
 export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
   const { action, searches } = demand;
   if (!isPriced(mapping, action)) return undefined;
-  const request = dearest(mapping, ['request']);
+  const request = highestPrice(mapping, ['request']);
   if (action === 'moderation') return { fixed: request, perOutputToken: 0n, maxOutputTokens: 0 };
 
   const window = action === 'chat' ? (mapping.contextLength ?? demand.mediaTokens) : demand.mediaTokens;
   const inputTokens = demand.textTokens + Math.min(demand.mediaTokens, window);
   const choices = BigInt(demand.choices);
-  const outputPrice = dearest(mapping, outputPrices(demand, mapping));
-  const imagePrice = dearest(mapping, ['per_image']);
+  const outputPrice = highestPrice(mapping, outputPrices(demand, mapping));
+  const imagePrice = highestPrice(mapping, ['per_image']);
   const prompt =
     request +
-    BigInt(inputTokens) * dearest(mapping, inputPrices(demand)) +
-    BigInt(demand.promptImages) * dearest(mapping, ['image']);
+    BigInt(inputTokens) * highestPrice(mapping, inputPrices(demand)) +
+    BigInt(demand.promptImages) * highestPrice(mapping, ['image']);
   if (action === 'image') {
     const tokens = BigInt(Math.min(IMAGE_TOKENS, mapping.maxOutput ?? IMAGE_TOKENS));
     return { fixed: prompt + choices * (imagePrice + tokens * outputPrice), perOutputToken: 0n, maxOutputTokens: 0 };
@@ -116,7 +116,7 @@ export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
 
   const fixed =
     prompt +
-    BigInt(searches) * dearest(mapping, ['web_search']) +
+    BigInt(searches) * highestPrice(mapping, ['web_search']) +
     choices * (BigInt(IMAGES_OF_CHOICE) * imagePrice + BigInt(demand.predictedTokens) * outputPrice);
   const maxOutputTokens = outputPrice === 0n ? 0 : largestOutput(mapping, demand);
   return { fixed, perOutputToken: choices * outputPrice, maxOutputTokens };
@@ -132,8 +132,8 @@ function affordable(bound: Bound, amount: bigint): number | undefined {
 }
 
 /**
- * What a call may cost at the dearest of its candidates; there is at least one. A caller who named no maximum is served with as
- * much output as his key's limit pays for, and with one token at least.
+ * What a call may cost at the most expensive of its candidates; there is at least one. A caller who named no maximum is served with as
+ * much output as their key's limit pays for, and with one token at least.
  */
 export function worstCaseOf(bounds: readonly Bound[], { action, maxOutputTokens: named }: Demand): WorstCase {
   const most = Math.max(...bounds.map((bound) => bound.maxOutputTokens));

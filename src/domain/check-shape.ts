@@ -46,7 +46,7 @@ function pointerOf(fault: ValidationError | undefined): string {
 
 function missing(fault: ValidationError | undefined): string | undefined {
   if (fault?.keyword === 'required') return 'is missing';
-  return fault?.keyword === 'dependentRequired' ? `is missing beside ${fault.params.property}` : undefined;
+  return fault?.keyword === 'dependentRequired' ? `is required with ${fault.params.property}` : undefined;
 }
 
 function generalFault(fault: ValidationError | undefined): string {

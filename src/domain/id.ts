@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 
-/** Prefixes of the identifiers that Portcullis makes (decisions.md, section 2; custom models and provider keys beside them). */
+/** Prefixes of the identifiers that Portcullis makes (decisions.md, section 2; custom models and provider keys too). */
 export type IdPrefix =
   | 'org'
   | 'proj'
@@ -31,6 +31,9 @@ export function newId(prefix: IdPrefix): string {
   last = hex > last ? hex : successor(last);
   return `${prefix}_${last}`;
 }
+
+/** An id with the name of what it stands for, where it has one: `key_1 "ci"`. */
+export const withName = (id: string, name: string | null | undefined): string => (name ? `${id} "${name}"` : id);
 
 /** When an id was made, in epoch ms. */
 export const timeOfId = (id: string): number =>

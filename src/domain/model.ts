@@ -16,7 +16,7 @@ export interface Prices {
   readonly input_image?: bigint;
   /** Per token of a generated image. */
   readonly output_image?: bigint;
-  /** Per input image, beside its tokens. */
+  /** Per input image, in addition to its tokens. */
   readonly image?: bigint;
   /** Per request. */
   readonly request?: bigint;

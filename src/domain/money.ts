@@ -10,7 +10,7 @@ const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 
 const PLAIN_DECIMAL = /^(0|[1-9][0-9]*)(?:\.([0-9]+))?$/;
 
-/** Units of 10^-places in a plain decimal text; whoever wrote anything else gets a 400 that names `param`. */
+/** Units of 10^-places in a plain decimal text; anything else is a 400 that names `param`. */
 function parseDecimal(text: string, places: number, param: string | null): bigint {
   const match = text.length <= 40 ? PLAIN_DECIMAL.exec(text) : null;
   if (match === null) throw invalidRequest('An amount must be a plain decimal number, such as "12.5".', param);

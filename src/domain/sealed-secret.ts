@@ -8,7 +8,7 @@ export interface SealedSecret {
   readonly ciphertext: string;
 }
 
-/** An encryption key: 32 bytes, and the id that is stored beside what it seals. */
+/** An encryption key: 32 bytes, and the id that is stored next to what it seals. */
 export interface EncryptionKey {
   readonly id: string;
   readonly key: Buffer;

@@ -417,7 +417,7 @@ export interface CustomModelPricing {
    */
   request: string | null;
   /**
-   * USD per input image, beside its tokens.
+   * USD per input image, in addition to its tokens.
    */
   image: string | null;
   /**
@@ -483,7 +483,7 @@ export interface CustomModelPrices {
    */
   request?: UsdAmount | null;
   /**
-   * USD per input image, beside its tokens.
+   * USD per input image, in addition to its tokens.
    */
   image?: UsdAmount | null;
   /**
@@ -786,6 +786,10 @@ export interface InvitationRecord {
    */
   invitedBy: string | null;
   /**
+   * E-mail of that member; null also when they have left.
+   */
+  invitedByEmail: string | null;
+  /**
    * RFC 3339. From then on it cannot be accepted.
    */
   expiresAt: string;
@@ -802,7 +806,7 @@ export interface InvitationRecord {
    */
   maskedToken: string;
   /**
-   * The token, in full: in the answer to creation alone. Whoever has it becomes the member, once.
+   * The token, in full: in the answer to creation alone. The bearer becomes the member, once.
    */
   token?: string;
 }
@@ -915,7 +919,7 @@ export interface KeyRecord {
   status: KeyStatus;
   state: KeyState;
   /**
-   * Prefix, four characters, `…` and the last four of the secret; null for a playground key, whose secret nobody has.
+   * Prefix, four characters, `…` and the last four of the secret; null for a playground key, whose secret no one has.
    */
   maskedToken: string | null;
   /**
@@ -1091,7 +1095,7 @@ export interface MemberPatch {
 export type MemberName = string | null;
 
 /**
- * A present member of the organization as the management API shows him.
+ * A present member of the organization as the management API shows them.
  */
 export interface MemberRecord {
   /**
@@ -1404,6 +1408,10 @@ export interface ProviderKeyRecord {
    */
   projectId: string | null;
   /**
+   * Name of that project; null also when it was deleted.
+   */
+  projectName: string | null;
+  /**
    * Where the provider is reached with this key; null: at the provider's own address.
    */
   baseUrl: string | null;
@@ -1549,7 +1557,7 @@ export interface UsageQuery {
   to?: string;
   granularity?: 'hour' | 'day' | 'total';
   /**
-   * What rows are told apart by, beside time: a comma list.
+   * What rows are told apart by, besides time: a comma list.
    */
   groupBy?: string;
   projectId?: string;
@@ -1922,7 +1930,7 @@ export interface ChatUsage {
   cost?: number;
   cost_details?: CostDetails;
   /**
-   * What the caller should know: numbers that were estimated, an output limit that was set for him.
+   * What the caller should know: numbers that were estimated, an output limit that was set for them.
    */
   info?: string;
 }
@@ -2970,7 +2978,7 @@ export interface Environment {
    */
   PUBLIC_URL?: string;
   /**
-   * More names that the `Host` header may carry, on both listeners, beside the bound address, the loopback names and `PUBLIC_URL`.
+   * More names that the `Host` header may carry, on both listeners, besides the bound address, the loopback names and `PUBLIC_URL`.
    */
   ALLOWED_HOSTS?: string;
   /**
@@ -2978,7 +2986,7 @@ export interface Environment {
    */
   ALLOWED_ORIGINS?: string;
   /**
-   * Ranges whose `X-Forwarded-For` is believed; `none`: the connection's own address counts. Unset: the first entry of the header is the client, whoever wrote it.
+   * Ranges whose `X-Forwarded-For` is believed; `none`: the connection's own address counts. Unset: the first entry of the header is the client, trusted or not.
    */
   TRUSTED_PROXIES?: string;
   /**
@@ -2986,7 +2994,7 @@ export interface Environment {
    */
   ALLOW_PRIVATE_UPSTREAMS?: string;
   /**
-   * Folder of the database, the lock and `secrets.json`. Default: `data` beside `package.json`.
+   * Folder of the database, the lock and `secrets.json`. Default: `data` next to `package.json`.
    */
   DATA_DIR?: string;
   /**
@@ -3038,7 +3046,7 @@ export interface Environment {
    */
   MAX_JSON_FIELDS: string;
   /**
-   * Requests that the gateway serves at once; more are 503 `overloaded`. An address without a key gets at most a tenth of them, a key three fifths, an organization four fifths.
+   * Requests that the gateway handles at once; more are 503 `overloaded`. An address without a key gets at most a tenth of them, a key three fifths, an organization four fifths.
    */
   MAX_IN_FLIGHT: string;
   /**
@@ -3530,7 +3538,7 @@ export interface AccessOverviewHolder {
 }
 
 /**
- * Everything that a key, or a member by a key without rules of its own, reaches: every mapping in `reached`, from every address of a permitted class. By enumeration of the whole catalogue and the organization's own models, so exact. Mappings whose provider has no credential, so that nobody can call them, are in it only if they are asked for.
+ * Everything that a key, or a member by a key without rules of its own, reaches: every mapping in `reached`, from every address of a permitted class. By enumeration of the whole catalogue and the organization's own models, so exact. Mappings whose provider has no credential, so that no one can call them, are in it only if they are asked for.
  */
 export interface AccessReport {
   holder: AccessHolder;
@@ -3595,6 +3603,7 @@ export interface AccessRule {
   id: string;
   scope: 'organization' | 'member' | 'key';
   ruleType: RuleType;
+  description: string | null;
 }
 
 /**
@@ -3630,7 +3639,7 @@ export interface DraftRule {
 }
 
 /**
- * A request that is judged and not made: by a stored key, with changed rules or as they are, or, without `key`, by a new key of the organization that has the draft rules and belongs to nobody.
+ * A request that is judged and not made: by a stored key, with changed rules or as they are, or, without `key`, by a new key of the organization that has the draft rules and belongs to no one.
  */
 export interface EvaluateRequest {
   /**
@@ -4074,12 +4083,16 @@ export interface LintFinding {
    * Whose rules they are.
    */
   subjectId: string;
+  /**
+   * The organization's name, the member's e-mail or the key's description; may be empty.
+   */
+  subjectName: string;
   ruleIds: string[];
   message: string;
 }
 
 /**
- * Everybody whose rules decide calls, with their rules: what `portcullis policy export` writes and `portcullis policy diff` reads. Secrets are no part of it, nor are credentials and custom models.
+ * Everyone whose rules decide calls, with their rules: what `portcullis policy export` writes and `portcullis policy diff` reads. Secrets are no part of it, nor are credentials and custom models.
  */
 export interface WorldDocument {
   organizations: WorldDocumentOrganization[];

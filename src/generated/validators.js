@@ -5472,7 +5472,7 @@ validate148.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateInvitationAnswer = validate151;
 const schema61 = {"type":"object","additionalProperties":false,"required":["invitation"],"properties":{"invitation":{"$ref":"InvitationRecord"}},"$id":"InvitationAnswer"};
-const schema62 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","email","role","status","invitedBy","expiresAt","acceptedAt","memberId","maskedToken"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"MemberRole"},"status":{"$ref":"InvitationStatus"},"invitedBy":{"type":["string","null"]},"expiresAt":{"type":"string"},"acceptedAt":{"type":["string","null"]},"memberId":{"type":["string","null"]},"maskedToken":{"type":"string"},"token":{"type":"string"}},"$id":"InvitationRecord"};
+const schema62 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","email","role","status","invitedBy","invitedByEmail","expiresAt","acceptedAt","memberId","maskedToken"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"MemberRole"},"status":{"$ref":"InvitationStatus"},"invitedBy":{"type":["string","null"]},"invitedByEmail":{"type":["string","null"]},"expiresAt":{"type":"string"},"acceptedAt":{"type":["string","null"]},"memberId":{"type":["string","null"]},"maskedToken":{"type":"string"},"token":{"type":"string"}},"$id":"InvitationRecord"};
 const schema63 = {"type":"string","enum":["owner","admin","developer"],"$id":"MemberRole"};
 
 function validate153(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -5540,7 +5540,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.email === undefined) && (missing0 = "email"))) || ((data.role === undefined) && (missing0 = "role"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.invitedBy === undefined) && (missing0 = "invitedBy"))) || ((data.expiresAt === undefined) && (missing0 = "expiresAt"))) || ((data.acceptedAt === undefined) && (missing0 = "acceptedAt"))) || ((data.memberId === undefined) && (missing0 = "memberId"))) || ((data.maskedToken === undefined) && (missing0 = "maskedToken"))){
+if(((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.email === undefined) && (missing0 = "email"))) || ((data.role === undefined) && (missing0 = "role"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.invitedBy === undefined) && (missing0 = "invitedBy"))) || ((data.invitedByEmail === undefined) && (missing0 = "invitedByEmail"))) || ((data.expiresAt === undefined) && (missing0 = "expiresAt"))) || ((data.acceptedAt === undefined) && (missing0 = "acceptedAt"))) || ((data.memberId === undefined) && (missing0 = "memberId"))) || ((data.maskedToken === undefined) && (missing0 = "maskedToken"))){
 validate152.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -5639,10 +5639,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.expiresAt !== undefined){
+if(data.invitedByEmail !== undefined){
+let data7 = data.invitedByEmail;
 const _errs14 = errors;
-if(typeof data.expiresAt !== "string"){
-validate152.errors = [{instancePath:instancePath+"/expiresAt",schemaPath:"#/properties/expiresAt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if((typeof data7 !== "string") && (data7 !== null)){
+validate152.errors = [{instancePath:instancePath+"/invitedByEmail",schemaPath:"#/properties/invitedByEmail/type",keyword:"type",params:{type: schema62.properties.invitedByEmail.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -5651,11 +5652,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.acceptedAt !== undefined){
-let data8 = data.acceptedAt;
+if(data.expiresAt !== undefined){
 const _errs16 = errors;
-if((typeof data8 !== "string") && (data8 !== null)){
-validate152.errors = [{instancePath:instancePath+"/acceptedAt",schemaPath:"#/properties/acceptedAt/type",keyword:"type",params:{type: schema62.properties.acceptedAt.type},message:"must be string,null"}];
+if(typeof data.expiresAt !== "string"){
+validate152.errors = [{instancePath:instancePath+"/expiresAt",schemaPath:"#/properties/expiresAt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -5664,11 +5664,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.memberId !== undefined){
-let data9 = data.memberId;
+if(data.acceptedAt !== undefined){
+let data9 = data.acceptedAt;
 const _errs18 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate152.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: schema62.properties.memberId.type},message:"must be string,null"}];
+validate152.errors = [{instancePath:instancePath+"/acceptedAt",schemaPath:"#/properties/acceptedAt/type",keyword:"type",params:{type: schema62.properties.acceptedAt.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -5677,10 +5677,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.maskedToken !== undefined){
+if(data.memberId !== undefined){
+let data10 = data.memberId;
 const _errs20 = errors;
-if(typeof data.maskedToken !== "string"){
-validate152.errors = [{instancePath:instancePath+"/maskedToken",schemaPath:"#/properties/maskedToken/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if((typeof data10 !== "string") && (data10 !== null)){
+validate152.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: schema62.properties.memberId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -5689,16 +5690,29 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.token !== undefined){
+if(data.maskedToken !== undefined){
 const _errs22 = errors;
-if(typeof data.token !== "string"){
-validate152.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(typeof data.maskedToken !== "string"){
+validate152.errors = [{instancePath:instancePath+"/maskedToken",schemaPath:"#/properties/maskedToken/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs22 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.token !== undefined){
+const _errs24 = errors;
+if(typeof data.token !== "string"){
+validate152.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs24 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }
@@ -9283,7 +9297,7 @@ export const validateProjectRecord = validate221;
 
 export const validateProviderKeyAnswer = validate227;
 const schema100 = {"type":"object","additionalProperties":false,"required":["providerKey"],"properties":{"providerKey":{"$ref":"ProviderKeyRecord"}},"$id":"ProviderKeyAnswer"};
-const schema101 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","label","provider","projectId","baseUrl","maskedToken","position","status"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"label":{"type":"string"},"provider":{"type":"string"},"projectId":{"type":["string","null"]},"baseUrl":{"type":["string","null"]},"maskedToken":{"type":"string"},"position":{"type":"integer"},"status":{"$ref":"ProviderKeyStatus"}},"$id":"ProviderKeyRecord"};
+const schema101 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","label","provider","projectId","projectName","baseUrl","maskedToken","position","status"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"label":{"type":"string"},"provider":{"type":"string"},"projectId":{"type":["string","null"]},"projectName":{"type":["string","null"]},"baseUrl":{"type":["string","null"]},"maskedToken":{"type":"string"},"position":{"type":"integer"},"status":{"$ref":"ProviderKeyStatus"}},"$id":"ProviderKeyRecord"};
 const schema102 = {"type":"string","enum":["active","inactive"],"$id":"ProviderKeyStatus"};
 
 function validate229(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -9325,7 +9339,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.label === undefined) && (missing0 = "label"))) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.baseUrl === undefined) && (missing0 = "baseUrl"))) || ((data.maskedToken === undefined) && (missing0 = "maskedToken"))) || ((data.position === undefined) && (missing0 = "position"))) || ((data.status === undefined) && (missing0 = "status"))){
+if((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.label === undefined) && (missing0 = "label"))) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.projectName === undefined) && (missing0 = "projectName"))) || ((data.baseUrl === undefined) && (missing0 = "baseUrl"))) || ((data.maskedToken === undefined) && (missing0 = "maskedToken"))) || ((data.position === undefined) && (missing0 = "position"))) || ((data.status === undefined) && (missing0 = "status"))){
 validate228.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -9412,11 +9426,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.baseUrl !== undefined){
-let data6 = data.baseUrl;
+if(data.projectName !== undefined){
+let data6 = data.projectName;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate228.errors = [{instancePath:instancePath+"/baseUrl",schemaPath:"#/properties/baseUrl/type",keyword:"type",params:{type: schema101.properties.baseUrl.type},message:"must be string,null"}];
+validate228.errors = [{instancePath:instancePath+"/projectName",schemaPath:"#/properties/projectName/type",keyword:"type",params:{type: schema101.properties.projectName.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -9425,10 +9439,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.maskedToken !== undefined){
+if(data.baseUrl !== undefined){
+let data7 = data.baseUrl;
 const _errs16 = errors;
-if(typeof data.maskedToken !== "string"){
-validate228.errors = [{instancePath:instancePath+"/maskedToken",schemaPath:"#/properties/maskedToken/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if((typeof data7 !== "string") && (data7 !== null)){
+validate228.errors = [{instancePath:instancePath+"/baseUrl",schemaPath:"#/properties/baseUrl/type",keyword:"type",params:{type: schema101.properties.baseUrl.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -9437,11 +9452,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.position !== undefined){
-let data8 = data.position;
+if(data.maskedToken !== undefined){
 const _errs18 = errors;
-if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate228.errors = [{instancePath:instancePath+"/position",schemaPath:"#/properties/position/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+if(typeof data.maskedToken !== "string"){
+validate228.errors = [{instancePath:instancePath+"/maskedToken",schemaPath:"#/properties/maskedToken/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -9450,16 +9464,30 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.status !== undefined){
+if(data.position !== undefined){
+let data9 = data.position;
 const _errs20 = errors;
-if(!(validate229(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate229.errors : vErrors.concat(validate229.errors);
-errors = vErrors.length;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate228.errors = [{instancePath:instancePath+"/position",schemaPath:"#/properties/position/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
 }
 var valid0 = _errs20 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.status !== undefined){
+const _errs22 = errors;
+if(!(validate229(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate229.errors : vErrors.concat(validate229.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs22 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }
@@ -26376,7 +26404,7 @@ return errors === 0;
 }
 validate419.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema184 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"}},"$id":"AccessRule"};
+const schema184 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","description"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"},"description":{"type":["string","null"]}},"$id":"AccessRule"};
 
 function validate422(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessRule" */;
@@ -26392,14 +26420,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))){
+if(((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.description === undefined) && (missing0 = "description"))){
 validate422.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "id") || (key0 === "scope")) || (key0 === "ruleType"))){
+if(!((((key0 === "id") || (key0 === "scope")) || (key0 === "ruleType")) || (key0 === "description"))){
 validate422.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -26445,6 +26473,20 @@ var valid0 = _errs6 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.description !== undefined){
+let data3 = data.description;
+const _errs7 = errors;
+if((typeof data3 !== "string") && (data3 !== null)){
+validate422.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema184.properties.description.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }
@@ -30616,7 +30658,7 @@ export const validateFixtureWrite = validate480;
 
 export const validateLintReport = validate482;
 const schema207 = {"type":"object","additionalProperties":false,"required":["findings"],"properties":{"findings":{"type":"array","items":{"$ref":"LintFinding"}}},"$id":"LintReport"};
-const schema208 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","ruleIds","message"],"properties":{"code":{"type":"string","enum":["reaches-nothing","dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","overlapping-ranges","open-to-future-models"]},"scope":{"type":"string","enum":["organization","member","key"]},"subjectId":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
+const schema208 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","subjectName","ruleIds","message"],"properties":{"code":{"type":"string","enum":["reaches-nothing","dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","overlapping-ranges","open-to-future-models"]},"scope":{"type":"string","enum":["organization","member","key"]},"subjectId":{"type":"string"},"subjectName":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
 
 function validate483(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LintFinding" */;
@@ -30632,14 +30674,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((data.code === undefined) && (missing0 = "code")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.subjectId === undefined) && (missing0 = "subjectId"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))) || ((data.message === undefined) && (missing0 = "message"))){
+if(((((((data.code === undefined) && (missing0 = "code")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.subjectId === undefined) && (missing0 = "subjectId"))) || ((data.subjectName === undefined) && (missing0 = "subjectName"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))) || ((data.message === undefined) && (missing0 = "message"))){
 validate483.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((((key0 === "code") || (key0 === "scope")) || (key0 === "subjectId")) || (key0 === "ruleIds")) || (key0 === "message"))){
+if(!((((((key0 === "code") || (key0 === "scope")) || (key0 === "subjectId")) || (key0 === "subjectName")) || (key0 === "ruleIds")) || (key0 === "message"))){
 validate483.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -30692,20 +30734,32 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.ruleIds !== undefined){
-let data3 = data.ruleIds;
+if(data.subjectName !== undefined){
 const _errs8 = errors;
-if(errors === _errs8){
-if(Array.isArray(data3)){
-var valid1 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
+if(typeof data.subjectName !== "string"){
+validate483.errors = [{instancePath:instancePath+"/subjectName",schemaPath:"#/properties/subjectName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ruleIds !== undefined){
+let data4 = data.ruleIds;
 const _errs10 = errors;
-if(typeof data3[i0] !== "string"){
+if(errors === _errs10){
+if(Array.isArray(data4)){
+var valid1 = true;
+const len0 = data4.length;
+for(let i0=0; i0<len0; i0++){
+const _errs12 = errors;
+if(typeof data4[i0] !== "string"){
 validate483.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid1 = _errs10 === errors;
+var valid1 = _errs12 === errors;
 if(!valid1){
 break;
 }
@@ -30716,22 +30770,23 @@ validate483.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/proper
 return false;
 }
 }
-var valid0 = _errs8 === errors;
+var valid0 = _errs10 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.message !== undefined){
-const _errs12 = errors;
+const _errs14 = errors;
 if(typeof data.message !== "string"){
 validate483.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid0 = _errs12 === errors;
+var valid0 = _errs14 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }

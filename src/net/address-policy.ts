@@ -74,7 +74,7 @@ const publicLookup =
 
 export interface ConnectorOptions {
   readonly timeoutMs: number;
-  /** What `public` may reach besides: single private hosts that the operator has opened. */
+  /** What `public` may also reach: single private hosts that the operator has opened. */
   readonly exceptions: readonly Endpoint[];
   /** Default: `lookup` of node:dns. */
   readonly resolve?: Resolve;

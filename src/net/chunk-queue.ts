@@ -67,7 +67,7 @@ export class ChunkQueue implements AsyncIterableIterator<Buffer, undefined> {
     }
   }
 
-  /** Whoever asks for the next chunk is done with the one before. */
+  /** Asking for the next chunk means being done with the one before. */
   next(): Promise<IteratorResult<Buffer, undefined>> {
     this.#bytes -= this.#inHand;
     const value = this.#chunks.shift();

@@ -26,7 +26,7 @@ export interface StreamMeans {
 export interface EventSource {
   readonly chunks: AsyncIterable<Buffer>;
   readonly means: StreamMeans;
-  /** Of the events read so far. Whoever writes down what they say puts them back. */
+  /** Of the events read so far. A consumer that stores them gives the bytes back. */
   readonly longTexts: LongTexts;
 }
 

@@ -27,7 +27,7 @@ export const POLICY_DIRECTORY = fileURLToPath(new URL('../../policy', import.met
 
 /**
  * Reads the compiled policy in `<directory>/bundle` and verifies both recorded digests: of the module, and of the Rego
- * beside it, so that what was reviewed is what runs. @throws PolicyFailure.
+ * next to it, so that what was reviewed is what runs. @throws PolicyFailure.
  */
 export function readBundle(directory: string = POLICY_DIRECTORY): PolicyBundle {
   try {

@@ -76,7 +76,7 @@ interface Pool {
   clear(): void;
 }
 
-/** Where the document is not loaded yet, the least recently used instance is loaded anew, if its memory suits the document. */
+/** Where the document is not loaded yet, the least recently used instance is loaded again, if its memory suits the document. */
 function createPool(module: WebAssembly.Module, maxInstances: number): Pool {
   const instances = new Map<string, LoadedPolicy>();
   /** Of the instances that are in the pool. */

@@ -72,7 +72,7 @@ function maxTokensOf({ request, mapping, maxOutputTokens }: ChatCall): number {
 }
 
 /**
- * What the API would refuse is left out: all of it by newer models; top_p beside a temperature by others; temperature, top_k
+ * What the API would refuse is left out: all of it by newer models; top_p with a temperature by others; temperature, top_k
  * and a top_p below 0.95 while thinking. A temperature above 1, the API's most, is 1.
  */
 function sampling(

@@ -46,7 +46,7 @@ const malformed = () => badResponse('The provider sent a malformed answer.');
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Blocks of other types (the provider's own tools and their results) tell the caller nothing that he could use. */
+/** Blocks of other types (the provider's own tools and their results) tell the caller nothing that they could use. */
 function addBlock(draft: Draft, index: number, block: Fields): void {
   switch (block.type) {
     case 'text': {

@@ -8,7 +8,7 @@ import { openAiAnswer, openAiPost } from './openai-whole.ts';
 import { badResponse, notTakenByProvider } from './upstream-error.ts';
 
 /**
- * Image generation by models that give text and images: they have no endpoint of their own but draw in a chat, the picture beside
+ * Image generation by models that give text and images: they have no endpoint of their own but draw in a chat, the picture next to
  * the text of the message (OpenRouter's documentation, "Image generation").
  */
 export const openAiChatImages: WholeTranslation<ImageCall, UpstreamImages> = { buildRequest, parseResponse };

@@ -63,7 +63,7 @@ function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {
   return openAiPost('/images/generations', body, endpoint, streams);
 }
 
-/** A model that gives text beside images has no endpoint for images alone. */
+/** A model that gives text as well as images has no endpoint for images alone. */
 const drawsInChats = ({ outputModalities }: Mapping): boolean =>
   outputModalities.includes('text') && outputModalities.includes('image');
 

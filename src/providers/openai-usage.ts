@@ -16,7 +16,7 @@ export function openAiUsage(reported: unknown): Usage | undefined {
   const write1h = count(writes.ephemeral_1h_input_tokens) ?? 0;
   const allWrites = count(prompt.cache_write_tokens) ?? count(prompt.cache_creation_tokens) ?? 0;
   const reasoningTokens = count(completion.reasoning_tokens) ?? count(reported.reasoning_tokens) ?? 0;
-  // xAI counts reasoning beside what was written; the total gives it away, for whoever does so.
+  // xAI counts reasoning apart from what was written; the total shows where a provider does so.
   const isBeside = count(reported.total_tokens) === promptTokens + written + reasoningTokens;
   return normaliseUsage({
     promptTokens,

@@ -15,9 +15,9 @@ export interface Provider {
   readonly wire: WireFormat;
   readonly adapter: Adapter;
   readonly base: BaseUrl;
-  /** Whoever is named by the operator is trusted; addresses from the database must be public. */
+  /** Providers that the operator names are trusted; addresses from the database must be public. */
   readonly addresses: AddressPolicy;
-  /** Request fields beyond its wire format's that the operator, or whoever added the provider, lets through. */
+  /** Request fields beyond its wire format's that the operator, or who added the provider, lets through. */
   readonly namedFields: ReadonlySet<string>;
 }
 

@@ -17,7 +17,7 @@ export interface TokenEstimate {
   readonly rough: boolean;
 }
 
-/** Counts tokens (o200k_base) beside the serving thread, for calls of which no provider told (decisions.md, section 9). */
+/** Counts tokens (o200k_base) outside the serving thread, for calls of which no provider told (decisions.md, section 9). */
 export interface TokenEstimator {
   /**
    * At most 1,048,576 characters are counted, half of them of the completion, and for at most a quarter of a second; the rest
@@ -61,8 +61,8 @@ export function createTokenEstimator({
 
   function start(): Worker {
     const started = startWorker();
-    started.unref(); // Whoever waits has a timer.
-    started.on('error', () => {}); // Whoever waits is told by `ask`.
+    started.unref(); // The waiting side has a timer.
+    started.on('error', () => {}); // The waiting side is told by `ask`.
     started.once('exit', () => {
       if (worker === started) worker = undefined;
     });

@@ -41,7 +41,7 @@ export function isKeyOfChain(db: Pick<Database, 'all' | 'get'>, key: Buffer): bo
   return last !== undefined && last.hmac === sealEntry(last, previous?.hmac, key);
 }
 
-/** The last entry of a chain. Whoever notes it elsewhere will notice when entries at the end are taken away. */
+/** The last entry of a chain. Who notes it elsewhere will notice when entries at the end are taken away. */
 export interface ChainHead {
   readonly seq: number;
   readonly hmac: string;

@@ -122,7 +122,7 @@ async function copySnapshot(
   }
 }
 
-/** Makes the snapshot one plain file, without a log beside it, and says what is in it. */
+/** Makes the snapshot one plain file, without a log next to it, and says what is in it. */
 function inspectSnapshot(file: string, now: number): { schemaVersion: number; pageCount: number; needs: SecretNeeds } {
   const db = openDatabase(file);
   try {

@@ -12,9 +12,9 @@ const LOOK_EVERY = 16;
 const MAX_OLD_SPACE_MB = 64;
 
 /**
- * A checkpoint of 4000 pages stops whoever does it for 20 to 50 ms. A thread with a connection of its own does it while calls go
+ * A checkpoint of 4000 pages stops the thread that does it for 20 to 50 ms. A thread with a connection of its own does it while calls go
  * on, as often as there is enough to do. The serving connection's own checkpoint stays: it then finds little left, and it is the
- * one after which the log begins anew. The thread starts with the first look, and is not started again when it breaks.
+ * one after which the log starts again. The thread starts with the first look, and is not started again when it breaks.
  * @param onFault told once, when there is no thread (any more): the serving connection then checkpoints alone
  */
 export function createCheckpointer(path: string, onFault: (error: unknown) => void): Checkpointer {

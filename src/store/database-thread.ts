@@ -3,7 +3,7 @@ import { ApiError } from '../domain/errors.ts';
 import type { Turns } from '../domain/turns.ts';
 import type { ThreadAnswer } from './answer-questions.ts';
 
-/** A thread that answers questions about the database beside the serving one, on a connection of its own. */
+/** A second thread that answers questions about the database, on a connection of its own. */
 export interface DatabaseThread<Question, Answer> {
   /** @throws ApiError: the thread's own refusal, 503 when too many wait, 504 when it takes too long */
   ask(organizationId: string, question: Question): Promise<Answer>;
@@ -38,7 +38,7 @@ export function createDatabaseThread<Question extends object, Answer>({
   function startWorker(): Worker {
     const started = new Worker(script, { workerData, resourceLimits: { maxOldGenerationSizeMb: MAX_OLD_SPACE_MB } });
     started.unref();
-    started.on('error', () => {}); // Whoever waits is told by `awaitAnswer`.
+    started.on('error', () => {}); // The waiting side is told by `awaitAnswer`.
     started.once('exit', () => {
       if (worker === started) worker = undefined;
     });

@@ -13,7 +13,7 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Writes a file that its owner alone reads: beside its place, then moved there, so that a crash leaves the old one or the
+ * Writes a file that its owner alone reads: next to its place, then moved there, so that a crash leaves the old one or the
  * whole new one.
  */
 export function writeDurably(path: string, text: string): void {

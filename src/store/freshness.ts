@@ -65,7 +65,7 @@ export class FreshReads<Value> {
   }
 
   /**
-   * @param epoch `lastEpoch` from before the read, in the same turn: whatever another process commits from then on, and whoever looks
+   * @param epoch `lastEpoch` from before the read, in the same turn: whatever another process commits from then on, and another reader sees
    * for it meanwhile, the next `get` sees it
    */
   set(key: string, value: Value, epoch: number): void {

@@ -18,7 +18,7 @@ export interface InvitationRecord {
   readonly mask: string;
   readonly expiresAt: number;
   readonly acceptedAt: number | null;
-  /** Who came of it. */
+  /** The member it became. */
   readonly memberId: string | null;
   readonly revokedAt: number | null;
   readonly createdAt: number;
@@ -119,7 +119,7 @@ export function findInvitationByHash(db: Database, secretHash: string): Invitati
   return row === undefined ? undefined : toInvitation(row);
 }
 
-/** Notes that the invitation was accepted, and who came of it; or that it was revoked. */
+/** Notes that the invitation was accepted, and by which member; or that it was revoked. */
 export function closeInvitation(
   db: Database,
   organizationId: string,

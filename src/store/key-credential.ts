@@ -63,7 +63,7 @@ function prepareFindKeyBy(
         'projects.cache_duration_seconds',
         'keys.previous_ends_at',
       ])
-      // As a subquery: with a bare parameter in a join SQLite plans the statement anew for every value (35 µs instead of 2).
+      // As a subquery: with a bare parameter in a join SQLite plans the statement again for every value (35 µs instead of 2).
       .where(column, '=', sql<string>`(SELECT ${bind<string>('secretHash')})`)
       .where('projects.deleted_at', 'is', null)
       .compile(),

@@ -111,7 +111,7 @@ const selectKey = build
   .innerJoin('organizations', 'organizations.id', 'keys.organization_id')
   .select(KEY_STATE_COLUMNS)
   .select('organizations.rule_revision')
-  // As subqueries: with bare parameters in a join SQLite plans the statement anew for every value.
+  // As subqueries: with bare parameters in a join SQLite plans the statement again for every value.
   .where('keys.id', '=', sql<string>`(SELECT ${bind<string>('keyId')})`)
   .where('keys.organization_id', '=', sql<string>`(SELECT ${bind<string>('organizationId')})`);
 

@@ -8,14 +8,14 @@ export interface DataDirLock {
 }
 
 /** The lock is held by another process. */
-export class DataDirServed extends Error {}
+export class DataDirInUse extends Error {}
 
 /** Keeps the connections of held locks: one that nobody refers to is closed by the garbage collector, and its lock with it. */
 const held = new Set<BetterSqlite3.Database>();
 
 /**
- * Makes this process the only one that serves `dataDir`: an open exclusive transaction, which dies with the process however
- * it ends. @throws DataDirServed when another process holds it
+ * Makes this process the only one that uses `dataDir`: an open exclusive transaction, which dies with the process however
+ * it ends. @throws DataDirInUse when another process holds it
  */
 export function lockDataDir(dataDir: string): DataDirLock {
   const connection = openLock(dataDir);
@@ -33,6 +33,6 @@ function openLock(dataDir: string): BetterSqlite3.Database {
     return openFile(join(dataDir, 'lock.sqlite'), { timeout: 0 }, (connection) => connection.exec('BEGIN EXCLUSIVE'));
   } catch (error) {
     if (!(error instanceof Error) || !isBusy(error.cause)) throw error;
-    throw new DataDirServed(`Another process already serves the data directory ${dataDir}.`, { cause: error });
+    throw new DataDirInUse(`Another process is already using the data directory ${dataDir}.`, { cause: error });
   }
 }

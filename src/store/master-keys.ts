@@ -25,7 +25,7 @@ export interface NewMasterKey extends StoredSecret {
   readonly description: string;
 }
 
-/** Who acts with a master key: its maker, with the role that he has now. */
+/** Who acts with a master key: its maker, with the role that they have now. */
 export interface MasterKeyCredential {
   readonly masterKeyId: string;
   readonly organizationId: string;
@@ -81,7 +81,7 @@ export function getMasterKey(db: Database, organizationId: string, id: string): 
   return toMasterKey(row);
 }
 
-/** Master keys that are not deleted, newest first; of one maker when he is named. */
+/** Master keys that are not deleted, newest first; of one maker when one is named. */
 export function listMasterKeys(
   db: Database,
   organizationId: string,

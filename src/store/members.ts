@@ -38,7 +38,7 @@ export interface NewMember {
   readonly passwordHash: string | null;
 }
 
-/** Stores a member and makes him a subject of rules. An e-mail that a present member has violates a constraint. */
+/** Stores a member and makes them a subject of rules. An e-mail that a present member has violates a constraint. */
 export function insertMember(db: Database, member: NewMember, now: number): MemberRecord {
   return db.transaction(() => {
     db.run(

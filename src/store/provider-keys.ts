@@ -104,7 +104,7 @@ export const keysOfProvider = (db: Database, organizationId: string, provider: s
 export const providerKeysOfProject = (db: Database, organizationId: string, projectId: string): string[] =>
   db.all(present(organizationId).select('id').where('project_id', '=', projectId)).map(({ id }) => id);
 
-/** Puts a key at a place (from 1) among those of its provider, which are numbered anew; beyond the last: last. */
+/** Puts a key at a place (from 1) among those of its provider, which are numbered again; beyond the last: last. */
 export function placeProviderKey(db: Database, organizationId: string, id: string, position: number): void {
   db.transaction(() => {
     const { provider } = getProviderKey(db, organizationId, id);

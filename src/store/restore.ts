@@ -37,7 +37,7 @@ export interface Restored {
 }
 
 /**
- * Puts a backup in the place of a database. It is copied beside its place and verified there (digest, SQLite's own check,
+ * Puts a backup in the place of a database. It is copied next to its place and verified there (digest, SQLite's own check,
  * schema); only then is anything moved. @throws Error when it is damaged or does not fit, with nothing changed
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {

@@ -18,7 +18,7 @@ export const findSubjectOfRule = (db: Database, organizationId: string, ruleId: 
       .where('id', '=', ruleId),
   );
 
-/** Everybody in the organization who has rules: itself, present members, keys that are not deleted. At most one row each. */
+/** Everyone in the organization who has rules: itself, present members, keys that are not deleted. At most one row each. */
 export const listRuledSubjects = (db: Database, organizationId: string): RuledSubject[] =>
   db.all(
     build

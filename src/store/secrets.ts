@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { createSecretsFile, KEY_BYTES, readSecretsFile, type SecretsFile, secretsPath } from './secrets-file.ts';
 
-/** A 32-byte key, and the id that is stored beside whatever was made with it. */
+/** A 32-byte key, and the id that is stored next to whatever was made with it. */
 export interface ServerKey {
   /** First 8 hex digits of the key's SHA-256. */
   readonly id: string;

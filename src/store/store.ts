@@ -71,7 +71,7 @@ export interface Store {
   settleCall(call: OpenCall, settlement: Settlement): Promise<boolean>;
   /** One finished row for a denial or a cache hit, which costs nothing. */
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall): Promise<void>;
-  /** Settles what a crash left open; returns how many calls. Only the serving process may do so, before it serves. */
+  /** Settles what a crash left open; returns how many calls. Only the serving process may do so, before it starts to listen. */
   recoverOpenCalls(): Promise<number>;
   /** Runs a query function. It must not wait. */
   read<T>(query: (db: Database) => T): Promise<T>;

@@ -100,7 +100,7 @@ export interface InvitationsTable extends SecretColumns {
   updated_at: number;
   expires_at: number;
   accepted_at: Generated<number | null>;
-  /** Who came of it; set together with `accepted_at`. */
+  /** The member it became; set together with `accepted_at`. */
   member_id: Generated<string | null>;
   revoked_at: Generated<number | null>;
 }

@@ -54,7 +54,9 @@ export function accessReport(
       .map((cell) => plain(cell.permitted ? { ...cell, ruleIds: denying } : cell)),
     withoutCredential: passes ? all.filter(({ permitted, credential }) => permitted && !credential).length : 0,
     rules: holder.subjects.flatMap(({ scope, rules }) =>
-      rules.filter(({ id }) => named.has(id)).map(({ id, ruleType }): AccessRule => ({ id, scope, ruleType })),
+      rules
+        .filter(({ id }) => named.has(id))
+        .map(({ id, ruleType, description }): AccessRule => ({ id, scope, ruleType, description })),
     ),
   };
 }

@@ -5,7 +5,7 @@ import type { Turns } from '../domain/turns.ts';
 import { createDatabaseThread } from '../store/database-thread.ts';
 import type { Analysis, AnalysisJob, AnalysisQuestion, AnalystWorkerData } from './analysis-job.ts';
 
-/** Analyses the rules of one organization beside the serving thread. */
+/** Analyses the rules of one organization outside the serving thread. */
 export interface Analyst {
   /** @throws ApiError: of the analysis itself, 503 when too many wait, 504 when it takes too long; PolicyFailure's are 503 */
   analyse(job: AnalysisJob): Promise<Analysis>;

@@ -30,7 +30,7 @@ const SCOPES: readonly Scope[] = ['organization', 'member', 'key'];
 const KINDS: readonly Kind[] = SCOPES.flatMap((scope) => RULE_TYPES.map((ruleType) => ({ scope, ruleType })));
 
 /**
- * Which rules decide. A rule is covered when some request, judged anew without it, has another outcome or other permitted
+ * Which rules decide. A rule is covered when some request, judged again without it, has another outcome or other permitted
  * candidates; a rule in mode `report`, when the shadow differs. A kind is covered when an enforced rule of it is.
  * @param others rules that count although no fixture may give them: all those of a database
  */
@@ -96,7 +96,7 @@ function share<T>(all: readonly T[], isCovered: (each: T) => boolean): Share<T> 
   return { covered: all.length - uncovered.length, total: all.length, uncovered };
 }
 
-/** Judges anew, without the rule, what it binds, until something differs. */
+/** Judges again, without the rule, what it binds, until something differs. */
 function decides(pdp: Pdp, { fixture, cases }: FixtureResult, { rule }: GivenRule): boolean {
   const { given, axes } = fixture;
   const bound = axes.key.filter((key) =>

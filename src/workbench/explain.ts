@@ -82,7 +82,9 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
     withoutCredential: call.withoutCredential.map(({ id }) => id),
     ...decision,
     rules: subjects.flatMap(({ scope, rules }) =>
-      rules.filter(({ id }) => named.has(id)).map(({ id, ruleType }): AccessRule => ({ id, scope, ruleType })),
+      rules
+        .filter(({ id }) => named.has(id))
+        .map(({ id, ruleType, description }): AccessRule => ({ id, scope, ruleType, description })),
     ),
     flips,
     alternative: answer.outcome === 'permit' ? null : nearest(pdp, world, key, call),

@@ -19,7 +19,7 @@ export type ExportFiles = ReadonlyMap<string, string>;
 
 /**
  * The policy for stock OPA: a bundle of the Rego and the whole data document, without WASM, which stock OPA cannot evaluate
- * (architecture.md). `inputs` and `world.json` stand beside what OPA reads of a bundle; `opa test -b` runs the cases.
+ * (architecture.md). `inputs` and `world.json` stand next to what OPA reads of a bundle; `opa test -b` runs the cases.
  */
 export function exportFiles({ policyDirectory, bundleDigest, subjects, cases, world }: ExportContents): ExportFiles {
   const rego = policySources(policyDirectory).filter((file) => file.endsWith('.rego'));
@@ -37,7 +37,7 @@ export function exportFiles({ policyDirectory, bundleDigest, subjects, cases, wo
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-/** The policy's own manifest, with the roots of what is exported beside it. */
+/** The policy's own manifest, with the roots of what is exported next to it. */
 function manifest(policyDirectory: string, bundleDigest: string): object {
   const own: unknown = JSON.parse(readFileSync(path.join(policyDirectory, '.manifest'), 'utf8'));
   if (typeof own !== 'object' || own === null || !('roots' in own) || !Array.isArray(own.roots)) {

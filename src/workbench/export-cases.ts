@@ -35,7 +35,7 @@ export interface ExportedCases {
 const UNJUDGED: PolicyDecision = { permitted: [], violations: [] };
 
 /**
- * The requests of fixtures that ask the policy anything, with the rules of everybody in them. Subjects carry the name of their
+ * The requests of fixtures that ask the policy anything, with the rules of everyone in them. Subjects carry the name of their
  * fixture, so that all fixtures fit into one data document. Fixtures that are skipped are left out, and so are lists: nobody
  * decides about one.
  */
@@ -90,7 +90,7 @@ function decided(pdp: Pdp, input: PolicyInput, subjects: readonly ExportSubject[
   }
 }
 
-/** The rules of everybody in a world. */
+/** The rules of everyone in a world. */
 export const exportSubjects = ({ organizations, members, keys }: World): ExportSubject[] =>
   [...organizations.values(), ...members.values(), ...keys.values()].map(({ id, rules }) => ({
     id,

@@ -8,7 +8,7 @@ import type { WorldSubject } from './world.ts';
 /** A holder on both sides; only on one: the other has no subjects. */
 export interface HolderPair {
   readonly holder: AccessHolder;
-  /** Whether he can call a mapping, on one side at least. */
+  /** Whether they can call a mapping, on one side at least. */
   readonly hasCredential: (mapping: Mapping) => boolean;
   readonly before: readonly WorldSubject[] | undefined;
   readonly after: readonly WorldSubject[] | undefined;
@@ -22,7 +22,7 @@ export interface Block {
   readonly rules: readonly AccessFlipRule[];
 }
 
-/** Puts together what flips alike, for whomever; what he cannot call for lack of a credential apart. */
+/** Puts together what flips alike, across holders; what they cannot call for lack of a credential apart. */
 export class FlipGroups {
   readonly #judges: Judges;
   readonly #flips = new Map<string, AccessFlip>();

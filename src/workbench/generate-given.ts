@@ -2,7 +2,7 @@ import type { PolicyRule, StoredPricingValue } from '../domain/iam-rule.ts';
 import type { FixtureGiven, FixtureRule, FixtureSubject } from '../generated/types.ts';
 import type { World, WorldKey, WorldMember, WorldOrganization } from './world.ts';
 
-/** Somebody with rules, and those above him whose rules meet the same calls. */
+/** A subject with rules, and those above it whose rules meet the same calls. */
 export interface RuleHolder {
   readonly scope: 'organization' | 'member' | 'key';
   /** For people. */
@@ -16,7 +16,7 @@ export interface RuleHolder {
 /** Of the key, the member or the organization. */
 export const holderId = ({ key, member, organization }: RuleHolder): string => key?.id ?? member?.id ?? organization.id;
 
-/** Everybody in the world who has rules; or a key, its owner and their organization. */
+/** Everyone in the world who has rules; or a key, its owner and their organization. */
 export function ruleHolders({ organizations, members, keys }: World, only?: WorldKey): RuleHolder[] {
   const owner = only === undefined ? undefined : members.get(only.memberId);
   return [...organizations.values()].flatMap((organization) => {
@@ -58,7 +58,7 @@ export const rulesAround = ({ organization, member, key }: RuleHolder): PolicyRu
   ...(key?.rules ?? []),
 ];
 
-/** What a fixture gives of a holder and those above him, as far as they have some of these rules. Keys go by their ids. */
+/** What a fixture gives of a holder and those above it, as far as they have some of these rules. Keys go by their ids. */
 export function subjectsGiven(
   { organization, member, key }: RuleHolder,
   rules: readonly PolicyRule[],

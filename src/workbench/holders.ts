@@ -7,7 +7,7 @@ import type { SubjectChange } from './subject-change.ts';
 import type { SubjectAccess } from './subject-judge.ts';
 import { keySubjects, memberSubjects, type World, type WorldSubject } from './world.ts';
 
-/** Somebody who reaches models: a key, or a member, who stands for any key of his, in whatever project, without rules of its own. */
+/** Somebody who reaches models: a key, or a member, who stands for any key of theirs, in any project, without rules of its own. */
 export interface Holder extends Caller {
   readonly scope: 'key' | 'member';
   readonly id: string;
@@ -59,7 +59,7 @@ export function reachOf(scopes: readonly SubjectAccess[], mappingCount: number):
 
 type Rules = readonly PolicyRule[];
 
-/** Gathers the subjects to judge, so that each pair of contents is judged once, whoever has it. */
+/** Gathers the subjects to judge, so that each pair of contents is judged once, however many share it. */
 export class SubjectTasks {
   readonly #tasks = new Map<string, SubjectTask>();
   #changes = new Map<string, SubjectChange>();

@@ -37,7 +37,7 @@ const CHUNK = 24;
 /** Below this a thread takes longer to start than to help. */
 const WORTH_THREADS = 64;
 
-/** @param threads that judge beside this one; 0: this one judges */
+/** @param threads that judge in addition to this one; 0: this one judges */
 export function createJudges(bundle: PolicyBundle, mappings: readonly Mapping[], threads: number): Judges {
   const here = createHere(bundle, mappings);
   const workers: JudgeThread[] = [];

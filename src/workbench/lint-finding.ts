@@ -1,13 +1,23 @@
-import type { LintFinding, PolicySubject } from '../generated/types.ts';
+import { withName } from '../domain/id.ts';
+import type { LintFinding } from '../generated/types.ts';
+import type { WorldRule, WorldSubject } from './world.ts';
 
 /** A finding about a subject, or about rules of it; `predicate` goes on from their names. */
 export function finding(
   code: LintFinding['code'],
-  { scope, id }: PolicySubject,
-  rules: readonly { readonly id: string }[],
+  { scope, id, name }: Omit<WorldSubject, 'rules'>,
+  rules: readonly Pick<WorldRule, 'id' | 'description'>[],
   predicate: string,
 ): LintFinding {
-  const ruleIds = rules.map((rule) => rule.id);
-  const about = ruleIds.length === 0 ? `The ${scope}` : ruleIds.length === 1 ? 'The rule' : 'The rules';
-  return { code, scope, subjectId: id, ruleIds, message: `${about} ${ruleIds.join(', ') || id}: ${predicate}` };
+  const named = rules.map((rule) => withName(rule.id, rule.description)).join(', ');
+  const about =
+    rules.length === 0 ? `The ${scope} ${withName(id, name)}` : `The rule${rules.length === 1 ? '' : 's'} ${named}`;
+  return {
+    code,
+    scope,
+    subjectId: id,
+    subjectName: name,
+    ruleIds: rules.map((rule) => rule.id),
+    message: `${about}: ${predicate}`,
+  };
 }

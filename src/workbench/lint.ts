@@ -1,5 +1,6 @@
 import { KnownNames } from '../core/known-names.ts';
 import { actionOf } from '../core/permitted-ids.ts';
+import { withName } from '../domain/id.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { LintFinding, LintReport } from '../generated/types.ts';
 import { isEmpty, subtract } from './address-classes.ts';
@@ -26,7 +27,7 @@ interface Linted {
 export const lintedMappings = (mappings: readonly Mapping[]): Mapping[] => [...mappings, ...FUTURE_MAPPINGS];
 
 /**
- * Rules that may not mean what was meant, of everybody: exact, by enumeration over all mappings, whether there is a credential
+ * Rules that may not mean what was meant, of everyone: exact, by enumeration over all mappings, whether there is a credential
  * today or not, and all addresses.
  * @param judges of `lintedMappings` of what there is for the organizations of the world. @throws PolicyFailure
  */
@@ -54,7 +55,7 @@ function subjectsOf(world: World): Linted[] {
     subjects.slice(-1).map((subject) => ({ subject, outer: subjects.slice(0, -1) }));
   return [
     ...[...world.organizations.values()].map(
-      ({ id, rules }): Linted => ({ subject: { scope: 'organization', id, rules }, outer: [] }),
+      ({ id, name, rules }): Linted => ({ subject: { scope: 'organization', id, name, rules }, outer: [] }),
     ),
     ...holders.filter(({ scope }) => scope === 'member').flatMap(innermost),
     ...holders.filter(({ scope }) => scope === 'key').flatMap(innermost),
@@ -116,7 +117,7 @@ function shadow(rule: WorldRule, like: Rules): string {
   return like.length > 0 ? `because of ${idsOf(like)}` : 'because other rules already deny what it could';
 }
 
-const idsOf = (rules: Rules): string => rules.map(({ id }) => id).join(', ');
+const idsOf = (rules: Rules): string => rules.map(({ id, description }) => withName(id, description)).join(', ');
 
 /** Whether the same cells are permitted: where no mapping is, addresses do not matter. */
 const isSame = (a: SubjectAccess, b: SubjectAccess): boolean =>
@@ -132,7 +133,7 @@ function closedKeys(world: World, { mappings }: Judges, tasks: SubjectTasks): Li
   );
   const isClosed = (access: SubjectAccess): boolean =>
     isEmpty(access.addresses) || called.every((position) => access.mappings[position] === 0);
-  return holdersOf(world).flatMap(({ scope, id, subjects }) => {
+  return holdersOf(world).flatMap(({ scope, id, name, subjects }) => {
     const accesses = subjects.map(({ rules }) => tasks.of(rules).before);
     if (scope !== 'key' || !isClosed(reachOf(accesses, mappings.length))) return [];
     const alone = subjects.filter(({ rules }) => isClosed(tasks.of(rules).before));
@@ -140,7 +141,7 @@ function closedKeys(world: World, { mappings }: Judges, tasks: SubjectTasks): Li
     const whose = blamed.map((subject) => WHOSE[subject.scope]).join(' and ');
     const why = `reaches nothing: ${whose} let nothing pass${blamed.length > 1 && alone.length === 0 ? ' together' : ''}.`;
     const ruleIds = blamed.flatMap(({ rules }) => enforcedOf(rules).map((rule) => rule.id));
-    return [{ ...finding('reaches-nothing', { scope, id }, [], why), ruleIds }];
+    return [{ ...finding('reaches-nothing', { scope, id, name }, [], why), ruleIds }];
   });
 }
 
@@ -159,10 +160,10 @@ function openKeys(world: World, tasks: SubjectTasks): LintFinding[] {
       .every((value) => value === 1);
   return holdersOf(world)
     .filter(({ scope, subjects }) => scope === 'key' && subjects.every(({ rules }) => passesFuture(rules)))
-    .map(({ id }) =>
+    .map(({ id, name }) =>
       finding(
         'open-to-future-models',
-        { scope: 'key', id },
+        { scope: 'key', id, name },
         [],
         'is open to every model that the catalogue will have.',
       ),

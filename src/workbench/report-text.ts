@@ -48,7 +48,7 @@ export function textReport({ results, coverage, bundleDigest }: Report, options:
   return lines.join('\n');
 }
 
-/** A line for each warning; one of an included file is said once, whoever includes it. */
+/** A line for each warning; one of an included file is said once, however many include it. */
 export const warningLines = ({ results }: Report, cwd: string): string[] => [
   ...new Set(
     results.flatMap(({ fixture }) =>

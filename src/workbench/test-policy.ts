@@ -29,7 +29,7 @@ export interface PolicyTest {
 /** Of a run: what is counted are files, then fixtures. */
 export type Stage = 'reading' | 'running' | 'measuring';
 
-/** What came of it, or the faults because of which nothing was run. */
+/** The result, or the faults that kept it from running. */
 export type PolicyTestResult = { readonly report: Report } | { readonly faults: readonly FixtureFault[] };
 
 /** Finds, reads and runs fixtures; every path is there. */

@@ -55,5 +55,5 @@ export function usableModels(
 function organizationSubjects({ organizations }: World, id: string): WorldSubject[] {
   const organization = organizations.get(id);
   if (organization === undefined) throw new Error(`There is no organization ${id}.`);
-  return [{ scope: 'organization', id, rules: organization.rules }];
+  return [{ scope: 'organization', id, name: organization.name, rules: organization.rules }];
 }

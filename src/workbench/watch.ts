@@ -5,7 +5,7 @@ import path from 'node:path';
 const SETTLE_MS = 100;
 
 /**
- * Resolves when something changes in one of these folders, at any depth, or beside one of these files; or when it is aborted.
+ * Resolves when something changes in one of these folders, at any depth, or next to one of these files; or when it is aborted.
  * @param places absolute paths
  */
 export function changeIn(places: Iterable<string>, signal: AbortSignal): Promise<void> {

@@ -39,7 +39,7 @@ export interface WorldKey {
   readonly rules: readonly WorldRule[];
 }
 
-/** What everybody can call, by the operator's configuration. */
+/** What everyone can call, by the operator's configuration. */
 export interface Installation {
   readonly catalog: Catalog;
   /** Ids of the providers that the operator has a credential for, or that need none. */
@@ -55,6 +55,8 @@ export interface World extends Installation {
 
 /** One of the subjects of a call. */
 export interface WorldSubject extends PolicySubject {
+  /** The organization's name, the member's e-mail or the key's description. */
+  readonly name: string;
   readonly rules: readonly WorldRule[];
 }
 
@@ -95,13 +97,13 @@ export function worldOf(world: World, organizationIds: ReadonlySet<string>): Wor
   };
 }
 
-/** Whose rules a member's calls meet, outermost first: what he could do with a key that has no rules of its own. */
+/** Whose rules a member's calls meet, outermost first: what they could do with a key that has no rules of its own. */
 export function memberSubjects(world: World, member: WorldMember): WorldSubject[] {
   const organization = world.organizations.get(member.organizationId);
   if (organization === undefined) throw new Error(`The organization of the member ${member.id} is missing.`);
   return [
-    { scope: 'organization', id: organization.id, rules: organization.rules },
-    { scope: 'member', id: member.id, rules: member.rules },
+    { scope: 'organization', id: organization.id, name: organization.name, rules: organization.rules },
+    { scope: 'member', id: member.id, name: member.email, rules: member.rules },
   ];
 }
 
@@ -109,5 +111,5 @@ export function memberSubjects(world: World, member: WorldMember): WorldSubject[
 export function keySubjects(world: World, key: WorldKey): WorldSubject[] {
   const member = world.members.get(key.memberId);
   if (member === undefined) throw new Error(`The owner of the key ${key.id} is missing.`);
-  return [...memberSubjects(world, member), { scope: 'key', id: key.id, rules: key.rules }];
+  return [...memberSubjects(world, member), { scope: 'key', id: key.id, name: key.description, rules: key.rules }];
 }

@@ -30,7 +30,7 @@ const accept = (
 
 const unknown = expect.objectContaining({ status: 404, message: 'There is no open invitation with this token.' });
 
-describe('whoever has the token of an invitation', () => {
+describe('the bearer of an invitation token', () => {
   it('becomes a member without a password, once', () => {
     const { id, token } = invite();
     const { member } = accept(token, { name: 'Ada', now: startMs + DAY });
@@ -89,7 +89,7 @@ describe('whoever has the token of an invitation', () => {
     }
   });
 
-  it('may not come when his address has become a member otherwise', () => {
+  it('is refused when its address has become a member otherwise', () => {
     const { token } = invite(admin, 'developer');
     insertMember(
       db,

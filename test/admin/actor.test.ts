@@ -3,7 +3,7 @@ import { changesRulesOf, seesAllKeys, seesKeyOf } from '../../src/admin/actor.ts
 import { admin, cli, developer, ID, owner } from './tenants.ts';
 
 describe('an actor', () => {
-  it('changes rules by its role: an owner of everybody, an admin of all but owners, a developer of nobody', () => {
+  it('changes rules by its role: an owner of everyone, an admin of all but owners, a developer of no one', () => {
     const table = [cli, owner, admin, developer].map((actor) => [
       changesRulesOf(actor, 'owner'),
       changesRulesOf(actor, 'admin'),
@@ -17,7 +17,7 @@ describe('an actor', () => {
     ]);
   });
 
-  it('sees all keys unless it is a developer, who sees his own', () => {
+  it('sees all keys unless it is a developer, who sees their own', () => {
     expect([cli, owner, admin, developer].map(seesAllKeys)).toEqual([true, true, true, false]);
     expect([admin, developer].map((actor) => seesKeyOf(actor, ID.owner))).toEqual([true, false]);
     expect(seesKeyOf(developer, ID.developer)).toBe(true);

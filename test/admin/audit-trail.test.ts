@@ -227,7 +227,7 @@ const FOUNDERS: Readonly<Record<string, Write>> = {
  */
 const PARTS = ['addTenant', 'newMember', 'recordChange', 'recordServerChange', 'revokeInvitationsOf'];
 
-/** It gives a member the playground key that he should have had from the beginning: nobody's change. */
+/** It gives a member the playground key that they should have had from the start: no one made that change. */
 const UNRECORDED = ['playgroundKey'];
 
 const folder = fileURLToPath(new URL('../../src/admin', import.meta.url));

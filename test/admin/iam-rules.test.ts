@@ -46,7 +46,7 @@ describe('a written rule', () => {
     expect(getOrganization(db, ID.organization).ruleRevision).toBe(before + 4);
   });
 
-  it('is shown with its owner, whoever that is', () => {
+  it('is shown with its owner, of any kind', () => {
     const rules = [keyOf(ID.ownerKey), memberOf('Developer@example.com'), ORGANIZATION].map(
       (to) => add(owner, to).rule,
     );
@@ -182,7 +182,7 @@ describe('an IP rule', () => {
 });
 
 describe('by role', () => {
-  it('an admin changes the rules of all but owners, which he may read', () => {
+  it('an admin changes the rules of all but owners, which they may read', () => {
     expect(add(admin, memberOf(ID.developer)).rule.memberId).toBe(ID.developer);
     expect(add(admin, ORGANIZATION).rule.organizationId).toBe(ID.organization);
     const { id } = add(owner, memberOf(ID.owner)).rule;
@@ -193,10 +193,10 @@ describe('by role', () => {
     expect(listRules(db, admin, memberOf(ID.owner), { limit: 50 }).rules).toHaveLength(1);
   });
 
-  it('a developer changes the rules of his own keys alone', () => {
+  it('a developer changes the rules of their own keys alone', () => {
     expect(add(developer, keyOf(ID.developerKey)).rule.apiKeyId).toBe(ID.developerKey);
     expect(() => add(developer, keyOf(ID.ownerKey))).toThrow(refusal(404, 'There is no such key.'));
-    const refused = refusal(403, 'A developer can manage his own keys only.');
+    const refused = refusal(403, 'Developers can only manage their own keys.');
     for (const to of [memberOf(ID.developer), ORGANIZATION]) {
       expect(() => add(developer, to)).toThrow(refused);
       expect(() => listRules(db, developer, to, { limit: 50 })).toThrow(refused);
@@ -227,7 +227,7 @@ describe('the list of rules', () => {
 });
 
 describe('looking a rule up without its owner', () => {
-  it('finds whose it is, and everybody who has any', () => {
+  it('finds whose it is, and everyone who has any', () => {
     const owners = [ORGANIZATION, memberOf(ID.developer), keyOf(ID.ownerKey)];
     const ids = owners.map((to) => add(owner, to).rule.id);
     add(owner, ORGANIZATION);

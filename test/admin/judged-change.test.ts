@@ -1,4 +1,4 @@
-// A change of a rule is judged beside the writing thread: again where rules changed meanwhile, and never by half.
+// A change of a rule is judged outside the writing thread: again where rules changed meanwhile, and never by half.
 import { describe, expect, it } from 'vitest';
 import { changeJudged, type JudgedChange, type RulePlan, StaleRules } from '../../src/admin/judged-change.ts';
 import { ApiError } from '../../src/domain/errors.ts';

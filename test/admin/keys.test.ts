@@ -68,12 +68,12 @@ describe('a new key', () => {
     expect(getKey(db, admin, key.id, startMs).key).not.toHaveProperty('token');
   });
 
-  it('is another member’s when one is named, by id or e-mail, but a developer’s only his own', () => {
+  it('is another member’s when one is named, by id or e-mail, but a developer’s only their own', () => {
     const ownerNamed = (createdBy: string) =>
       createKey(db, admin, { projectId: ID.project, createdBy }, write).key.createdBy;
     expect([ownerNamed(ID.developer), ownerNamed('Developer@Example.com')]).toEqual([ID.developer, ID.developer]);
     expect(() => createKey(db, developer, { projectId: ID.project, createdBy: ID.owner }, write)).toThrow(
-      refusal(403, 'A developer can make keys for himself only.'),
+      refusal(403, 'Developers can only make keys for themselves.'),
     );
     expect(() => ownerNamed(ID.foreigner)).toThrow(refusal(404, 'There is no such member.'));
   });
@@ -92,7 +92,7 @@ describe('a new key', () => {
 });
 
 describe('the list of keys', () => {
-  it('shows a developer his own, others all, playground keys when they are asked for, and never platform keys', () => {
+  it('shows developers their own, others all, playground keys when they are asked for, and never platform keys', () => {
     const ids = (actor: typeof admin, kind?: 'playground') =>
       listKeys(db, actor, { limit: 50, kind }, startMs).keys.map(({ id }) => id);
     expect(ids(developer)).toEqual([ID.developerKey]);
@@ -101,7 +101,7 @@ describe('the list of keys', () => {
     expect(ids(owner, 'playground')).toEqual([ID.playgroundKey]);
   });
 
-  it('shows no owner where he has left', () => {
+  it('shows no owner where they have left', () => {
     removeMember(db, ID.organization, ID.developer, startMs);
     expect(getKey(db, admin, ID.developerKey, startMs).key).toMatchObject({
       createdBy: null,
@@ -128,7 +128,7 @@ describe('a change', () => {
     expect(findKey(db, ID.organization, key.id)).toEqual(before);
   });
 
-  it('keeps the window that runs when only the amount changes, and starts anew with another length', () => {
+  it('keeps the window that runs when only the amount changes, and starts again with another length', () => {
     const period = { periodUsageLimit: '1', periodUsageDurationValue: 1, periodUsageDurationUnit: 'day' };
     changeKey(db, owner, ID.ownerKey, period, startMs);
     db.connection.exec(

@@ -62,7 +62,7 @@ const row = (changes: Partial<UsageRow>): UsageRow => ({
 });
 
 describe('what is counted', () => {
-  it('is every call of the organization, by what became of it', () => {
+  it('is every call of the organization, by its outcome', () => {
     const db = seededDatabase();
     insertCall(db, NOW - 1, {
       ...ofOwner,

@@ -97,7 +97,7 @@ describe('what is never an answer is cut off, and a second caller is served mean
   });
 });
 
-describe('a whole answer that would stop whoever parses it is a 502, and a second caller is served meanwhile', () => {
+describe('a whole answer that would stop its parser is a 502, and a second caller is served meanwhile', () => {
   it.each(WHOLE)('%s', async (_name, bytes, message) => {
     answer(bytes);
 
@@ -269,7 +269,7 @@ describe('answers that are more than there is room for', () => {
   });
 });
 
-it('after all of it the gateway serves, in bounded memory', async () => {
+it('after all of it the gateway works, in bounded memory', async () => {
   answer(() => whole(completion('Hello')));
 
   expect((await completeChats({}, 1))[0]?.status).toBe(200);

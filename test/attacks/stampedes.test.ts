@@ -24,7 +24,7 @@ const ALL = { includeDeactivated: false, excludeDeprecated: false, noTraining: f
 
 describe('the list of models', () => {
   /** The lists of the catalogue, and what was built of them. */
-  function catalogueLists() {
+  function catalogueLists(ran: () => void = () => {}) {
     const clock = { now: () => Date.parse('2026-11-21T12:00:00Z') };
     const built: string[] = [];
     const unused = () => Promise.reject(new Error('not asked for'));
@@ -34,7 +34,12 @@ describe('the list of models', () => {
       findReachable: unused,
       clock,
       moderationModel: 'sandbox-moderation',
-      telemetry: { ran: (what) => void built.push(what) },
+      telemetry: {
+        ran(what) {
+          built.push(what);
+          ran();
+        },
+      },
     });
     return { listModels, built };
   }
@@ -46,6 +51,29 @@ describe('the list of models', () => {
 
     expect(built).toEqual(['building a list of models']);
     expect(new Set(lists.map(({ list }) => list.bytes)).size).toBe(1);
+  });
+
+  it('is built one in a turn of the event loop, of those that are asked for at once', async () => {
+    let turn = 0;
+    const count = (): void => {
+      turn += 1;
+      counting = setImmediate(count);
+    };
+    let counting = setImmediate(count);
+    const turns: number[] = [];
+    const { listModels } = catalogueLists(() => void turns.push(turn));
+    const both = [true, false];
+    const queries = both.flatMap((mapped) =>
+      both.flatMap((noTraining) =>
+        both.map((excludeDeprecated) => ({ ...ALL, mapped, noTraining, excludeDeprecated })),
+      ),
+    );
+
+    await Promise.all(queries.map((query) => listModels(undefined, query)));
+    clearImmediate(counting);
+
+    expect(turns).toHaveLength(queries.length);
+    expect(new Set(turns).size).toBe(queries.length);
   });
 
   it('is built once for each query', async () => {

@@ -1,4 +1,4 @@
-// What the committed data of the catalogue must hold to, whoever writes it.
+// What the committed data of the catalogue must hold to.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';

@@ -67,7 +67,7 @@ describe('pricedModel', () => {
     expect([promptOn('2026-07-01'), promptOn('2026-08-01')]).toEqual([1_000_000n, 200_000n]);
   });
 
-  it('takes the dearest of a day whose prices change with the hour', () => {
+  it('takes the highest price of a day whose prices change with the hour', () => {
     expect(Object.fromEntries(pricedModel('deepseek', 'deepseek-v4-pro', DATE)?.charges.prices ?? [])).toEqual({
       prompt: 1_320_000n,
       completion: 3_960_000n,

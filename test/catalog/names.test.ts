@@ -1,4 +1,4 @@
-// Issue 12, 7: the names of a candidate are those of the contract, whoever lists the mapping.
+// Issue 12, 7: the names of a candidate are those of the contract, wherever the mapping is listed.
 import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { ManualClock } from '../../src/domain/time.ts';

@@ -48,7 +48,9 @@ const idOf = (text: string): string => /rule_[0-9a-f]{32}/.exec(text)?.[0] ?? ''
 beforeAll(async () => {
   cli = await createCommandLine();
   exported = path.join(cli.folder, 'export.json');
-  denied = idOf((await cli.run('rules', 'add', '--key', KEY, 'deny_models', 'sandbox-p*')).stdout);
+  denied = idOf(
+    (await cli.run('rules', 'add', '--key', KEY, 'deny_models', 'sandbox-p*', '--description', 'No paid')).stdout,
+  );
   const world = await cli.store.read((db) => readWorld(db, { catalog, servedProviders: new Set() }));
   writeFileSync(exported, JSON.stringify(worldDocument(world)));
 });
@@ -78,7 +80,7 @@ describe('portcullis access', () => {
     expect(stdout).toMatch(/^permitted +- +any$/m);
     expect(stdout).toMatch(/^sandbox-free +sandbox +-$/m);
     expect(stdout).toMatch(new RegExp(`^sandbox-paid +sandbox +${denied}$`, 'm'));
-    expect(stdout).toMatch(new RegExp(`^${denied} +key +deny_models$`, 'm'));
+    expect(stdout).toMatch(new RegExp(`^${denied} +key +deny_models +No paid$`, 'm'));
   });
 
   it('prints what a member reaches by a key without rules', async () => {
@@ -90,7 +92,7 @@ describe('portcullis access', () => {
     });
   });
 
-  it('prints how much everybody reaches', async () => {
+  it('prints how much everyone reaches', async () => {
     expect(await json('access', '--all')).toMatchObject({
       holders: [
         { scope: 'key', name: KEY, mappings: REACHED, withoutCredential: OTHERS },
@@ -167,7 +169,7 @@ describe('portcullis policy diff', () => {
   it('finds nothing between a database and its export', async () => {
     expect(await json('policy', 'diff', exported)).toEqual({ ...NOTHING, flips: [], ...REST });
     expect(await cli.run('policy', 'diff', exported)).toMatchObject({
-      stdout: 'Nothing differs: everybody reaches what they reached.\n',
+      stdout: 'Nothing differs: everyone reaches what they reached.\n',
     });
   });
 
@@ -259,7 +261,7 @@ describe('portcullis policy diff', () => {
       'rules:\n  - { key: First gateway key, ruleType: deny_models, ruleValue: { models: [sandbox-paid] } }\n',
     );
     expect(await cli.run('policy', 'diff', '--draft', draft)).toMatchObject({
-      stdout: '1 rule differs, and everybody reaches what they reached.\n',
+      stdout: '1 rule differs, and everyone reaches what they reached.\n',
     });
   });
 
@@ -367,8 +369,8 @@ describe('portcullis policy explain', () => {
     expect(code).toBe(0);
     expect(stdout).toContain('chat with sandbox-paid from 192.0.2.1: deny');
     expect(stdout).toContain(`Access denied: model not allowed: sandbox-p* is denied by rule ${denied}.`);
-    expect(stdout).toMatch(new RegExp(`^sandbox/sandbox-paid +key +deny_models +sandbox-p\\* +${denied}$`, 'm'));
-    expect(stdout).toContain(`It would be permitted without ${denied} (key deny_models).`);
+    expect(stdout).toMatch(new RegExp(`^sandbox/sandbox-paid +key +deny_models +sandbox-p\\* +${denied} "No paid"$`, 'm'));
+    expect(stdout).toContain(`It would be permitted without ${denied} "No paid" (key deny_models).`);
     expect(stdout).toContain('Permitted instead: sandbox/sandbox-free (same family).');
   });
 

@@ -22,7 +22,7 @@ expect: [{permit: all}]
 `;
 
 describe('portcullis policy export', () => {
-  it('writes the rules of everybody in the database, as OPA and as other commands read them', async () => {
+  it('writes the rules of everyone in the database, as OPA and as other commands read them', async () => {
     await portcullis.run('rules', 'add', '--organization', 'deny_models', 'sandbox-slow', '--description', 'Too slow');
     await portcullis.run('rules', 'add', '--key', 'First gateway key', 'allow_models', '*', '--status', 'inactive');
 

@@ -95,7 +95,7 @@ describe('portcullis keys', () => {
     await portcullis.run('keys', 'delete', key.id);
   });
 
-  it('shows the token of a new key once, and nothing else beside its id', async () => {
+  it('shows the token of a new key once, and nothing else but its id', async () => {
     const { code, stdout, stderr } = await portcullis.run('keys', 'create', '--description', 'Shown');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(

@@ -37,9 +37,9 @@ describe('portcullis master-keys', () => {
   });
 
   it('makes one for a member that is named', async () => {
-    const options = ['--description', 'His', '--member', 'owner@localhost', '--json'];
+    const options = ['--description', 'Theirs', '--member', 'owner@localhost', '--json'];
     const { masterKey } = Object(jsonOf(await portcullis.run('master-keys', 'create', ...options)));
-    expect(masterKey).toMatchObject({ description: 'His', createdBy: expect.stringMatching(/^mem_/) });
+    expect(masterKey).toMatchObject({ description: 'Theirs', createdBy: expect.stringMatching(/^mem_/) });
     expect(await actsFor(masterKey.token)).toMatchObject({ memberId: masterKey.createdBy });
     expect(await portcullis.run('master-keys', 'create', '--description', 'X', '--member', 'nobody@x')).toMatchObject({
       code: 1,

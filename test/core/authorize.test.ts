@@ -120,7 +120,7 @@ describe('a Permitted', () => {
     await expect(permitted.narrowed(() => true).assertHolds(paid)).rejects.toThrow('was never permitted');
   });
 
-  it('is asked anew when the rules change after it was given, and holds again when they change back', async () => {
+  it('is asked again when the rules change after it was given, and holds again when they change back', async () => {
     const [free] = mappingsOf('sandbox-free');
     if (free === undefined) throw new Error('the sandbox lacks a model');
     const permitted = await authorize([free]);

@@ -98,7 +98,7 @@ describe.each([
           period_reserved_pico: 0n,
         });
       }
-      // Whoever came when all was spent, not just held back, was refused at the door and has no row.
+      // A call that came when all was spent, not just held back, was refused at the door and has no row.
       const rows = callRows(gateway).filter(({ key_id: id }) => used.has(id));
       expect(rows.filter(({ state }) => state !== 'settled' && state !== 'released')).toEqual([]);
       const settled = rows.filter(({ state }) => state === 'settled');

@@ -61,7 +61,7 @@ describe('a target', () => {
     expect(order(a, b)).toEqual(['b', 'a']);
   });
 
-  it('begins to count anew with a success', () => {
+  it('starts counting again after a success', () => {
     attempt(a, 'failed');
     attempt(a, 'failed');
     attempt(a, 'succeeded');

@@ -150,7 +150,7 @@ describe('the cost of a call', () => {
       { output_image: 1n },
       false,
     ],
-    ['of the text beside images', { completionTokens: 10, completionImageTokens: 9 }, { output_image: 1n }, true],
+    ['of the text with images', { completionTokens: 10, completionImageTokens: 9 }, { output_image: 1n }, true],
     ['of the prompt where all of it was cached', { promptTokens: 9, cachedTokens: 9 }, { input_cache_read: 1n }, false],
     ['of images that no token tells of', { images: 1 }, { prompt: 1n, completion: 1n }, true],
     ['of images that are among the tokens', { images: 1, completionTokens: 9 }, { completion: 1n }, false],

@@ -24,7 +24,7 @@ it('lets an organization make so many requests a minute, and says what is left a
   ]);
 });
 
-it('begins anew when the minute is over, however often it was asked in between', async () => {
+it('starts again when the minute is over, however often it was asked in between', async () => {
   const take = createTakeRate({ ...OFF, chat: 1 });
   await take('chat', 'org_1');
   for (let i = 0; i < 5; i += 1) await take('chat', 'org_1');

@@ -45,7 +45,7 @@ const bytes = (request: ChatRequest): bigint => BigInt(JSON.stringify(request).l
 const saying = (content: string | ContentPart[]): ChatRequest => asking({ messages: [{ role: 'user', content }] });
 
 describe('the bound of a chat', () => {
-  it('is the bytes of the body at the dearest input price, the output at the dearest output price, and the fees', () => {
+  it('is the bytes of the body at the highest input price, the output at the highest output price, and the fees', () => {
     const prices = { prompt: 2n, completion: 10n, input_cache_write_1h: 5n, internal_reasoning: 12n, request: 700n };
 
     expect(boundOf(mapping({ prices }), chatDemand(asking({ n: 3, max_tokens: 40 })))).toEqual({
@@ -55,7 +55,7 @@ describe('the bound of a chat', () => {
     });
   });
 
-  it('takes the dearest of all tiers, for a tier may apply', () => {
+  it('takes the highest price of all tiers, for a tier may apply', () => {
     const tiers = [{ abovePromptTokens: 200_000, prices: { prompt: 4n, completion: 15n, request: 1n } }];
 
     expect(boundOf(mapping({ tiers }), chatDemand(asking()))).toEqual({
@@ -128,7 +128,7 @@ describe('the bound of a chat', () => {
     expect(demand.textTokens).toBeLessThan(200);
   });
 
-  it('has the same allowance for images of an earlier answer, which come back beside its content', () => {
+  it('has the same allowance for images of an earlier answer, which come back besides its content', () => {
     const returned = (url: string) => {
       const answer = { role: 'assistant' as const, content: null, images: [{ type: 'image_url', image_url: { url } }] };
       return chatDemand(asking({ messages: [answer, { role: 'user', content: 'Go on' }] }));
@@ -302,7 +302,7 @@ describe('the worst case of several candidates', () => {
   const cheap = { fixed: 100n, perOutputToken: 1n, maxOutputTokens: 500 };
   const dear = { fixed: 50n, perOutputToken: 10n, maxOutputTokens: 40 };
 
-  it('is what the dearest of them may cost at the maximum that the caller named', () => {
+  it('is what the most expensive of them may cost at the maximum that the caller named', () => {
     const worst = worstCaseOf([cheap, dear], chatDemand(asking({ max_tokens: 500 })));
 
     expect([worst.least, worst.within(10_000n)]).toEqual([600n, { amount: 600n, maxOutputTokens: null }]);

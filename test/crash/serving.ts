@@ -22,7 +22,7 @@ export class Serving {
   #origins: Origins | undefined;
 
   /**
-   * Starts `portcullis serve`, without the launcher, so that a signal reaches the one that serves.
+   * Starts `portcullis serve`, without the launcher, so that a signal reaches the gateway itself.
    * @param hear gets everything that the process writes to its two outputs
    */
   constructor(env: Readonly<Record<string, string>>, hear: (text: string) => void = () => undefined) {

@@ -31,7 +31,7 @@ it('serves the organizations in turn, and the work of each in the order in which
   expect(done).toEqual(['org_a', 'org_a', 'org_b', 'org_c', 'org_a', 'org_b']);
 });
 
-it('lets no more wait than there are places, whoever they are', async () => {
+it('lets no more wait than there are places, across all organizations', async () => {
   const { outcomes } = await takeAll(['org_a', 'org_b', 'org_c', 'org_d'], { maxWaiting: 2 });
   expect(outcomes).toEqual(['done', 'done', 'done', REFUSED]);
 });

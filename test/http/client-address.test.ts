@@ -18,7 +18,7 @@ async function recorded(...forwarded: (string | undefined)[]): Promise<(string |
   return addresses;
 }
 
-it('is the first entry of X-Forwarded-For, whoever wrote it, while TRUSTED_PROXIES is unset', async () => {
+it('is the first entry of X-Forwarded-For, trusted or not, while TRUSTED_PROXIES is unset', async () => {
   gateway = await startGateway();
 
   expect(await recorded('192.0.2.1, 198.51.100.1', undefined)).toEqual(['192.0.2.1', null]);

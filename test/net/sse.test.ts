@@ -85,7 +85,7 @@ describe('an event of more than 64 KiB', () => {
   const LARGE = 1 << 20;
   const long = `{"a":"${'grüße '.repeat(20_000)}"}`;
 
-  /** Events with their data as text, whoever decodes it. */
+  /** Events with their data as text. */
   function texts(stream: string, size: number): object[] {
     const bytes = Buffer.from(stream);
     const parser = new SseParser(LARGE);

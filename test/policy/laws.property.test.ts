@@ -183,7 +183,7 @@ describe('scopes', () => {
   });
 
   law(
-    'without rules change nothing beside others',
+    'without rules change nothing for others',
     policyCase.filter(({ subjects }) => subjects.length > 1),
     (request) => {
       const [first, ...others] = request.subjects;

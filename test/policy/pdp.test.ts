@@ -90,7 +90,7 @@ describe('what cannot be judged is a failure, never a pass', () => {
   });
 });
 
-test('a subject with no rules, beside others, changes nothing', () => {
+test('a subject with no rules, among others, changes nothing', () => {
   const input: PolicyInput = { ...CALL, subjects: [{ scope: 'member', id: 'mem_1' }, ...CALL.subjects] };
   const rules = compileSubjectRules([denyModels('swift-1')]);
   const data = dataDocument([

@@ -1,4 +1,4 @@
-// What an operator does when a disk is gone: backup beside a server under load, restore elsewhere, go on.
+// What an operator does when a disk is gone: back up a server under load, restore elsewhere, go on.
 import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -49,7 +49,7 @@ const requestIds = (dataDir: string, state: string): string[] =>
       .map((row) => row.request_id),
   );
 
-it('a backup made under load is whole: restored elsewhere it serves with the same keys, and what was open is recovered', async () => {
+it('a backup made under load is whole: restored elsewhere it works with the same keys, and what was open is recovered', async () => {
   const old = path.join(folder, 'old');
   const fresh = path.join(folder, 'fresh');
   const backup = path.join(folder, 'backup');
@@ -58,7 +58,7 @@ it('a backup made under load is whole: restored elsewhere it serves with the sam
   const first = await serve({ ...settings, DATA_DIR: old });
   upstream.begin(json(completion('Hi')));
   const before = await Promise.all(Array.from({ length: 20 }, () => chat(first.origin, first.key)));
-  // One that stays open over the backup, beside many that come and go.
+  // One that stays open over the backup, among many that come and go.
   const held = Promise.withResolvers<void>();
   const arrived = Promise.withResolvers<void>();
   upstream.begin((response, received) => {
@@ -125,6 +125,6 @@ it('a backup is not restored over a server that runs', async () => {
   const refused = await portcullis(['restore', backup, '--force'], { DATA_DIR: dataDir });
   expect([refused.code, refused.stderr]).toEqual([
     1,
-    `portcullis: Another process already serves the data directory ${dataDir}. Stop it first, and start it again afterwards.\n`,
+    `portcullis: Another process is already using the data directory ${dataDir}. Stop it first, and start it again afterwards.\n`,
   ]);
 });

@@ -61,7 +61,7 @@ it('a pepper: keys go on working, leave the old one as they are used, and it can
   const refused = await portcullis(['secrets', 'rotate-pepper'], env);
   expect([refused.code, refused.stderr]).toEqual([
     1,
-    `portcullis: Another process already serves the data directory ${dataDir}. Stop it first, and start it again afterwards.\n`,
+    `portcullis: Another process is already using the data directory ${dataDir}. Stop it first, and start it again afterwards.\n`,
   ]);
   await stop(first);
 
@@ -107,7 +107,7 @@ it('a pepper of the environment: a new one before the old', async () => {
   expect(await works(fourth, first.key, master)).toEqual([200, 200]);
 });
 
-it('an encryption key: provider keys go on working, sealed anew', async () => {
+it('an encryption key: provider keys go on working, sealed again', async () => {
   const env = { DATA_DIR: dataDir, OPENAI_BASE_URL: `${upstream.origin}/v1` };
   const first = await serve(env);
   const add = ['provider-keys', 'add', 'openai', '--label', 'Own', '--token-env', 'TOKEN'];
@@ -120,7 +120,7 @@ it('an encryption key: provider keys go on working, sealed anew', async () => {
   expect([rotated.code, rotated.stderr, rotated.stdout]).toEqual([
     0,
     '',
-    expect.stringMatching(/^The encryption key is [0-9a-f]{8}\. Provider keys sealed anew: 1\.\n$/),
+    expect.stringMatching(/^The encryption key is [0-9a-f]{8}\. Provider keys sealed again: 1\.\n$/),
   ]);
   const after = loadSecrets(dataDir, { create: false }).encryptionKeys.map(({ id }) => id);
   expect(after).toEqual([expect.not.stringContaining(before.id)]);

@@ -69,8 +69,8 @@ const QUIET: Environment = { PORT: '0', MANAGEMENT_PORT: '0', ACCESS_LOG: 'off' 
 type ServeEnvironment = Environment & { readonly DATA_DIR: string };
 
 /**
- * `portcullis serve`, once it serves. The process is started without the launcher, so that a signal to it is to the one
- * that serves.
+ * `portcullis serve`, once it is ready. The process is started without the launcher, so that a signal reaches the process
+ * that listens.
  */
 export async function serve(env: ServeEnvironment): Promise<ServingProcess> {
   const isFirst = !existsSync(databasePath(env.DATA_DIR));

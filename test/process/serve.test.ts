@@ -96,7 +96,7 @@ describe('the first start', () => {
 });
 
 describe('a start that cannot be', () => {
-  it('on a data directory that another process serves ends with one line', async () => {
+  it('on a data directory that another process uses ends with one line', async () => {
     await serve(env);
 
     const { code, stdout, stderr } = await portcullis(['serve'], { ...env, PORT: '0', MANAGEMENT_PORT: '0' });
@@ -104,11 +104,11 @@ describe('a start that cannot be', () => {
     expect([code, stdout, stderr]).toEqual([
       1,
       '',
-      `portcullis: Another process already serves the data directory ${dataDir}.\n`,
+      `portcullis: Another process is already using the data directory ${dataDir}.\n`,
     ]);
   });
 
-  it('beside a database without its secrets ends with one line, and makes no others', async () => {
+  it('with a database but without its secrets ends with one line, and makes no others', async () => {
     const first = await serve(env);
     first.child.kill('SIGTERM');
     await first.ended;

@@ -12,7 +12,7 @@ const result = (id: string, content: unknown) => ({ role: 'tool', tool_call_id: 
 const toolUse = (id: string, input: object, name = 'look') => ({ type: 'tool_use', id, name, input });
 const toolResult = (id: string, ...content: object[]) => ({ type: 'tool_result', tool_use_id: id, content });
 
-/** What is sent for these messages, beside the bare fields. */
+/** What is sent for these messages, besides the bare fields. */
 const saying = (...messages: object[]) => sent({ messages }, {});
 
 describe('system messages', () => {

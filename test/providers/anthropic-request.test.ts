@@ -125,7 +125,7 @@ describe('sampling', () => {
 
   it.each([
     ['an older model takes all', 'claude-sonnet-4-20250514', all, all],
-    ['a later one no top_p beside a temperature', BUDGET, all, { temperature: 0.3, top_k: 40 }],
+    ['a later one no top_p with a temperature', BUDGET, all, { temperature: 0.3, top_k: 40 }],
     ['and a top_p alone', BUDGET, { top_p: 0.9 }, { top_p: 0.9 }],
     ['the newest take nothing', NEWEST, all, {}],
     ['nor does one since 4.7', 'claude-opus-4-7', all, {}],

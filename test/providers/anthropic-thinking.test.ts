@@ -66,7 +66,7 @@ describe('the caller’s own `thinking`', () => {
     expect(sent({ thinking, reasoning_effort: 'high' }, to(BUDGET))).toEqual({ ...BARE, max_tokens: 64_000, thinking });
   });
 
-  it('goes with the effort where the model takes one beside it', () => {
+  it('goes with the effort where the model takes one as well', () => {
     const thinking = { type: 'adaptive', display: 'omitted' };
     expect(sent({ thinking, reasoning_effort: 'low', output_config: { task_budget: 1 } }, to(ADAPTIVE))).toEqual({
       ...BARE,

@@ -157,7 +157,7 @@ describe('response_format', () => {
     });
   });
 
-  it('goes beside an effort', () => {
+  it('goes with an effort', () => {
     expect(sent({ response_format: format, reasoning_effort: 'low' }, to(NEWEST))).toMatchObject({
       output_config: { effort: 'low', format: { type: 'json_schema' } },
     });
@@ -182,7 +182,7 @@ describe('response_format', () => {
       { type: 'function', function: { name: 'now' } },
       { type: 'tool', name: 'now' },
     ],
-  ])('beside tools and the choice %j forces %j', (choice, wanted) => {
+  ])('with tools and the choice %j forces %j', (choice, wanted) => {
     expect(sent({ ...TOOLS, tool_choice: choice, response_format: format }, to(OLD))).toEqual({
       ...BARE,
       model: OLD,

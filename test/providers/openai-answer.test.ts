@@ -133,7 +133,7 @@ describe('parseResponse', () => {
     ['content that is no text', '{"choices":[{"message":{"content":{"a":1}}}]}'],
     ['tool calls that are none', '{"choices":[{"message":{"content":"","tool_calls":["x"]}}]}'],
     ['an error', '{"error":{"message":"Invalid key sk-123456789"}}'],
-    ['an error beside choices', '{"error":"x","choices":[{"message":{"content":"x"}}]}'],
+    ['an error with choices', '{"error":"x","choices":[{"message":{"content":"x"}}]}'],
     ['too many choices', JSON.stringify({ choices: new Array(129).fill({ message: { content: '' } }) })],
   ])('refuses %s as a bad response that may be tried elsewhere', (_name, text) => {
     expect(() => openAiAdapter.parseResponse(gathered(text))).toThrow(

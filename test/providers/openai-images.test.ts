@@ -228,7 +228,7 @@ describe('the answer', () => {
 
   it.each<[string, object, object]>([
     [
-      'text beside the image',
+      'text with the image',
       { input_tokens: 5, output_tokens: 50, output_tokens_details: { image_tokens: 40, text_tokens: 10 } },
       { promptTokens: 5, completionTokens: 50, completionImageTokens: 40 },
     ],

@@ -117,7 +117,7 @@ describe('parseStream', () => {
     ['content that is no text', chunksOf({ choices: [{ delta: { content: 7 } }] })],
     ['an error', chunksOf({ error: { message: 'quota' } })],
     ['an error after the end of every choice', chunksOf(END, { error: { message: 'quota' } })],
-    ['an error beside a choice', chunksOf({ ...END, error: 'quota' })],
+    ['an error with a choice', chunksOf({ ...END, error: 'quota' })],
     ['an event named error', 'event: error\ndata: {"message":"quota"}\n\n'],
     [
       'an event named error after the end of every choice',

@@ -49,7 +49,7 @@ describe('openAiUsage', () => {
     expect(openAiUsage(reported)).toEqual({ ...NO_USAGE, promptTokens: 9, completionTokens: 1 });
   });
 
-  it('adds reasoning to what was written where the total shows that it stands beside, and only there', () => {
+  it('adds reasoning to what was written where the total shows that it is counted apart, and only there', () => {
     const reported = { prompt_tokens: 32, completion_tokens: 9, completion_tokens_details: { reasoning_tokens: 94 } };
     const usage = { ...NO_USAGE, promptTokens: 32 };
     expect(openAiUsage({ ...reported, total_tokens: 135 })).toEqual({
@@ -66,7 +66,7 @@ describe('openAiUsage', () => {
   });
 
   it.each(['cached_tokens', 'prompt_cache_hit_tokens', 'num_cached_tokens'])(
-    'reads cached tokens of %s beside the details, which come first',
+    'reads cached tokens of %s outside the details, which come first',
     (name) => {
       const reported = { prompt_tokens: 9, completion_tokens: 1, [name]: 5 };
       const usage = { ...NO_USAGE, promptTokens: 9, completionTokens: 1 };

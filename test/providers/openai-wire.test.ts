@@ -93,7 +93,7 @@ describe('the wire of', () => {
     });
   });
 
-  it('DeepSeek: keep-alive comments, `reasoning_content`, cache hits beside the details', async () => {
+  it('DeepSeek: keep-alive comments, `reasoning_content`, cache hits outside the details', async () => {
     expect(told(await stream('deepseek/stream.sse'))).toEqual({
       content: '9.8',
       reasoning: 'Nine.',
@@ -103,14 +103,14 @@ describe('the wire of', () => {
     });
   });
 
-  it('xAI: reasoning counted beside what was written', () => {
+  it('xAI: reasoning counted apart from what was written', () => {
     expect(answer('xai/completion.json')).toMatchObject({
       choices: [{ message: { content: '101 * 3 = 303', reasoning: 'Multiply.' } }],
       usage: usage({ promptTokens: 32, completionTokens: 103, reasoningTokens: 94, cachedTokens: 6 }),
     });
   });
 
-  it('Together: an end of its own, cached tokens beside the details', () => {
+  it('Together: an end of its own, cached tokens outside the details', () => {
     const { choices, usage: counted } = answer('together/completion.json');
     expect(choices).toEqual([
       {

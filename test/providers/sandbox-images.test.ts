@@ -147,7 +147,7 @@ describe('a chat with a model that draws', () => {
   const messages = [{ role: 'user' as const, content: 'a fox' }];
   const model = 'sandbox-image-plus';
 
-  it('shows a picture in each choice beside the echo', async () => {
+  it('shows a picture in each choice after the echo', async () => {
     const { choices, usage } = await client.chat.completions.create({ model, messages, n: 2 });
 
     const picture = [{ type: 'image_url', image_url: { url: expect.stringMatching(/^data:image\/png;base64,iVBOR/) } }];

@@ -177,7 +177,7 @@ describe('the thread that counts', () => {
     expect(await estimate).toEqual({ promptTokens: 4, completionTokens: 0, rough: true });
   });
 
-  it('ends when the estimator is closed: whoever waits, or comes later, gets a guess', async () => {
+  it('ends when the estimator is closed: waiting and later calls get a guess', async () => {
     const { workers, startWorker } = recorded();
     const counting = estimator({ startWorker });
     const waiting = [1, 2].map(() => counting.estimate(text('Hello, world!!!'), NO_TEXT));

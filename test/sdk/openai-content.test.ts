@@ -121,7 +121,7 @@ describe('thoughts', () => {
 describe('what the package tries again', () => {
   const hello = { model: 'large', messages: asked };
 
-  it('is an overloaded gateway, which then serves', async () => {
+  it('is an overloaded gateway, which then works again', async () => {
     const { promise: go, resolve } = Promise.withResolvers<void>();
     upstream.begin(async (response, received) => {
       await go;

@@ -120,7 +120,7 @@ it('entries that have changed places are found', () => {
   expect(verdict(db).fault).toEqual({ seq: 2, kind: 'altered' });
 });
 
-it('entries taken away at the end are noticed by whoever noted the head, and new ones do not disturb him', () => {
+it('entries taken away at the end are noticed by anyone who noted the head, and new ones change nothing about that', () => {
   const db = chainOf(5);
   const noted = hmacOf(db, 5);
   expect(verdict(db, { noted }).sawNoted).toBe(true);

@@ -1,4 +1,4 @@
-// The thread that moves the write-ahead log into the database beside the serving connection.
+// The thread that moves the write-ahead log into the database, apart from the serving connection.
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -57,7 +57,7 @@ describe('the log of a busy server', () => {
   it('is left alone until there is enough to move', async () => {
     commit(16, 200);
     while (log()?.checkpointed === 0) await sleep(5);
-    commit(32, 10); // The log begins anew; the thread, which runs by now, looks at it twice.
+    commit(32, 10); // The log starts again; the thread, which runs by now, looks at it twice.
     await sleep(200);
 
     expect(log()).toEqual({ busy: 0, log: expect.any(Number), checkpointed: 0 });

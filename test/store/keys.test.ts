@@ -87,7 +87,7 @@ describe('the credential of a secret', () => {
     expect(await store.findKeyByHash('rolled')).toMatchObject({ keyId: tenant.keyId });
   });
 
-  test('of a removed member has no owner, and his keys are disabled', async () => {
+  test('of a removed member has no owner and is disabled', async () => {
     const { store, tenant } = await storeWithTenant();
     await store.write((db, now) => removeMember(db, tenant.organizationId, tenant.memberId, now));
     expect(await store.findKeyByHash(tenant.secretHash)).toMatchObject({

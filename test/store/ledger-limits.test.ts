@@ -200,7 +200,7 @@ describe('a call whose output can be shortened', () => {
     within: (amount) => ({ amount: amount < 80n ? amount : 80n, maxOutputTokens: Number(amount < 80n ? amount : 80n) }),
   });
 
-  test('gets what is left beside the open ones, as long as that is the least that it needs', async () => {
+  test('gets what the open ones leave, as long as that is the least that it needs', async () => {
     const { open } = await limited({ usageLimit: 100n });
 
     expect((await open(upTo)).reservation).toEqual({ amount: 80n, maxOutputTokens: 80 });
@@ -262,7 +262,7 @@ describe('a key without a limit', () => {
     expect(await sums()).toMatchObject({ reserved: 0n });
   });
 
-  test('that is given one is asked from the very next call on, whoever gave it', async () => {
+  test('that is given one is asked from the very next call on, whichever process gave it', async () => {
     const { open, store, tenant, keyId } = await limited({});
     await open(costing());
 

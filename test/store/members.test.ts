@@ -93,7 +93,7 @@ describe('members', () => {
 });
 
 describe('master keys', () => {
-  test('act with the current role of the member who made them, and stop when he leaves', async () => {
+  test('act with the current role of the member who made them, and stop when they leave', async () => {
     const { store, tenant } = await storeWithTenant();
     const { organizationId, memberId, masterKeyId } = tenant;
     const find = () => store.read((db) => findMasterKeyByHash(db, `master-${tenant.secretHash}`));

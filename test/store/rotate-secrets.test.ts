@@ -116,7 +116,7 @@ test('what hangs on a pepper are keys, master keys and open invitations, not del
   ]);
 });
 
-test('provider keys are sealed anew with a new encryption key, which is then the only one', async () => {
+test('provider keys are sealed again with a new encryption key, which is then the only one', async () => {
   const there = await place();
   const { dataDir, db, tenant } = there;
   for (const token of ['sk-a', 'sk-b', 'sk-c']) addProviderKey(there, token);

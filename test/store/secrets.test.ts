@@ -23,7 +23,7 @@ test('the first run makes three different keys of 32 bytes in a file that only i
   expect(statSync(join(dataDir, 'secrets.json')).mode & 0o777).toBe(0o600);
 });
 
-test('later runs, and others beside the server, read the same ones', () => {
+test('later runs, and others while the server runs, read the same ones', () => {
   const dataDir = temporaryDirectory();
   const first = loadSecrets(dataDir, { create: true });
   expect(loadSecrets(dataDir, { create: true })).toEqual(first);

@@ -4,7 +4,7 @@ import { chunk, completion, USAGE_CHUNK } from './upstream.ts';
 
 /** What looks like a credential in an upstream's text. No caller may ever read it. */
 export const CREDENTIAL = 'sk-proj-0123456789abcdefghijklmnop';
-/** What an upstream says beside an answer: unless its status says that it is an error's text, no caller may read it. */
+/** What an upstream says outside an answer: unless its status says that it is an error's text, no caller may read it. */
 export const FAULT_TEXT = `the upstream's own words, ${CREDENTIAL}`;
 
 /** An error as OpenAI words it; a type that nobody knows says nothing about whose fault it is. */

@@ -84,7 +84,7 @@ export function ruleOwner(gateway: TestGateway, scope: RuleScope): RuleOwner {
   return scope === 'key' ? { kind: 'key', key: gateway.keyId } : { kind: 'member', member: gateway.memberId };
 }
 
-/** Writes a rule beside the running gateway, with the function that the master API and the command line call. */
+/** Writes a rule while the gateway is running, with the function that the master API and the command line call. */
 export function addRule(gateway: TestGateway, scope: RuleScope, rule: RuleCreate): IamRule {
   const { sandbox, upstreams, trustedProxies } = gateway.config;
   const now = Date.now();

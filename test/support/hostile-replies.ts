@@ -1,4 +1,4 @@
-// Answers by which an upstream would stop, slow or end whoever reads them, as bytes.
+// Answers by which an upstream would stop, slow or end its reader, as bytes.
 import { head, JSON_HEAD, LAST_PIECE, piece } from './fault-replies.ts';
 import { chunk, completion } from './upstream.ts';
 

@@ -45,7 +45,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'provider-counts.ts countKeylessProviders': COUNTS,
   'provider-counts.ts countProviderKeys': COUNTS,
   'recovery.ts recoverOpenCalls': 'after a crash every open call is settled',
-  'reseal.ts resealProviderKeys': 'rotating the encryption key seals the secrets of all organizations anew',
+  'reseal.ts resealProviderKeys': 'rotating the encryption key seals the secrets of all organizations again',
   'retention.ts forgetCalls': RETENTION,
   'retention.ts forgetDecisions': RETENTION,
   'retention.ts keepSums': RETENTION,

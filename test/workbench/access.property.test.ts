@@ -58,7 +58,7 @@ function lies(address: string | null, texts: readonly string[]): boolean {
   });
 }
 
-/** A member has none: any project's keys are his. */
+/** A member has none: they may own keys of any project. */
 const projectOf = ({ keys }: World, { id }: Holder): string | null => keys.get(id)?.projectId ?? null;
 
 const cellsOf = (holder: Holder, mappings: readonly Mapping[], addresses: readonly (string | null)[]): string[] =>

@@ -66,7 +66,7 @@ it('ends an analysis that takes too long', async () => {
   });
 });
 
-it('sees rules as they are when it is asked, whoever wrote them', async () => {
+it('sees rules as they are when it is asked, whichever process wrote them', async () => {
   await withAnalyst({}, async (analyst) => {
     const revision = async () => (await analyst.analyse(access)).policyRevision.split('.')[1];
     expect(await revision()).toBe('0');
@@ -75,7 +75,7 @@ it('sees rules as they are when it is asked, whoever wrote them', async () => {
   });
 });
 
-it('starts anew after it broke, and tells nobody how', async () => {
+it('starts again after it broke, and tells no one how', async () => {
   const missing = path.join(folder, 'none.sqlite');
   const analyst = createAnalyst({ databasePath: missing, ...installation, turns: new Turns() });
   expect(await settled(analyst.analyse(access))).toMatchObject({ message: 'The thread ended without an answer.' });

@@ -60,7 +60,7 @@ describe('the parts of a world', () => {
     ]);
   });
 
-  it('are others for whoever has: what a provider of its own hides is not there', () => {
+  it('are others for an organization with its own providers: what those hide is not there', () => {
     addProvider(ID.otherOrganization, 'openai');
     const [first, second, ...others] = partsOf([world()]);
     expect(others).toEqual([]);

@@ -15,7 +15,7 @@ function explained(rules: SmallRules, call: Parameters<typeof readCall>[2], cred
 
 it('says everything that stands against a request, in every scope', () => {
   const rules = {
-    organization: [rule('rule_o', 'deny_models', { models: ['gpt*'] })],
+    organization: [{ ...rule('rule_o', 'deny_models', { models: ['gpt*'] }), description: 'No GPT' }],
     key: [
       rule('rule_k', 'allow_providers', { providers: ['azure'] }),
       rule('rule_r', 'deny_providers', { providers: ['azure'] }, 'report'),
@@ -57,8 +57,8 @@ it('says everything that stands against a request, in every scope', () => {
     ],
     shadow: { permitted: [], would_deny: [], would_allow: [] },
     rules: [
-      { id: 'rule_o', scope: 'organization', ruleType: 'deny_models' },
-      { id: 'rule_k', scope: 'key', ruleType: 'allow_providers' },
+      { id: 'rule_o', scope: 'organization', ruleType: 'deny_models', description: 'No GPT' },
+      { id: 'rule_k', scope: 'key', ruleType: 'allow_providers', description: null },
     ],
     flips: { sets: [['rule_o']], exhaustive: true },
     alternative: { model: 'claude-opus', provider: 'azure', nearness: 'same modalities' },
@@ -122,7 +122,7 @@ it('answers as the gateway does where none has a credential, and says what the r
         values: ['azure/gpt-5'],
       },
     ],
-    rules: [{ id: 'rule_1', scope: 'key', ruleType: 'deny_models' }],
+    rules: [{ id: 'rule_1', scope: 'key', ruleType: 'deny_models', description: null }],
     flips: { sets: [], exhaustive: true },
     alternative: null,
     warnings: [],

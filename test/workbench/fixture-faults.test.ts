@@ -173,7 +173,7 @@ describe('names, with its place,', () => {
     ['no outcome', '{ deny: key deny_models', '¦{ model: swift', ONE_OUTCOME],
     ['two outcomes', '{ deny: key', '¦{ permit: all, deny: key', ONE_OUTCOME],
     ['an unknown rule', 'key deny_models', 'any, rules: [no-swift, ¦no-sweft]', 'There is no active rule "no-sweft".'],
-    ['a rule beside a permit', 'deny: key deny_models', 'permit: all, ¦rules: no-swift', '`rules` goes with `deny`.'],
+    ['a rule with a permit', 'deny: key deny_models', 'permit: all, ¦rules: no-swift', '`rules` goes with `deny`.'],
     [
       'a candidate that cannot be',
       'deny: key deny_models',
@@ -196,7 +196,7 @@ describe('names, with its place,', () => {
     ['one request twice', '- { deny: key', '- { deny: any }\n  - ¦{ deny: key', 'Two expectations mean model=swift.'],
     ['not_found of what is there', '{ deny: key deny_models', '¦{ error: not_found', '"swift" has a candidate.'],
     [
-      'a decision beside an error',
+      'a decision with an error',
       'deny: key deny_models',
       'error: unavailable, ¦shadow: { permit: none }',
       'There is no decision where there is an error.',
@@ -235,7 +235,7 @@ it.each([
   ['a key that is given twice', 'a.yaml:7:5: The key "ci" is given twice.', 'keys: { ci: {} }'],
   ['a model that is given twice', 'a.yaml:4:24: The model "swift" is given twice.', SLICE],
   [
-    'a slice beside the real catalogue',
+    'a slice with the real catalogue',
     'shared/x.yaml:1:1: The catalogue is either `real` or a slice, not both.',
     'catalog: real',
   ],

@@ -55,7 +55,7 @@ function worldOf({ organization = [], member = [], key = [] }: Rules): World {
   };
 }
 
-/** The fixtures of everybody in a world, or of a key, its owner and the organization. */
+/** The fixtures of everyone in a world, or of a key, its owner and the organization. */
 const generated = (world: World, only?: WorldKey): GeneratedFixture[] =>
   ruleHolders(world, only).flatMap((holder) => generateFixtures(world, pdp, holder));
 

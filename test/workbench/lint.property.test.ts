@@ -15,7 +15,9 @@ const bundle = readBundle();
 
 /** Each subject with those outside it. */
 const scopesOf = (world: World): WorldSubject[][] => [
-  ...[...world.organizations.values()].map(({ id, rules }): WorldSubject[] => [{ scope: 'organization', id, rules }]),
+  ...[...world.organizations.values()].map(({ id, name, rules }): WorldSubject[] => [
+    { scope: 'organization', id, name, rules },
+  ]),
   ...[...world.members.values()].map((member) => memberSubjects(world, member)),
   ...[...world.keys.values()].map((key) => keySubjects(world, key)),
 ];

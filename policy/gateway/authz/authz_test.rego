@@ -130,7 +130,7 @@ test_report_allow_rule_would_allow_and_never_changes_the_answer[kind] if {
 	}
 }
 
-# Beside the enforced model x, the report rules allow the model y (report_1) and require the provider p (report_2): x at q
+# Next to the enforced model x, the report rules allow the model y (report_1) and require the provider p (report_2): x at q
 # would be lost and y at p gained. report_2 would deny the one and allow the other, and counts as would_allow alone.
 test_a_rule_that_would_allow_does_not_also_count_as_would_deny if {
 	lost := {"id": "q/x", "names": ["x"], "provider_names": ["q"], "free": false}

@@ -41,7 +41,7 @@ export function limitRate({ takeRate, telemetry }: LimitRateDeps, endpoint: Limi
 export const limitOrganization = (ctx: AppContext, limit: LimitRate): Promise<void> =>
   limit(ctx, principalOf(ctx).organizationId, 'Your organization');
 
-/** Step 5 of the journey: whoever authenticated may have asked too often. */
+/** Step 5 of the journey: an authenticated caller may have asked too often. */
 export function rateLimit(deps: LimitRateDeps, endpoint: LimitedEndpoint): AppMiddleware {
   const limit = limitRate(deps, endpoint);
   return async (ctx, next) => {

@@ -131,7 +131,7 @@ const LISTS: Ids = [
 const known: string[] = [];
 const MOST_KNOWN = 200;
 
-/** His own, others', and what is none. */
+/** Their own, others', and what is none. */
 function idsFor({ random, run: { world } }: Attack): Ids {
   const foreign = [
     world.attacked.project.id,

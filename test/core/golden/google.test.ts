@@ -1,4 +1,4 @@
-// What Gemini's answers cost. Thoughts are beside the answer there, results of tools beside the prompt, cached tokens in it.
+// What Gemini's answers cost. There, thoughts are not part of the answer's tokens and results of tools not part of the prompt's; cached tokens are.
 import { describe, expect, it } from 'vitest';
 import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/money.ts';
 import { googleAdapter } from '../../../src/providers/google.ts';
@@ -146,7 +146,7 @@ describe("the cost of Gemini's answers", () => {
     });
   });
 
-  it("takes a picture's tokens at the price of pictures and the words beside it at that of words", () => {
+  it("takes a picture's tokens at the price of pictures and its words at that of words", () => {
     const usage = {
       promptTokenCount: 300,
       candidatesTokenCount: 1300,

@@ -25,7 +25,7 @@ describe("the cost of xAI's answers", () => {
     total: '0.0016275', // 0.000078 + 0.0000045 + 0.001545
   };
 
-  it('adds reasoning to the answer, beside which it is counted', () => {
+  it('adds reasoning to the answer, where it is counted apart', () => {
     expect(wholeBill(xai, completion('Hi', { usage }), GROK_4)).toEqual(bill);
   });
 
@@ -93,7 +93,7 @@ describe("the cost of a stream that does not report at OpenAI's place", () => {
     ]);
   });
 
-  it("takes Moonshot's report from the last choice, cached tokens beside the details", async () => {
+  it("takes Moonshot's report from the last choice, cached tokens outside the details", async () => {
     const usage = { prompt_tokens: 19, completion_tokens: 13, total_tokens: 32, cached_tokens: 12 };
     const last = { ...chunk({}), choices: [{ index: 0, delta: {}, finish_reason: 'stop', usage }] };
 

@@ -152,7 +152,7 @@ describe("the cost of OpenAI's images", () => {
     });
   });
 
-  it('takes what is said beside the picture at the price of text', () => {
+  it('takes what is said with the picture at the price of text', () => {
     const prices = { ...GPT_IMAGE.prices, completion: perMillion('10') };
     const usage = {
       input_tokens: 10,

@@ -345,7 +345,7 @@ describe('an answer of an upstream', () => {
 });
 
 describe('the request id of the caller', () => {
-  it('is kept and returned beside ours when it is well formed', async () => {
+  it('is kept and returned in addition to ours when it is well formed', async () => {
     const own = `Own.${'x'.repeat(58)}_-`;
 
     const answer = await chat(gateway, hello(), { headers: [['x-request-id', own]] });

@@ -288,7 +288,7 @@ describe('a key with any limit', () => {
     const { usage } = completionOf(await chat(gateway, hello({ model: 'priced' }), key));
 
     expect(upstream.received.at(-1)?.json).toMatchObject({ max_tokens: 16_384 });
-    expect(usage.info).toBe('The API key has a usage limit: each choice was limited to 16384 tokens.');
+    expect(usage.info).toBe('A usage limit applies to this API key: each choice was limited to 16384 tokens.');
   });
 
   it('may call what is bounded by the maximum that the caller names', async () => {

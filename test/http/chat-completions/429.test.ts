@@ -1,4 +1,4 @@
-// POST /v1/chat/completions: a key whose limit has room, but not beside the calls that are still running; and how long an answer may get.
+// POST /v1/chat/completions: a key whose limit has room, but not with the calls that are still running; and how long an answer may get.
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chat, completionOf, errorOf, eventsOf, hello } from '../../support/chat.ts';
@@ -50,7 +50,7 @@ const microUsd = (amount: number): string => (amount / 1_000_000).toFixed(6);
 /** What the upstream was asked for. */
 const asked = (): unknown[] => upstream.received.map(({ json: sent }) => sent);
 
-describe('a call beside one that is still running', () => {
+describe('a call while another is still running', () => {
   it('is told to come again when both cannot be paid for, and passes when the other has ended', async () => {
     const key = addKey(gateway, { usageLimit: '0.015' });
     const arrived = Promise.withResolvers<ServerResponse>();
@@ -113,7 +113,7 @@ describe('a caller with a limit who names no maximum', () => {
 
     expect(asked()).toEqual([{ ...body, model: 'metered', max_tokens: 70 }]);
     expect(completionOf(answer).usage.info).toBe(
-      'The API key has a usage limit: each choice was limited to 70 tokens.',
+      'A usage limit applies to this API key: each choice was limited to 70 tokens.',
     );
     expect(callRow(gateway, answer)).toMatchObject({
       state: 'settled',
@@ -132,7 +132,7 @@ describe('a caller with a limit who names no maximum', () => {
     expect(asked()).toMatchObject([{ max_tokens: 70 }]);
     expect([done, chunks.at(-1)?.usage?.info]).toEqual([
       true,
-      'The API key has a usage limit: each choice was limited to 70 tokens.',
+      'A usage limit applies to this API key: each choice was limited to 70 tokens.',
     ]);
   });
 
@@ -155,7 +155,7 @@ describe('a caller with a limit who names no maximum', () => {
     expect([refused.status, errorOf(refused).code]).toEqual([401, 'usage_limit_reached']);
   });
 
-  it('gets what fits beside the calls that are still running', async () => {
+  it('gets what the calls that are still running leave', async () => {
     const body = saying('one');
     const key = addKey(gateway, { usageLimit: microUsd(10_000 + promptCost(body) + 10 * 5) });
     const arrived = Promise.withResolvers<ServerResponse>();
@@ -207,7 +207,7 @@ describe('a caller with a limit who names a maximum', () => {
 
     expect(asked()).toMatchObject([{ max_completion_tokens: 30 }]);
     expect(completionOf(answer).usage.info).toBe(
-      'The API key has a usage limit: each choice was limited to 30 tokens.',
+      'A usage limit applies to this API key: each choice was limited to 30 tokens.',
     );
   });
 });
@@ -229,7 +229,7 @@ describe('the choice of `auto`', () => {
 });
 
 describe('a caller without a limit', () => {
-  it('has his request sent as it stands', async () => {
+  it('has the request sent unchanged', async () => {
     await chat(gateway, saying('one'));
     await chat(gateway, saying('two', { max_tokens: 5000 }));
 

@@ -124,7 +124,7 @@ describe('a gateway with too much to do', () => {
     return { arrived: arrived.promise, release: released.resolve };
   }
 
-  it('refuses what exceeds the requests in flight, before it looks at the key, and serves again afterwards', async () => {
+  it('refuses what exceeds the requests in flight, before it looks at the key, and works again afterwards', async () => {
     await start({ MAX_IN_FLIGHT: '1' });
     const { arrived, release } = waiting(json(completion('Hi')));
 

@@ -14,7 +14,7 @@ beforeEach(async () => {
   upstream.begin(json(completion('Chosen')));
   gateway = await startGateway({
     ...upstreamEnv('acme', upstream.origin, 'dear,unpriced', 'dear=3/3'),
-    ...upstreamEnv('zeta', upstream.origin, 'cheap,middle,dearest', 'cheap=1/1,middle=2/2,dearest=4/4'),
+    ...upstreamEnv('zeta', upstream.origin, 'cheap,middle,priciest', 'cheap=1/1,middle=2/2,priciest=4/4'),
   });
 });
 
@@ -55,10 +55,10 @@ describe('the choice', () => {
     upstream.begin(failure(500, 'x'));
     await chat(gateway, auto());
     const [decision] = decisionRows(gateway);
-    expect(tried()).toEqual(['dearest', 'unpriced']);
+    expect(tried()).toEqual(['priciest', 'unpriced']);
     const input: unknown = JSON.parse(decision?.input_json ?? '');
     if (!validatePolicyInput(input)) throw new Error('no input document');
-    expect(input.candidates.map(({ id }) => id)).toEqual(['zeta/dearest', 'acme/unpriced']);
+    expect(input.candidates.map(({ id }) => id)).toEqual(['zeta/priciest', 'acme/unpriced']);
   });
 
   it('is refused with the reason when nothing is permitted', async () => {
@@ -69,18 +69,18 @@ describe('the choice', () => {
   });
 
   it('is never an unpriced model for a key with a limit', async () => {
-    denyModels('cheap', 'middle', 'dear', 'dearest');
+    denyModels('cheap', 'middle', 'dear', 'priciest');
     const limited = addKey(gateway, { usageLimit: '1' });
     addRule({ ...gateway, keyId: limited.id }, 'key', {
       ruleType: 'deny_models',
-      ruleValue: { models: ['cheap', 'middle', 'dear', 'dearest'] },
+      ruleValue: { models: ['cheap', 'middle', 'dear', 'priciest'] },
     });
     const answer = await chat(gateway, auto(), { token: limited.token });
     expect([answer.status, errorOf(answer).code, upstream.received.length]).toEqual([400, 'invalid_request', 0]);
   });
 
   it('does without the sandbox while anything else has a credential', async () => {
-    denyModels('cheap', 'middle', 'dear', 'dearest', 'unpriced');
+    denyModels('cheap', 'middle', 'dear', 'priciest', 'unpriced');
     expect((await chat(gateway, auto())).status).toBe(403);
   });
 

@@ -161,7 +161,7 @@ describe('it is not given again', () => {
     expect(await hits(ask(), ask(other))).toEqual([false, false]);
   });
 
-  it('where the caller says x-no-cache, nor is his answer kept', async () => {
+  it('where the caller says x-no-cache, nor is the answer kept', async () => {
     const refused = { headers: [['x-no-cache', 'true']] as const };
     expect(await hits(ask(large(), refused), ask(), ask(large(), refused))).toEqual([false, false, false]);
   });

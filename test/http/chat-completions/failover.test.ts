@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 
 beforeEach(() => {
-  clock.advance(30_000); // whoever rests for the failures of the test before has its turn again
+  clock.advance(30_000); // a provider that rests for the failures of the test before is tried again
   first.begin(failure(500, 'Broken.'));
   second.begin(json(completion('From the second')));
   others.begin(json(completion('From the others')));

@@ -101,7 +101,7 @@ describe('a stream', () => {
     expect(done).toBe(true);
   });
 
-  it('always asks the upstream for usage, beside the other options of the caller', async () => {
+  it('always asks the upstream for usage, besides the other options of the caller', async () => {
     await chat(gateway, fromUpstream());
     await chat(gateway, fromUpstream({ stream_options: { include_obfuscation: false } }));
 

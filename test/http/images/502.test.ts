@@ -26,7 +26,7 @@ beforeAll(async () => {
   gateway = await startGateway(upstreamEnv('acme', upstream.origin, models, prices), { clock });
 });
 
-beforeEach(() => clock.advance(30_000)); // whoever rests for the failures of the test before has its turn again
+beforeEach(() => clock.advance(30_000)); // a provider that rests for the failures of the test before is tried again
 
 afterAll(async () => {
   await gateway.close();

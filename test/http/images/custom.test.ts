@@ -53,7 +53,7 @@ describe('a custom model that makes images', () => {
     ]);
   });
 
-  it('beside text draws in a chat', async () => {
+  it('that gives text too draws in a chat', async () => {
     addModel('banana', { outputModalities: ['text', 'image'] });
     const images = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } }];
     upstream.begin(

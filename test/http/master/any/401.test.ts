@@ -62,7 +62,7 @@ describe('a master key is not valid', () => {
     }
   });
 
-  it('after its maker has left, and acts with the role that he has now', async () => {
+  it('after its maker has left, and acts with the role that they have now', async () => {
     const token = server.tokens.admin;
     expect((await server.request('GET', '/v1/master/members', { token })).status).toBe(200);
     await server.store.write((db) => updateMember(db, ID.organization, ID.admin, { role: 'developer' }, startMs));

@@ -11,7 +11,7 @@ afterAll(() => server.close());
 it('GET /v1/master/audit is not for developers', async () => {
   expect(await outcome(server.request('GET', '/v1/master/audit', { token: server.tokens.developer }))).toEqual({
     status: 403,
-    body: refused('permission_denied', 'A developer can manage his own keys only.'),
+    body: refused('permission_denied', 'Developers can only manage their own keys.'),
   });
 });
 

@@ -15,7 +15,7 @@ describe('budgets are not for', () => {
   it.each(['budgets', ...PATHS])('a developer: GET %s', async (path) => {
     expect(await outcome(server.request('GET', `/v1/master/${path}`, { token: server.tokens.developer }))).toEqual({
       status: 403,
-      body: refused('permission_denied', 'A developer can manage his own keys only.'),
+      body: refused('permission_denied', 'Developers can only manage their own keys.'),
     });
   });
 

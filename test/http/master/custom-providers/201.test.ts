@@ -32,7 +32,7 @@ describe('POST /v1/master/custom-providers', () => {
     });
   });
 
-  it('leaves a name to each organization, and again to whoever has deleted its provider', async () => {
+  it('leaves a name to each organization, and again to one that has deleted its provider', async () => {
     const body = { name: 'shared', baseUrl: 'https://models.example' };
     const make = (token: string) => server.request('POST', PATH, { token, body });
     const { owner, foreigner } = server.tokens;

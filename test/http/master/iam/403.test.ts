@@ -28,7 +28,7 @@ describe('POST …/iam is denied', () => {
     for (const owner of [`members/${ID.developer}`, 'organization']) {
       expect(await outcome(server.request('POST', `/v1/master/${owner}/iam`, { token, body }))).toEqual({
         status: 403,
-        body: refused('permission_denied', 'A developer can manage his own keys only.'),
+        body: refused('permission_denied', 'Developers can only manage their own keys.'),
       });
     }
   });

@@ -68,13 +68,13 @@ describe('DELETE /v1/master/invitations/{id}', () => {
 });
 
 describe('the invitations of a member', () => {
-  it('are revoked when he leaves', async () => {
+  it('are revoked when they leave', async () => {
     const { id } = await invite({}, server.tokens.admin);
     await server.request('DELETE', `/v1/master/members/${ID.admin}`);
     expect(await statusOf(id)).toBe('revoked');
   });
 
-  it('are revoked as far as his new role would not let him make them', async () => {
+  it('are revoked as far as the new role could not make them', async () => {
     await server.request('PATCH', `/v1/master/members/${ID.admin}`, { body: { role: 'owner' } });
     const owner = await invite({ email: 'a@example.com', role: 'owner' }, server.tokens.admin);
     const admin = await invite({ email: 'b@example.com', role: 'admin' }, server.tokens.admin);

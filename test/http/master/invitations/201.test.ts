@@ -20,6 +20,7 @@ const invitation = {
   role: 'developer',
   status: 'pending',
   invitedBy: ID.owner,
+  invitedByEmail: 'owner@example.com',
   expiresAt: '2026-02-07T12:00:00.000Z',
   acceptedAt: null,
   memberId: null,
@@ -46,7 +47,15 @@ describe('POST /v1/master/invitations', () => {
     const email = `${ttl.value}-${ttl.unit}@example.com`;
     const { body } = await invite({ email, role: 'admin', ttl }, server.tokens.admin);
     expect(body).toEqual({
-      invitation: { ...invitation, email, role: 'admin', invitedBy: ID.admin, expiresAt, token: 'pcli_secret' },
+      invitation: {
+        ...invitation,
+        email,
+        role: 'admin',
+        invitedBy: ID.admin,
+        invitedByEmail: 'admin@example.com',
+        expiresAt,
+        token: 'pcli_secret',
+      },
     });
   });
 

@@ -32,6 +32,6 @@ it.each([
 ])('%s %s is not for developers', async (method, path, body) => {
   expect(await outcome(server.request(method, path, { token: server.tokens.developer, body }))).toEqual({
     status: 403,
-    body: refused('permission_denied', 'A developer can manage his own keys only.'),
+    body: refused('permission_denied', 'Developers can only manage their own keys.'),
   });
 });

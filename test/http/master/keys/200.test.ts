@@ -72,7 +72,7 @@ describe('GET /v1/master/keys', () => {
     expect(ofProject.body).toEqual({ keys: [], nextCursor: null });
   });
 
-  it('shows a developer his own', async () => {
+  it('shows developers their own', async () => {
     const { body } = await server.request('GET', '/v1/master/keys', { token: server.tokens.developer });
     expect(body).toEqual({ keys: [developerKey], nextCursor: null });
   });

@@ -25,7 +25,7 @@ describe('POST /v1/master/keys is refused for', () => {
     [
       { periodUsageLimit: '1' },
       '/periodUsageDurationValue',
-      '/periodUsageDurationValue is missing beside periodUsageLimit.',
+      '/periodUsageDurationValue is required with periodUsageLimit.',
     ],
     [{ description: 7 }, '/description', '/description (7) must be a text of at most 256 characters, or null.'],
   ])('%j', async (fields, param, message) => {

@@ -17,7 +17,7 @@ describe('a master key', () => {
     });
     expect(await outcome(answer)).toEqual({
       status: 403,
-      body: refused('permission_denied', 'A developer can make keys for himself only.'),
+      body: refused('permission_denied', 'Developers can only make keys for themselves.'),
     });
   });
 

@@ -38,7 +38,7 @@ describe('GET /v1/master/master-keys', () => {
     expect([first.masterKeys.length, second.body]).toEqual([2, { masterKeys: [ofOwner], nextCursor: null }]);
   });
 
-  it('shows a developer the ones that act for him', async () => {
+  it('shows developers the ones that act for them', async () => {
     const { body } = await server.request('GET', '/v1/master/master-keys', { token: server.tokens.developer });
     expect(body).toEqual({ masterKeys: [{ ...ofDeveloper, lastUsedAt: START }], nextCursor: null });
   });

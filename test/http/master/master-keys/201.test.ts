@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 describe('POST /v1/master/master-keys', () => {
-  it('makes a key that acts for the maker of the key it is made with, as what he is then', async () => {
+  it('makes a key that acts for the maker of the key it is made with, with that maker’s role at the time of the call', async () => {
     const answer = await server.request('POST', '/v1/master/master-keys', {
       token: server.tokens.admin,
       body: { description: 'Terraform' },

@@ -14,7 +14,7 @@ it('a developer makes no master keys', async () => {
   const sent = { token: server.tokens.developer, body: { description: 'Mine' } };
   expect(await outcome(server.request('POST', '/v1/master/master-keys', sent))).toEqual({
     status: 403,
-    body: refused('permission_denied', 'A developer can manage his own keys only.'),
+    body: refused('permission_denied', 'Developers can only manage their own keys.'),
   });
 });
 

@@ -57,7 +57,7 @@ describe('PATCH /v1/master/members/{member}', () => {
     });
   });
 
-  it('holds for his master key from the next request on', async () => {
+  it('holds for their master key from the next request on', async () => {
     const list = async () =>
       (await server.request('GET', '/v1/master/members', { token: server.tokens.developer })).status;
     const seen = [await list()];
@@ -76,7 +76,7 @@ describe('PATCH /v1/master/members/{member}', () => {
 });
 
 describe('DELETE /v1/master/members/{member}', () => {
-  it('removes him: his master keys end, his keys are disabled, and he and his rules are not found', async () => {
+  it('removes the member: their master keys end, their keys are disabled, and neither they nor their rules are found', async () => {
     const rule = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-slow'] } };
     await server.request('POST', `/v1/master/members/${ID.developer}/iam`, { body: rule });
 

@@ -49,7 +49,7 @@ describe('the last owner', () => {
     expect((await server.request('GET', `/v1/master/members/${ID.owner}`)).status).toBe(200);
   });
 
-  it('may be named anew', async () => {
+  it('may be named again', async () => {
     const { status } = await server.request('PATCH', `/v1/master/members/${ID.owner}`, { body: { name: 'Ada' } });
     expect(status).toBe(200);
   });

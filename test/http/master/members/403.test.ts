@@ -35,7 +35,7 @@ describe('a developer', () => {
     const token = server.tokens.developer;
     expect(await outcome(server.request(method, path, { token, body }))).toEqual({
       status: 403,
-      body: refused('permission_denied', 'A developer can manage his own keys only.'),
+      body: refused('permission_denied', 'Developers can only manage their own keys.'),
     });
   });
 });

@@ -36,7 +36,7 @@ const platformKey = {
   previousTokenEndsAt: null,
 };
 
-it('GET /v1/master/platform-keys lists platform keys and no others, by project too; a developer his own', async () => {
+it('GET /v1/master/platform-keys lists platform keys and no others, by project too; developers their own', async () => {
   const all = { platformKeys: [platformKey], nextCursor: null };
   const none = { platformKeys: [], nextCursor: null };
   const listed = async (query = '', token = server.tokens.owner) =>

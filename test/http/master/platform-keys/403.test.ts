@@ -15,7 +15,7 @@ describe('a platform key', () => {
     const sent = { token: server.tokens.developer, body: { projectId: ID.project, createdBy: ID.owner } };
     expect(await outcome(server.request('POST', '/v1/master/platform-keys', sent))).toEqual({
       status: 403,
-      body: refused('permission_denied', 'A developer can make keys for himself only.'),
+      body: refused('permission_denied', 'Developers can only make keys for themselves.'),
     });
   });
 

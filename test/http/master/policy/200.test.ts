@@ -26,7 +26,7 @@ beforeEach(async () => {
     db.connection.prepare('DELETE FROM rules').run();
     db.connection.prepare('UPDATE organizations SET rule_revision = 0').run();
   });
-  const body = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-p*'] } };
+  const body = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-p*'] }, description: 'No paid' };
   const { text } = await server.request('POST', `/v1/master/members/${ID.developer}/iam`, { body });
   ruleId = /rule_[0-9a-f]{32}/.exec(text)?.[0] ?? '';
 });
@@ -53,7 +53,7 @@ describe('GET /v1/master/keys/{id}/access', () => {
       })),
       denied: [{ model: 'sandbox-paid', provider: 'sandbox', credential: true, ruleIds: [ruleId] }],
       withoutCredential: OTHERS,
-      rules: [{ id: ruleId, scope: 'member', ruleType: 'deny_models' }],
+      rules: [{ id: ruleId, scope: 'member', ruleType: 'deny_models', description: 'No paid' }],
     });
     expect(answer.headers.get('x-policy-revision')).toMatch(/^[0-9a-f]{12}\.1$/);
     expect(answer.headers.get('cache-control')).toBe('no-store');
@@ -75,7 +75,7 @@ describe('GET /v1/master/keys/{id}/access', () => {
     expect(all.reached).toContainEqual({ model: 'gpt-5', provider: 'openai', credential: false, ruleIds: [] });
   });
 
-  it("a developer sees his own key's", async () => {
+  it("developers see their own key's", async () => {
     const { developer } = server.tokens;
     const answer = await server.request('GET', `/v1/master/keys/${ID.developerKey}/access`, { token: developer });
     expect(answer.status).toBe(200);
@@ -107,7 +107,7 @@ describe('POST /v1/master/policy/evaluate', () => {
           values: ['sandbox-p*'],
         },
       ],
-      rules: [{ id: ruleId, scope: 'member', ruleType: 'deny_models' }],
+      rules: [{ id: ruleId, scope: 'member', ruleType: 'deny_models', description: 'No paid' }],
       flips: { sets: [[ruleId]], exhaustive: true },
       alternative: { model: 'sandbox-free', provider: 'sandbox', nearness: 'same family' },
       warnings: [],
@@ -149,7 +149,7 @@ describe('POST /v1/master/policy/evaluate', () => {
     expect(answer).toMatchObject({ outcome: 'permit', candidates: ['acme/house/own'], withoutCredential: [] });
   });
 
-  it('lets a developer try new rules on his own key', async () => {
+  it('lets developers try new rules on their own key', async () => {
     const rules = [{ ruleType: 'deny_models', ruleValue: { models: ['sandbox-free'] } }];
     const body = { key: ID.developerKey, rules, request: { model: 'sandbox-free' } };
     expect(await evaluate(body, server.tokens.developer)).toMatchObject({ outcome: 'deny' });

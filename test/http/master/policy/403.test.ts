@@ -20,6 +20,6 @@ it.each([
   const answer = await server.request('POST', `/v1/master/policy/${path}`, { body, token: server.tokens.developer });
   expect(await outcome(answer)).toEqual({
     status: 403,
-    body: refused('permission_denied', 'A developer can manage his own keys only.'),
+    body: refused('permission_denied', 'Developers can only manage their own keys.'),
   });
 });

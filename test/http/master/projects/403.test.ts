@@ -17,6 +17,6 @@ it.each([
   const token = server.tokens.developer;
   expect(await outcome(server.request(method, path, { token, body }))).toEqual({
     status: 403,
-    body: refused('permission_denied', 'A developer can manage his own keys only.'),
+    body: refused('permission_denied', 'Developers can only manage their own keys.'),
   });
 });

@@ -39,6 +39,7 @@ describe('provider keys', () => {
           label: 'A',
           provider: 'openai',
           projectId: null,
+          projectName: null,
           baseUrl: null,
           maskedToken: 'sk-t…tail',
           position: 1,
@@ -66,7 +67,7 @@ describe('provider keys', () => {
     expect(await listed()).toEqual(['C 2', 'B 1']);
   });
 
-  it('are sealed anew with a new token, which may come with another base URL', async () => {
+  it('are sealed again with a new token, which may come with another base URL', async () => {
     const id = await addProviderKey(server);
     const token = 'sk-another-secret-9876543210-end';
     server.clock.set(Date.parse(START) + 1000);
@@ -79,6 +80,7 @@ describe('provider keys', () => {
         label: 'Proxy',
         provider: 'openai',
         projectId: ID.project,
+        projectName: 'Main',
         baseUrl: 'https://proxy.example/v1',
         maskedToken: 'sk-a…-end',
         position: 1,

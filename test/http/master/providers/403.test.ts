@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const denied = { status: 403, body: refused('permission_denied', 'A developer can manage his own keys only.') };
+const denied = { status: 403, body: refused('permission_denied', 'Developers can only manage their own keys.') };
 
 describe("a developer's master key", () => {
   it('neither sees nor changes provider keys, custom providers and custom models', async () => {

@@ -53,7 +53,7 @@ it('sums up the last seven days by the day', async () => {
   });
 });
 
-it('shows a developer what was called with his own keys', async () => {
+it('shows developers what was called with their own keys', async () => {
   const { text } = await server.request('GET', '/v1/master/usage?granularity=total&groupBy=key', {
     token: server.tokens.developer,
   });
