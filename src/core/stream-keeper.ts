@@ -1,4 +1,5 @@
 import type { UpstreamChunk } from '../providers/adapter.ts';
+import { record } from '../providers/json.ts';
 import type { KeptStream } from './response-cache.ts';
 
 type Chunk = Pick<UpstreamChunk, 'choices' | 'fields'>;
@@ -18,9 +19,8 @@ function plainText({ choices }: Chunk): string | undefined {
     return undefined;
   const { delta } = choice;
   for (const name in delta) if (name !== 'content' && name !== 'role') return undefined;
-  for (const [name, value] of Object.entries(choice)) {
-    if (name !== 'index' && name !== 'delta' && value !== null) return undefined;
-  }
+  const fields = record(choice);
+  for (const name in fields) if (name !== 'index' && name !== 'delta' && fields[name] !== null) return undefined;
   return typeof delta.content === 'string' ? delta.content : undefined;
 }
 
