@@ -22,7 +22,7 @@ import { type JudgedChange, newAccess, type RulePlan, StaleRules } from './judge
 import { mergedRule } from './merge-rule.ts';
 import { checkBounds } from './rule-bounds.ts';
 import { ruleChange } from './rule-change.ts';
-import { checkRulesChangeable, getRuleSubject, type RuleOwner } from './rule-owner.ts';
+import { checkRulesChangeable, getRuleSubject, type RuleOwner, type RuleSubject } from './rule-owner.ts';
 
 /** What is known of the world in which a rule will be judged. */
 export interface RuleWorld {
@@ -50,7 +50,7 @@ export function createRule(db: Database, actor: Actor, owner: RuleOwner, body: u
     checkBounds([...others.map(storedRule), content.canonical]);
     const rule = { id: newId('rule'), ...stored(content) };
     const record = store.insertRule(db, actor.organizationId, subject.id, rule, compileRules, write.now);
-    const made = view(record);
+    const made = view(record, subject);
     recordChange(db, actor, 'rule', 'create', { before: null, after: made }, write.now);
     return { rule: made, warnings: warningsOf(db, actor, content.canonical, write) };
   });
@@ -62,14 +62,14 @@ export function listRules(db: Database, actor: Actor, owner: RuleOwner, page: Pa
   const subject = getRuleSubject(db, actor, owner);
   const rest = store.listRules(db, actor.organizationId, subject.id).filter(({ id }) => id > after);
   const { items, nextCursor } = toPage(rest, page.limit);
-  return { rules: items.map(view), nextCursor };
+  return { rules: items.map((record) => view(record, subject)), nextCursor };
 }
 
 /** One rule of the owner, with its warnings as they stand now; 404 when they have none of that id. */
 export function getRule(db: Database, actor: Actor, owner: RuleOwner, id: string, world: RuleWorld): RuleAnswer {
   const subject = getRuleSubject(db, actor, owner);
   const record = store.getRule(db, actor.organizationId, subject.id, id);
-  return { rule: view(record), warnings: warningsOf(db, actor, storedRule(record), world) };
+  return { rule: view(record, subject), warnings: warningsOf(db, actor, storedRule(record), world) };
 }
 
 /** The first steps of a change, which write nothing. @throws ApiError as `changeRule` */
@@ -110,7 +110,7 @@ export function changeRule(
     const { widens = null } = judged ?? {};
     if (patch.failOnNewAccess && widens?.count !== 0) throw newAccess(widens);
     const record = store.updateRule(db, organizationId, subject.id, id, stored(content), compileRules, write.now);
-    const [before, changed] = [view(present), view(record)];
+    const [before, changed] = [view(present, subject), view(record, subject)];
     recordChange(db, actor, 'rule', 'update', ruleChange(before, changed), write.now);
     return { rule: changed, before, warnings: warningsOf(db, actor, content.canonical, write), widens };
   });
@@ -140,7 +140,7 @@ export function deleteRule(db: Database, actor: Actor, owner: RuleOwner, id: str
   return db.transaction(() => {
     const subject = getRuleSubject(db, actor, owner);
     checkRulesChangeable(actor, subject);
-    const before = view(store.getRule(db, actor.organizationId, subject.id, id));
+    const before = view(store.getRule(db, actor.organizationId, subject.id, id), subject);
     store.deleteRule(db, actor.organizationId, subject.id, id, compileRules);
     recordChange(db, actor, 'rule', 'delete', { before, after: null }, now);
     return { id, deleted: true };
@@ -161,7 +161,7 @@ const stored = ({ canonical, ...content }: RuleContent): Omit<store.NewRule, 'id
   canonicalValue: canonical.ruleValue,
 });
 
-function view(record: store.RuleRecord): IamRule {
+function view(record: store.RuleRecord, { name }: Pick<RuleSubject, 'name'>): IamRule {
   const { ruleType, ruleValue } = readRule({ ruleType: record.ruleType, ruleValue: record.ruleValue });
   return {
     id: record.id,
@@ -175,5 +175,6 @@ function view(record: store.RuleRecord): IamRule {
     apiKeyId: record.scope === 'key' ? record.subjectId : null,
     memberId: record.scope === 'member' ? record.subjectId : null,
     organizationId: record.scope === 'organization' ? record.subjectId : null,
+    ownerName: name,
   };
 }

@@ -5,6 +5,7 @@ import { getKey, type KeyRecord } from '../store/keys.ts';
 import { getMember } from '../store/members.ts';
 import { findSubjectOfRule, listRuledSubjects, type RuledSubject } from '../store/rule-subjects.ts';
 import type { Role } from '../store/tables.ts';
+import { getOrganization } from '../store/tenants.ts';
 import { type Actor, checkChangesRulesOf, checkManagesOrganization, checkSeesKeyOf } from './actor.ts';
 
 /** Whose rules are meant: a key by its id, a member by membership id or e-mail, or the actor's organization. */
@@ -13,11 +14,11 @@ export type RuleOwner =
   | { readonly kind: 'member'; readonly member: string }
   | { readonly kind: 'organization' };
 
-/** The owner as it was found. */
+/** The owner as it was found; the name is a key's description, a member's e-mail, or the organization's name. */
 export type RuleSubject =
-  | { readonly scope: 'key'; readonly id: string; readonly key: KeyRecord }
-  | { readonly scope: 'member'; readonly id: string; readonly role: Role }
-  | { readonly scope: 'organization'; readonly id: string };
+  | { readonly scope: 'key'; readonly id: string; readonly name: string; readonly key: KeyRecord }
+  | { readonly scope: 'member'; readonly id: string; readonly name: string; readonly role: Role }
+  | { readonly scope: 'organization'; readonly id: string; readonly name: string };
 
 /** The owner of rules that the actor may see; 404 when there is none, 403 when they may not see it. */
 export function getRuleSubject(db: Database, actor: Actor, owner: RuleOwner): RuleSubject {
@@ -26,16 +27,16 @@ export function getRuleSubject(db: Database, actor: Actor, owner: RuleOwner): Ru
     case 'key': {
       const key = getKey(db, organizationId, owner.key);
       checkSeesKeyOf(actor, key.createdBy);
-      return { scope: 'key', id: key.id, key };
+      return { scope: 'key', id: key.id, name: key.description, key };
     }
     case 'member': {
       checkManagesOrganization(actor);
       const member = getMember(db, organizationId, owner.member);
-      return { scope: 'member', id: member.id, role: member.role };
+      return { scope: 'member', id: member.id, name: member.email, role: member.role };
     }
     case 'organization':
       checkManagesOrganization(actor);
-      return { scope: 'organization', id: organizationId };
+      return { scope: 'organization', id: organizationId, name: getOrganization(db, organizationId).name };
   }
 }
 

@@ -1,3 +1,4 @@
+import { withName } from '../domain/id.ts';
 import type {
   AccessAddressClass,
   AccessCell,
@@ -22,7 +23,7 @@ export const addressText = (addresses: readonly string[]): string => {
 };
 
 export const nameOf = ({ scope, id, name }: AccessHolder): string =>
-  scope === 'member' ? `${name} (member, a key without rules)` : name === '' ? id : `${id} (${name})`;
+  scope === 'member' ? `${name} (member, a key without rules)` : withName(id, name);
 
 const rulesText = (ruleIds: readonly string[]): string => ruleIds.join(', ') || '-';
 

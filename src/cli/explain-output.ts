@@ -26,7 +26,9 @@ const violationRow = (
 
 const ruleText = (rules: readonly AccessRule[], id: string): string => {
   const rule = rules.find((each) => each.id === id);
-  return rule === undefined ? id : `${withName(id, rule.description)} (${rule.scope} ${rule.ruleType})`;
+  return rule === undefined
+    ? id
+    : withName(id, [`${rule.scope} ${rule.ruleType}`, rule.description ?? []].flat().join(', '));
 };
 
 const OUTCOMES: Readonly<Record<Explanation['outcome'], string>> = {

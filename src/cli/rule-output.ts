@@ -1,3 +1,4 @@
+import { withName } from '../domain/id.ts';
 import type { Deletion, IamRule, RuleAnswer, RuleChangeAnswer, RuleValue, RuleWidening } from '../generated/types.ts';
 import { addressText, nameOf } from './access-output.ts';
 import { type Cell, print, printJson, printTable, warn } from './output.ts';
@@ -23,7 +24,7 @@ function valueText(value: RuleValue): string {
 
 const row = (rule: IamRule): Cell[] => [
   { text: rule.id },
-  { text: rule.apiKeyId ?? rule.memberId ?? 'organization' },
+  { text: withName(rule.apiKeyId ?? rule.memberId ?? 'organization', rule.ownerName) },
   { text: rule.ruleType, colour: rule.ruleType.startsWith('deny') ? 'red' : 'green' },
   { text: valueText(rule.ruleValue) },
   rule.mode === 'report' ? { text: rule.mode, colour: 'yellow' } : { text: rule.mode },

@@ -41,7 +41,7 @@ interface Task {
 }
 
 /**
- * Runs fixtures and prints what came of them; with `watch`, again and again until SIGINT or SIGTERM.
+ * Runs fixtures and prints their results; with `watch`, again and again until SIGINT or SIGTERM.
  * @throws UsageError for fixtures that cannot be run, Error when a request failed or too little is covered
  */
 export async function runPolicyTest(

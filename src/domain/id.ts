@@ -32,8 +32,8 @@ export function newId(prefix: IdPrefix): string {
   return `${prefix}_${last}`;
 }
 
-/** An id with the name of what it stands for, where it has one: `key_1 "ci"`. */
-export const withName = (id: string, name: string | null | undefined): string => (name ? `${id} "${name}"` : id);
+/** An id with the name of what it stands for, where it has one: `key_1 (ci)`. */
+export const withName = (id: string, name: string | null | undefined): string => (name ? `${id} (${name})` : id);
 
 /** When an id was made, in epoch ms. */
 export const timeOfId = (id: string): number =>

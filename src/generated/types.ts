@@ -664,6 +664,10 @@ export interface IamRule {
    * Owner, when the rule is the organization's; else null.
    */
   organizationId?: string | null;
+  /**
+   * The key's description, the member's e-mail or the organization's name; may be empty.
+   */
+  ownerName?: string;
 }
 
 export type RuleType =
@@ -1131,7 +1135,7 @@ export interface OrganizationAnswer {
 }
 
 /**
- * What `portcullis organizations create` is told.
+ * Input of `portcullis organizations create`.
  */
 export interface OrganizationCreate {
   /**
@@ -1557,7 +1561,7 @@ export interface UsageQuery {
   to?: string;
   granularity?: 'hour' | 'day' | 'total';
   /**
-   * What rows are told apart by, besides time: a comma list.
+   * What to group by, besides time: a comma list.
    */
   groupBy?: string;
   projectId?: string;
@@ -3675,7 +3679,7 @@ export interface Explanation {
    */
   outcome: 'permit' | 'deny' | 'not_found';
   /**
-   * What the caller of a request that is not permitted is told.
+   * The message that the caller of a denied request gets.
    */
   reason: string | null;
   request: ExplainedRequest;
@@ -3764,7 +3768,7 @@ export interface Fixture {
    */
   expect?: FixtureExpectation[];
   /**
-   * Rules that somebody tries to store, each with what it is answered. They do not change what is given.
+   * Rules that a person tries to store, each with the answer they get. They do not change what is given.
    */
   writes?: FixtureWrite[];
 }
@@ -3829,7 +3833,7 @@ export interface FixtureSubject {
 
 export interface FixtureKey {
   /**
-   * The member who owns it. Without one it belongs to somebody without rules.
+   * The member who owns it. Without one its owner has no rules.
    */
   owner?: string;
   /**
@@ -3995,7 +3999,7 @@ export interface FixtureExpectation {
    */
   permit?: FixtureSet;
   /**
-   * The reason that the caller is told: scope and rule type such as `member deny_models`, or the message, which begins with `Access denied: `; `any` leaves it open.
+   * The reason that the caller gets: scope and rule type such as `member deny_models`, or the message, which begins with `Access denied: `; `any` leaves it open.
    */
   deny?: string;
   /**
@@ -4034,7 +4038,7 @@ export interface FixtureShadow {
 }
 
 /**
- * A rule that somebody tries to store: exactly one of warnings and refused.
+ * A rule that a person tries to store: exactly one of warnings and refused.
  */
 export interface FixtureWrite {
   /**

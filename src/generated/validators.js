@@ -4595,7 +4595,7 @@ return errors === 0;
 validate127.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 export const validateIamRule = validate128;
-const schema49 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","ruleType","ruleValue","status","mode","description"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"]},"apiKeyId":{"type":["string","null"]},"memberId":{"type":["string","null"]},"organizationId":{"type":["string","null"]}},"$id":"IamRule"};
+const schema49 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","ruleType","ruleValue","status","mode","description"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"]},"apiKeyId":{"type":["string","null"]},"memberId":{"type":["string","null"]},"organizationId":{"type":["string","null"]},"ownerName":{"type":"string"}},"$id":"IamRule"};
 const schema50 = {"type":"string","enum":["allow_models","deny_models","allow_providers","deny_providers","allow_pricing","deny_pricing","allow_ip_cidrs","deny_ip_cidrs"],"$id":"RuleType"};
 
 function validate129(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -5308,6 +5308,19 @@ var valid0 = _errs18 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.ownerName !== undefined){
+const _errs20 = errors;
+if(typeof data.ownerName !== "string"){
+validate128.errors = [{instancePath:instancePath+"/ownerName",schemaPath:"#/properties/ownerName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs20 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }

@@ -53,9 +53,9 @@ describe('a written rule', () => {
     const shown = { createdAt: START, updatedAt: START, ...denySandbox, status: 'active', mode: 'enforce' };
     const nobody = { id: 'rule_new', description: null, apiKeyId: null, memberId: null, organizationId: null };
     expect(masked(rules)).toEqual([
-      { ...shown, ...nobody, apiKeyId: ID.ownerKey },
-      { ...shown, ...nobody, memberId: ID.developer },
-      { ...shown, ...nobody, organizationId: ID.organization },
+      { ...shown, ...nobody, apiKeyId: ID.ownerKey, ownerName: "The owner's" },
+      { ...shown, ...nobody, memberId: ID.developer, ownerName: 'developer@example.com' },
+      { ...shown, ...nobody, organizationId: ID.organization, ownerName: 'Example' },
     ]);
   });
 

@@ -370,9 +370,9 @@ describe('portcullis policy explain', () => {
     expect(stdout).toContain('chat with sandbox-paid from 192.0.2.1: deny');
     expect(stdout).toContain(`Access denied: model not allowed: sandbox-p* is denied by rule ${denied}.`);
     expect(stdout).toMatch(
-      new RegExp(`^sandbox/sandbox-paid +key +deny_models +sandbox-p\\* +${denied} "No paid"$`, 'm'),
+      new RegExp(`^sandbox/sandbox-paid +key +deny_models +sandbox-p\\* +${denied} \\(No paid\\)$`, 'm'),
     );
-    expect(stdout).toContain(`It would be permitted without ${denied} "No paid" (key deny_models).`);
+    expect(stdout).toContain(`It would be permitted without ${denied} (key deny_models, No paid).`);
     expect(stdout).toContain('Permitted instead: sandbox/sandbox-free (same family).');
   });
 

@@ -81,7 +81,15 @@ describe('portcullis rules', () => {
     const { stdout } = await portcullis.run('rules', 'list', '--organization');
     expect(stdout.replace(/rule_[0-9a-f]{32}/, 'rule_1').split(/ {2,}|\n/)).toEqual([
       ...['ID', 'OWNER', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION'],
-      ...['rule_1', 'organization', 'allow_pricing', 'pricingType paid, maxInputPrice 2.50', 'enforce', 'active', '-'],
+      ...[
+        'rule_1',
+        'organization (Default)',
+        'allow_pricing',
+        'pricingType paid, maxInputPrice 2.50',
+        'enforce',
+        'active',
+        '-',
+      ],
       '',
     ]);
   });
@@ -119,8 +127,8 @@ describe('portcullis rules', () => {
       stdout.split('\n').map((line) => line.replaceAll(/ {2,}/g, '  ').replaceAll(/_[0-9a-f]{32}/g, '_1')),
     ).toEqual([
       '  ID  OWNER  TYPE  VALUE  MODE  STATUS  DESCRIPTION',
-      'before  rule_1  key_1  deny_pricing  maxInputPrice 0, maxOutputPrice 0  enforce  active  -',
-      'after  rule_1  key_1  deny_pricing  maxInputPrice 0  enforce  active  -',
+      'before  rule_1  key_1 (First gateway key)  deny_pricing  maxInputPrice 0, maxOutputPrice 0  enforce  active  -',
+      'after  rule_1  key_1 (First gateway key)  deny_pricing  maxInputPrice 0  enforce  active  -',
       'It permits nothing that was not permitted.',
       '',
     ]);

@@ -38,7 +38,7 @@ it('finds keys that are open to every future model, whatever is denied by name',
       'open-to-future-models',
       'key',
       'key_1',
-      'The key key_1 "one": is open to every model that the catalogue will have.',
+      'The key key_1 (one): is open to every model that the catalogue will have.',
     ],
   ]);
 });
@@ -104,7 +104,7 @@ it('says first of all that a key reaches nothing, and whose rules those are', as
   const nothing = rule('r1', 'deny_models', { models: ['*'] });
   const first = async (rules: SmallRules) => (await findings(rules))[0];
   const head = ['reaches-nothing', 'key', 'key_1'];
-  const of = (whose: string) => `The key key_1 "one": reaches nothing: ${whose}.`;
+  const of = (whose: string) => `The key key_1 (one): reaches nothing: ${whose}.`;
   expect(await first({ key: [rule('r0', 'deny_models', { models: ['gpt-9'] }), nothing] })).toEqual([
     ...head,
     ...['r0', 'r1', of('its own rules let nothing pass')],
@@ -132,7 +132,7 @@ it('finds allow kinds that match nothing', async () => {
       'key',
       'key_1',
       'r1',
-      'The key key_1 "one": reaches nothing: the rules of its owner let nothing pass.',
+      'The key key_1 (one): reaches nothing: the rules of its owner let nothing pass.',
     ],
     [
       'unknown-model',

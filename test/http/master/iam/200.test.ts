@@ -10,10 +10,10 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const OWNERS = [
-  [`keys/${ID.ownerKey}`, { apiKeyId: ID.ownerKey }],
-  ['members/Developer%40example.com', { memberId: ID.developer }],
-  [`members/${ID.admin}`, { memberId: ID.admin }],
-  ['organization', { organizationId: ID.organization }],
+  [`keys/${ID.ownerKey}`, { apiKeyId: ID.ownerKey, ownerName: "The owner's" }],
+  ['members/Developer%40example.com', { memberId: ID.developer, ownerName: 'developer@example.com' }],
+  [`members/${ID.admin}`, { memberId: ID.admin, ownerName: 'admin@example.com' }],
+  ['organization', { organizationId: ID.organization, ownerName: 'Example' }],
 ] as const;
 
 describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
