@@ -96,24 +96,28 @@ function instruments(registers: Registry[]) {
     callDuration: histogram(
       'call_duration',
       BUCKETS.call,
-      'From the opening of a dispatched call to its settlement.',
+      'Time from the opening of a dispatched call to its settlement.',
       'action',
       ...target,
     ),
     firstToken: histogram(
       'time_to_first_token',
       BUCKETS.firstToken,
-      'From the dispatch of a streamed call to its first chunk that says something.',
+      'Time from the dispatch of a streamed call to its first chunk with content.',
       ...target,
     ),
     tokens: counter('tokens', 'Tokens of settled calls; each has one type.', ...target, 'type'),
     cost: counter('cost_usd', 'Cost of settled calls in USD, rounded: the ledger is exact, this is not.', ...target),
     decisions: counter('decisions', 'Decisions of the policy on calls.', 'outcome', 'reason'),
-    evaluation: histogram('policy_evaluation', BUCKETS.evaluation, 'Evaluation of the policy for one decision.'),
-    cacheLookups: counter('cache_lookups', 'Look-ups of kept answers.', 'result'),
-    commit: histogram('writer_commit', BUCKETS.commit, 'One transaction of the writer, with all that it holds.'),
-    loopDelay: histogram('event_loop_delay', BUCKETS.loopDelay, 'How late a timer comes that is due every 50 ms.'),
-    recovered: counter('recovered_calls', 'Open calls that a crash had left and the start has settled.'),
+    evaluation: histogram('policy_evaluation', BUCKETS.evaluation, 'Time to evaluate the policy for one decision.'),
+    cacheLookups: counter('cache_lookups', 'Lookups in the cache of answers.', 'result'),
+    commit: histogram('writer_commit', BUCKETS.commit, 'Time of one transaction of the writer.'),
+    loopDelay: histogram(
+      'event_loop_delay',
+      BUCKETS.loopDelay,
+      'Delay of the event loop: how late a timer fires that is due every 50 ms.',
+    ),
+    recovered: counter('recovered_calls', 'Calls that a crash left open and this start settled.'),
     overReservations: counter('over_reservations', 'Calls that cost more than had been reserved for them.'),
   };
 }
@@ -138,15 +142,15 @@ function watch(watched: Watched, registers: Registry[]): void {
         for (const [listener, load] of Object.entries(watched.loads)) this.set({ listener }, read(load));
       },
     });
-  loadGauge('requests_in_flight', 'Requests being served.', ({ inFlight }) => inFlight);
+  loadGauge('requests_in_flight', 'Requests in flight.', ({ inFlight }) => inFlight);
   loadGauge('buffered_body_bytes', 'Memory that request bodies take.', ({ bufferedBytes }) => bufferedBytes);
   gauge('writer_queue_operations', 'Writes that wait for the next transaction.', watched.queuedWrites);
   gauge('cache_entries', 'Kept answers.', watched.cacheEntries);
-  gauge('cache_bytes', 'Memory of kept answers.', watched.cacheBytes);
+  gauge('cache_bytes', 'Memory of cached answers.', watched.cacheBytes);
   gauge('resting_targets', 'Mappings, each with one credential, that rest after failures.', watched.restingTargets);
   new Gauge({
     name: 'portcullis_build_info',
-    help: 'Always 1: what runs, by version, first digits of the policy bundle and date of the catalogue.',
+    help: 'Always 1; the labels are the version, the first digits of the policy bundle and the date of the catalogue.',
     labelNames: ['version', 'bundle', 'catalog_date'],
     registers,
     collect() {

@@ -47,7 +47,7 @@ export function checkManagesRole(actor: Actor, member: Role): void {
 
 /** Throws 403 when an admin would make an owner: of a member, or by inviting one. */
 export function checkGivesRole(actor: Actor, role: Role): void {
-  if (!managesRole(roleOf(actor), role)) throw permissionDenied('An admin cannot make anybody an owner.');
+  if (!managesRole(roleOf(actor), role)) throw permissionDenied('An admin cannot make anyone an owner.');
 }
 
 /** Everyone may end what acts for them; an admin cannot touch what acts for an owner. */

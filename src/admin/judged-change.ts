@@ -51,7 +51,7 @@ export async function changeJudged({ plan, judge, write }: JudgedSteps): Promise
       if (!(error instanceof StaleRules)) throw error;
     }
   }
-  throw new ApiError(503, 'overloaded', 'The rules are being changed by others all the time: try again.');
+  throw new ApiError(503, 'overloaded', 'The rules keep changing: try again.');
 }
 
 async function widening(plan: RulePlan, judge: JudgedSteps['judge']): Promise<RuleWidening | null> {

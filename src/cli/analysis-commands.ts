@@ -99,7 +99,7 @@ function lintCommand(policy: Command, env: Environment): void {
 
 function explainCommand(policy: Command, env: Environment): void {
   common(policy.command('explain'))
-    .description('Say what becomes of one request, by which rules, and what would change it.')
+    .description('Explain one request: its outcome, the rules that decide it, and what would change it.')
     .requiredOption('--key <key>', 'its id, masked token or description')
     .requiredOption('--model <model>', 'as a request names it')
     .option('--provider <provider>', 'at this provider only')

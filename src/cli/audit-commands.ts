@@ -67,7 +67,7 @@ entries were taken away at the end. The log is one chain over all organizations 
 
 /** `portcullis audit …`. */
 export function auditCommands(program: Command, env: Environment): void {
-  const audit = program.command('audit').description('List who changed what, and verify that nobody changed the list.');
+  const audit = program.command('audit').description('Show the audit log, and verify that no one has changed it.');
 
   common(audit.command('list'))
     .description('List the management changes, newest first.')
@@ -82,7 +82,7 @@ export function auditCommands(program: Command, env: Environment): void {
 
   audit
     .command('verify')
-    .description('Verify every entry; exit code 1, and the first that does not hold, when one does not.')
+    .description('Verify every entry; at the first broken one, print it and exit with 1.')
     .addOption(new Option('--head <hmac>', 'a head that was noted earlier').argParser(parseHead))
     .option('--json', 'print JSON')
     .addHelpText('after', VERIFY_HELP)

@@ -51,8 +51,8 @@ export function showVerdict(verdict: ChainVerdict, noted: string | undefined, js
   const fault = faultOf(verdict, noted);
   if (json)
     printJson({ holds: fault === undefined, entries: head?.seq ?? 0, head: head ?? null, fault: fault ?? null });
-  if (fault !== undefined) throw new Error(`The audit log does not hold: ${fault}.`);
+  if (fault !== undefined) throw new Error(`The audit log is not intact: ${fault}.`);
   if (json) return;
-  if (head === undefined) print('The audit log holds: it is empty.');
-  else print(`The audit log holds: ${head.seq} ${head.seq === 1 ? 'entry' : 'entries'}.\nHead: ${head.hmac}`);
+  if (head === undefined) print('The audit log is intact: it is empty.');
+  else print(`The audit log is intact: ${head.seq} ${head.seq === 1 ? 'entry' : 'entries'}.\nHead: ${head.hmac}`);
 }

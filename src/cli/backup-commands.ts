@@ -114,7 +114,7 @@ async function runRestore(env: Environment, folder: string, { force = false, jso
   if (json) printJson({ backup: restored, replaced: replaced ?? null });
   else {
     print(`Restored the database of ${restored.createdAt}.`);
-    if (replaced !== undefined) print(`What was there is in ${replaced} now.`);
+    if (replaced !== undefined) print(`The previous files are in ${replaced} now.`);
   }
   warnOf(missing);
 }
@@ -134,5 +134,5 @@ async function noteRestore(config: Config, { sha256, createdAt, schemaVersion }:
 }
 
 function warnOf(missing: readonly string[]): void {
-  if (missing.length > 0) warn(`keys hang on secrets that are not there, and cannot be used: ${missing.join(', ')}.`);
+  if (missing.length > 0) warn(`keys need secrets that are missing, and cannot be used: ${missing.join(', ')}.`);
 }

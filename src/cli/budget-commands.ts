@@ -99,7 +99,7 @@ export function budgetCommands(program: Command, env: Environment): void {
     .action(async (options: OwnerOptions & LimitOptions) => {
       const body = limitFields(options);
       if (Object.keys(body).length === 0) {
-        throw new UsageError('Name what is to change: --limit, --period-limit, --period.');
+        throw new UsageError('Say what to change: --limit, --period-limit, --period.');
       }
       show(await changing(options, body), options);
     });

@@ -144,7 +144,7 @@ export function customModelCommands(program: Command, env: Environment): void {
     });
 
   described(models.command('update').argument(...MODEL_ARGUMENT))
-    .description('Change what is said of a custom model; what is not named stays.')
+    .description('Change a custom model; what you leave out stays as it is.')
     .action(async (model: string, options: ModelOptions) => {
       const changed = await inWorkspace(env, 'write', options.org, (workspace) => {
         const id = customModelId(workspace, model);

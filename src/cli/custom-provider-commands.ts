@@ -66,7 +66,7 @@ export function customProviderCommands(program: Command, env: Environment): void
     });
 
   described(providers.command('update').argument(...PROVIDER_ARGUMENT))
-    .description('Change how a custom provider is called; what is not named stays.')
+    .description('Change a custom provider; what you leave out stays as it is.')
     .option('--no-keyless', 'it asks for a credential')
     .action(async (provider: string, options: ProviderOptions) => {
       const changed = await inWorkspace(env, 'write', options.org, (workspace) => {

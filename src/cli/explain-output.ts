@@ -81,7 +81,7 @@ function showFlips({ permitted, flips, rules }: Explanation): void {
 
 function showAlternative({ outcome, alternative }: Explanation): void {
   if (outcome === 'permit') return;
-  if (alternative === null) print('Nothing near is permitted.');
+  if (alternative === null) print('No similar model is permitted.');
   else print(`Permitted instead: ${alternative.provider}/${alternative.model} (${alternative.nearness}).`);
 }
 

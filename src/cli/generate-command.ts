@@ -17,7 +17,7 @@ Into a folder goes one file for each key, member and organization that has rules
 export function generateCommand(policy: Command, env: Environment): void {
   policy
     .command('generate')
-    .description('Write fixtures at the borders that existing rules draw.')
+    .description('Generate fixtures at the boundaries of existing rules.')
     .addOption(
       new Option(
         '--key <key>',

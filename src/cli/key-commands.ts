@@ -59,10 +59,10 @@ function create(workspace: Workspace, options: CreateOptions): KeyAnswer {
 
 /** `portcullis keys …`. */
 export function keyCommands(program: Command, env: Environment): void {
-  const keys = program.command('keys').description('Make, list and change gateway API keys.');
+  const keys = program.command('keys').description('Create, list and change gateway API keys.');
 
   limited(common(keys.command('create')))
-    .description('Make a key; its token is shown this once.')
+    .description('Create a key; its token is shown once, now.')
     .option('--description <text>', 'label of the key')
     .option('--project <id|name>', 'project of the key, where there are several')
     .option('--owner <id|e-mail>', 'member who owns the key; default: the first owner')
@@ -134,9 +134,11 @@ function stateCommands(keys: Command, env: Environment): void {
       showKey(await changing(key, options, ({ db, actor, now }, id) => disableKey(db, actor, id, now)), options);
     },
   );
-  onKey('enable', 'Accept calls with a disabled key again.').action(async (key: string, options: CommonOptions) => {
-    showKey(await changing(key, options, ({ db, actor, now }, id) => enableKey(db, actor, id, now)), options);
-  });
+  onKey('enable', 'Enable a disabled key: its calls are accepted again.').action(
+    async (key: string, options: CommonOptions) => {
+      showKey(await changing(key, options, ({ db, actor, now }, id) => enableKey(db, actor, id, now)), options);
+    },
+  );
   onKey('reactivate', 'Give an expired key a new expiration.')
     .addOption(ttlOption().makeOptionMandatory())
     .action(async (key: string, options: CommonOptions & { readonly ttl: Duration<TtlUnit> }) => {
@@ -146,7 +148,7 @@ function stateCommands(keys: Command, env: Environment): void {
       );
       showKey(changed, options);
     });
-  rollCommand(onKey('roll', 'Replace the token of a key; the new one is shown this once.'), changing);
+  rollCommand(onKey('roll', 'Replace the token of a key; the new one is shown once, now.'), changing);
   onKey('delete', 'Delete a key for good.').action(async (key: string, options: CommonOptions) => {
     const deleted = await inWorkspace(env, 'write', options.org, (workspace) =>
       deleteKey(workspace.db, workspace.actor, keyId(workspace, key), workspace.now),

@@ -69,10 +69,10 @@ function show(masterKeys: readonly MasterKeyRecord[], { json }: CommonOptions): 
 
 /** `portcullis master-keys …`. */
 export function masterKeyCommands(program: Command, env: Environment): void {
-  const keys = program.command('master-keys').description('Make, list and delete keys of the master API.');
+  const keys = program.command('master-keys').description('Create, list and delete keys of the master API.');
 
   common(keys.command('create'))
-    .description('Make a master key, of at most 10; its token is shown this once.')
+    .description('Create a master key (an organization has at most 10); its token is shown once, now.')
     .requiredOption('--description <text>', 'label of the key')
     .option('--member <id|e-mail>', 'member for whom it acts, with their role; default: the first owner')
     .action(async (options: CreateOptions) => {

@@ -49,7 +49,7 @@ export function memberCommands(program: Command, env: Environment): void {
   const members = program.command('members').description('Add, invite, list, change and remove members.');
 
   common(members.command('add').argument('<e-mail>', 'address of the new member'))
-    .description('Make someone a member at once, without an invitation.')
+    .description('Add a member at once, without an invitation.')
     .addOption(new Option('--role <role>', 'the role of the new member').choices(ROLES).default('developer'))
     .option('--name <text>', 'what people call the new member')
     .action(async (email: string, { role, name, ...options }: AddOptions) => {
@@ -71,7 +71,7 @@ export function memberCommands(program: Command, env: Environment): void {
     .addOption(new Option('--role <role>', 'new role').choices(ROLES))
     .action(async (member: string, options: UpdateOptions) => {
       const body = named({ name: orNone(options.name), role: options.role });
-      if (Object.keys(body).length === 0) throw new UsageError('Name what is to change: --name, --role.');
+      if (Object.keys(body).length === 0) throw new UsageError('Say what to change: --name, --role.');
       const changed = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
         changeMember(db, actor, member, body, now),
       );
@@ -107,7 +107,7 @@ function invitationCommands(members: Command, env: Environment): void {
     });
 
   common(members.command('invitations'))
-    .description('List the invitations and what has become of them, newest first.')
+    .description('List the invitations with their status, newest first.')
     .action(async (options: CommonOptions) => {
       showInvitations(await inWorkspace(env, 'read', options.org, everyInvitation), options);
     });
@@ -122,7 +122,7 @@ function invitationCommands(members: Command, env: Environment): void {
     });
 
   takingToken(members.command('accept'), 'the token of the invitation')
-    .description('Become a member by the token of an invitation, once.')
+    .description('Accept an invitation by its token and become a member.')
     .option('--name <text>', 'what people call the new member')
     .option('--json', 'print JSON')
     .addHelpText('after', ACCEPT_EXAMPLES)

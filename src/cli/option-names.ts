@@ -36,7 +36,7 @@ const NOTHING_NAMED = /^The request body must hold at least one field\.$/;
  */
 export function optionFault(error: unknown): string | undefined {
   if (!(error instanceof ApiError) || error.status !== 400 || error.param === null) return undefined;
-  if (NOTHING_NAMED.test(error.message)) return 'Name what is to change: --help lists the options.';
+  if (NOTHING_NAMED.test(error.message)) return 'Say what to change: --help lists the options.';
   const [, field = '', rest = ''] = /^\/(?:ruleValue\/)?([A-Za-z]+)((?:\/.*)?)$/.exec(error.param) ?? [];
   const option = OPTIONS[field];
   if (option === undefined) return undefined;

@@ -45,11 +45,11 @@ This token is shown once, now. Keep it.`);
 export function organizationCommands(program: Command, env: Environment): void {
   const organizations = program
     .command('organizations')
-    .description('Make and list the organizations, and set their plans.');
+    .description('Create and list organizations, and set their plans.');
 
   organizations
     .command('create')
-    .description('Make an organization with a project, its owner and a master key, whose token is shown this once.')
+    .description('Create an organization with a project, its owner and a master key, whose token is shown once, now.')
     .argument('<name>', 'what people call it')
     .requiredOption('--owner <e-mail>', 'address of its first owner')
     .option('--json', 'print JSON')
@@ -74,7 +74,7 @@ export function organizationCommands(program: Command, env: Environment): void {
   organizations
     .command('set-plan')
     .description(
-      'Put an organization on a plan. IP rules can be written on enterprise only; those that stand stay in force.',
+      'Set the plan of an organization. IP rules can only be written on the enterprise plan; existing ones stay in force.',
     )
     .addArgument(new Argument('<plan>', 'the plan').choices(PLANS))
     .option('--org <organization>', 'the organization, where there are several')

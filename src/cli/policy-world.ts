@@ -62,7 +62,7 @@ export function worldSources(env: Environment, organizationId?: string): Sources
     },
     at(source) {
       const stats = statSync(source, { throwIfNoEntry: false });
-      if (stats === undefined) throw new Error(`There is neither a folder nor a file ${source}.`);
+      if (stats === undefined) throw new Error(`There is no folder or file ${source}.`);
       const document = stats.isDirectory() ? path.join(source, EXPORTED) : source;
       if (!existsSync(document)) {
         if (hasDatabase(source)) inspectDatabase(databasePath(source), () => {});

@@ -53,7 +53,7 @@ function showProject(project: ProjectRecord, { json }: CommonOptions): void {
 
 /** `portcullis projects …`. */
 export function projectCommands(program: Command, env: Environment): void {
-  const projects = program.command('projects').description('Make, list and change projects.');
+  const projects = program.command('projects').description('Create, list and change projects.');
   const changing = <T>({ org }: CommonOptions, change: (workspace: Workspace) => T): Promise<T> =>
     inWorkspace(env, 'write', org, change);
 
@@ -77,7 +77,7 @@ export function projectCommands(program: Command, env: Environment): void {
     .action(async (reference: string, options: UpdateOptions) => {
       const body = { ...named({ name: options.name }), ...cacheFields(options) };
       if (Object.keys(body).length === 0)
-        throw new UsageError('Name what is to change: --name, --caching, --cache-seconds.');
+        throw new UsageError('Say what to change: --name, --caching, --cache-seconds.');
       const { project } = await changing(options, (workspace) =>
         changeProject(workspace.db, workspace.actor, projectId(workspace, reference), body, workspace.now),
       );

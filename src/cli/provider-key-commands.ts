@@ -93,7 +93,7 @@ export function providerKeyCommands(program: Command, env: Environment): void {
     });
 
   described(keys.command('update').argument(...KEY_ARGUMENT))
-    .description('Change a provider key; what is not named stays.')
+    .description('Change a provider key; what you leave out stays as it is.')
     .action(async (key: string, options: KeyOptions) => {
       const token = await readToken(options, env);
       const changed = await mending(env, 'write', options.org, (workspace) => {

@@ -122,7 +122,7 @@ Examples:
 export function ruleCommands(program: Command, env: Environment): void {
   const rules = program
     .command('rules')
-    .description('Make, list and change the IAM rules of keys, members and the organization.');
+    .description('Create, list and change the IAM rules of keys, members and the organization.');
 
   described(owned(common(rules.command('add'))))
     .description('Add a rule; it holds from the next call on.')
@@ -163,7 +163,7 @@ with what the rules newly permit because of the change: exactly, for every key a
 
 function changeCommands(rules: Command, env: Environment): void {
   described(common(rules.command('update').argument('<ruleId>')), ['free', 'paid', NONE])
-    .description('Change a rule; what is not named stays.')
+    .description('Change a rule; what you leave out stays as it is.')
     .argument('[entries...]', 'the new entries, all of them')
     .addOption(new Option('--rule-type <ruleType>', RULE_TYPES.join(', ')).argParser(parseRuleType))
     .option('--fail-on-new-access', 'refuse a change that permits what was not permitted')

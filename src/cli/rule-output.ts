@@ -67,7 +67,7 @@ export function showRuleChange(change: RuleChangeAnswer, { json }: Format): void
 }
 
 function wideningText(widens: RuleWidening | null): string {
-  if (widens === null) return 'What it newly permits could not be found out in time.';
+  if (widens === null) return 'What it newly permits could not be computed in time.';
   if (widens.count === 0) return 'It permits nothing that was not permitted.';
   const shown = widens.cells.slice(0, MOST_CELLS);
   const more = widens.count - shown.length;

@@ -35,7 +35,7 @@ export async function runGenerate(env: Environment, options: GenerateOptions): P
   if ((key ?? database ?? rules) === undefined) throw new UsageError('Say whose rules: --key, --database or --rules.');
   const { world, only } = await worldOf(env, options);
   const holders = ruleHolders(world, only);
-  if (holders.length === 0) throw new Error('There are no active rules to make fixtures of.');
+  if (holders.length === 0) throw new Error('There are no active rules to generate fixtures from.');
   const { files, fixtures, requests } = FILE.test(output)
     ? writeFile(world, holders, output)
     : writeFolder(world, holders, output);

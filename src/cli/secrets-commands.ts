@@ -25,7 +25,7 @@ function changing<T>(env: Environment, change: (db: Database, config: Config) =>
 
 const PEPPER_HELP = `
 Keys are hashed under the current pepper. Those under an older one go on working and are hashed again when they are next used
-(platform keys, which are not used here, stay: make new ones). \`portcullis secrets list\` tells how many still hang on it,
+(platform keys, which are not used here, stay: make new ones). \`portcullis secrets list\` shows how many still use it,
 \`portcullis secrets drop-pepper\` ends it.
 
 With PEPPER in the environment, put a new one before the old: PEPPER=<new>,<old>.`;
@@ -49,7 +49,7 @@ export function secretsCommands(program: Command, env: Environment): void {
     .action(async ({ json }: Options) => {
       const id = await changing(env, newPepper);
       if (json) printJson({ pepper: { id } });
-      else print(`The current pepper is ${id}. Keys leave the older ones as they are used.`);
+      else print(`The current pepper is ${id}. Keys move to it as they are used.`);
     });
   dropCommand(secrets, env);
   rotateEncryptionCommand(secrets, env);
@@ -72,7 +72,7 @@ interface ListedSecret {
 function listCommand(secrets: Command, env: Environment): void {
   secrets
     .command('list')
-    .description('List the secrets by their ids, with how many keys hang on each.')
+    .description('List the secrets by id, with the number of keys that use each.')
     .option('--json', 'print JSON')
     .action(async ({ json }: Options) => {
       const config = readConfig(env);
@@ -115,8 +115,8 @@ function dropCommand(secrets: Command, env: Environment): void {
   secrets
     .command('drop-pepper')
     .argument('<id>', 'as `portcullis secrets list` shows it')
-    .description('Accept a pepper no longer. Refused while keys hang on it. The server must be stopped.')
-    .option('--force', 'give up the keys that hang on it: they can never be used again')
+    .description('Stop accepting a pepper. Refused while keys still use it. The server must be stopped.')
+    .option('--force', 'give up the keys that use it: they can never be used again')
     .option('--json', 'print JSON')
     .action(async (id: string, { force = false, json }: Options & { force?: boolean }) => {
       const lost = await changing(env, (db, config) => endPepper(db, config, id, force));

@@ -20,7 +20,7 @@ const MAX_REMEMBERED = 4096;
 
 /** A scope whose rules cannot be had denies, as every failure of the policy does (decisions.md, section 4, "scopes"). */
 function rulesUnavailable(cause: unknown): never {
-  throw cause instanceof ApiError ? cause : new PolicyFailure('The rules of a subject cannot be had.', cause);
+  throw cause instanceof ApiError ? cause : new PolicyFailure('The rules of a subject cannot be read.', cause);
 }
 
 /**

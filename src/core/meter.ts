@@ -157,13 +157,13 @@ function usageInfo(usage: Usage, cost: Cost, limit: OutputLimit | undefined): st
   if (usage.estimated) notes.push(ESTIMATED);
   if (usage.rough) notes.push(ROUGH);
   if (cost.unknownPrice) notes.push(hasUncountedImages(usage) ? UNCOUNTED_IMAGES : UNKNOWN_PRICE);
-  else if (cost.unpricedSearch) notes.push('The price of a web search is unknown: the cost has nothing for it.');
+  else if (cost.unpricedSearch) notes.push('The price of a web search is unknown: the cost does not include it.');
   return notes.length === 0 ? undefined : notes.join(' ');
 }
 
 const UNKNOWN_PRICE = 'A price of this model is unknown, so the cost is too.';
 const UNCOUNTED_IMAGES =
-  'The images have no price each, and the provider reported no tokens for them: the cost is unknown.';
+  'The images have no price per image, and the provider reported no tokens for them: the cost is unknown.';
 const ESTIMATED = 'The provider reported no usage: token counts are estimated.';
 const ROUGH = 'The estimate is rough: not all of the text was counted.';
 

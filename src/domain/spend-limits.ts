@@ -83,7 +83,7 @@ export function spentRefusal(scope: LimitScope, limits: SpendLimits, now: number
   const period = runningPeriod(limits, now);
   const reset =
     period === undefined
-      ? 'No window lifts it: the limit must be raised.'
+      ? 'It does not reset: the limit must be raised.'
       : `It resets at ${formatTime(period.resetAt)}.`;
   const amount = formatUsd(limits.periodUsageLimit ?? 0n);
   return unauthorized('usage_limit_reached', `${reached} recurring ${limit} of ${amount} USD. ${reset}`);

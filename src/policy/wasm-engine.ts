@@ -152,9 +152,9 @@ function compile(wasm: Uint8Array): WebAssembly.Module {
 function hostBuiltins({ wasmInstance, mem }: LoadedPolicy): string {
   if (!('exports' in wasmInstance)) throw new TypeError('The SDK gave no instance.');
   const { builtins, opa_json_dump: dump } = wasmInstance.exports;
-  if (typeof builtins !== 'function' || typeof dump !== 'function') throw new TypeError('The module is no policy.');
+  if (typeof builtins !== 'function' || typeof dump !== 'function') throw new TypeError('The module is not a policy.');
   const address: unknown = dump(builtins());
-  if (typeof address !== 'number') throw new TypeError('The module is no policy.');
+  if (typeof address !== 'number') throw new TypeError('The module is not a policy.');
   const memory = Buffer.from(mem.buffer);
   return memory.toString('utf8', address, memory.indexOf(0, address));
 }

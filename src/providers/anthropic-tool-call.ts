@@ -22,7 +22,7 @@ export function toolUse(id: string, call: { readonly name: string; readonly argu
 /** The calls of an earlier answer. @param where JSON pointer of the message */
 export function toolUses({ tool_calls: calls }: ChatMessage, where: string): Block[] {
   return (calls ?? []).map((call, position) => {
-    if (call.function === undefined) throw notTakenByProvider('The provider takes calls of functions only.');
+    if (call.function === undefined) throw notTakenByProvider('The provider takes function calls only.');
     return toolUse(call.id, call.function, `${where}/tool_calls/${position}`);
   });
 }

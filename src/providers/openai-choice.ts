@@ -33,7 +33,7 @@ const LISTS = ['tool_calls', 'reasoning_details', 'images', 'annotations'];
 function finishReason(reported: string, calledTools: boolean): FinishReason {
   const word = reported.toLowerCase();
   if (FAILURES.has(word))
-    throw new UpstreamError('upstream_error', 'The provider broke its answer off.', { status: 200 });
+    throw new UpstreamError('upstream_error', 'The provider broke off its answer.', { status: 200 });
   const reason = FINISH_REASONS.get(word) ?? 'stop';
   return reason === 'stop' && calledTools ? 'tool_calls' : reason;
 }

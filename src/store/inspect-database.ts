@@ -13,7 +13,7 @@ export type DatabaseReader = Pick<Database, 'all' | 'get'>;
 const MAX_CHECKED_BYTES = 64 * 1024 * 1024;
 const BUSY_TIMEOUT_MS = 5000;
 
-const REMEDY = 'Put a backup in its place (portcullis restore <folder> --force), or take another DATA_DIR.';
+const REMEDY = 'Restore a backup (portcullis restore <folder> --force), or take another DATA_DIR.';
 
 /**
  * Runs `work` on a database file that is whole and ours, and changes nothing, also where it is not.

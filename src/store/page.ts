@@ -14,7 +14,7 @@ export interface Page<T> {
   readonly nextCursor: string | null;
 }
 
-export const unknownCursor = (): ApiError => invalidRequest('The cursor is not one that this list gave.', '/cursor');
+export const unknownCursor = (): ApiError => invalidRequest('The cursor does not belong to this list.', '/cursor');
 
 /** The id after which a page begins; a cursor that we did not make is a 400. */
 export function decodeCursor(cursor: string): string {

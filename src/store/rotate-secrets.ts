@@ -43,7 +43,7 @@ export function rotatePepper(
 
 /**
  * Accepts a pepper no longer; one that is lost is given up. @throws Error when it is the current one, unknown, given by the
- * environment, or keys hang on it and `force` is not set: they can never be used again. Returns how many did.
+ * environment, or keys use it and `force` is not set: they can never be used again. Returns how many did.
  * @param record as for `rotatePepper`
  */
 export function dropPepper(
@@ -64,7 +64,7 @@ export function dropPepper(
     const count = countOn(db, id, now);
     if (count > 0 && !force) {
       throw new Error(
-        `Pepper ${id} is needed, keys that hang on it: ${count}. Each leaves it when it is next used. --force gives them up.`,
+        `Pepper ${id} is still in use by keys: ${count}. A key moves to the current pepper when it is next used. --force gives these keys up.`,
       );
     }
     record();

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from './database.ts';
 import { build } from './sql.ts';
 
-/** How much of what is stored hangs on one pepper or one encryption key. */
+/** How many stored items need one pepper or one encryption key. */
 export interface SecretNeed {
   readonly id: string;
   readonly count: number;
@@ -80,7 +80,7 @@ interface Accepted {
   readonly encryptionKeys: readonly { readonly id: string }[];
 }
 
-/** Peppers that were dropped: what still hangs on one was given up. Reads the whole audit log. */
+/** Peppers that were dropped: what still needed one was given up. Reads the whole audit log. */
 export const listGivenUp = (db: Pick<Database, 'all'>): string[] =>
   db
     .all(build.selectFrom('audit').select('target_id').distinct().where('action', '=', 'pepper.drop'))

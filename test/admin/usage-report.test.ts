@@ -234,8 +234,8 @@ describe('the range', () => {
     [{ groupby: 'key' }, '/groupby', 'is not a known field'],
     [{ limit: '0' }, '/limit', 'must be a whole number'],
     [{ limit: '10001' }, '/limit', 'must be a whole number'],
-    [{ cursor: 'e30' }, '/cursor', 'is not one that this list gave'],
-    [{ cursor: 'WzEsMiwzLDQsNSw2XQ' }, '/cursor', 'is not one that this list gave'],
+    [{ cursor: 'e30' }, '/cursor', 'does not belong to this list'],
+    [{ cursor: 'WzEsMiwzLDQsNSw2XQ' }, '/cursor', 'does not belong to this list'],
   ])('or whatever else is asked, %j, is refused with its place', (query, param, message) => {
     expect(() => report(seededDatabase(), query)).toThrow(
       expect.objectContaining({ status: 400, param, message: expect.stringContaining(message) }),

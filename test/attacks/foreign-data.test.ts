@@ -109,7 +109,7 @@ function changeSecrets(change: (mine: SecretsFile, other: SecretsFile) => Secret
   writeSecretsFile(secretsPath(dataDir), change(mine, readSecretsFile(secretsPath(theirs))));
 }
 
-const REMEDY = 'Put a backup in its place (portcullis restore <folder> --force), or take another DATA_DIR.';
+const REMEDY = 'Restore a backup (portcullis restore <folder> --force), or take another DATA_DIR.';
 
 describe("another installation's secrets.json", () => {
   it.each([
@@ -215,7 +215,7 @@ describe('secrets that do not open what is stored', () => {
     const { peppers } = loadSecrets(dataDir, { create: false });
     changeSecrets((mine, other) => ({ ...mine, peppers: other.peppers }));
     expect((await run(['secrets', 'drop-pepper', peppers[0].id])).stderr).toContain(
-      `Pepper ${peppers[0].id} is needed, keys that hang on it: 2.`,
+      `Pepper ${peppers[0].id} is still in use by keys: 2.`,
     );
     const dropped = await run(['secrets', 'drop-pepper', peppers[0].id, '--force']);
     expect(dropped).toMatchObject({ code: 0, stdout: `Dropped pepper ${peppers[0].id}. Keys lost with it: 2.\n` });
@@ -322,7 +322,7 @@ describe('a database that is none, or not whole, next to secrets', () => {
 
   it('is refused where a page is damaged, before anything reads it', async () => {
     overwrite(databasePath(dataDir), 5 * PAGE, 6 * PAGE);
-    await expectRefusals([['serve'], ['keys', 'list']], /portcullis\.sqlite is damaged: .* Put a backup in its place/);
+    await expectRefusals([['serve'], ['keys', 'list']], /portcullis\.sqlite is damaged: .* Restore a backup/);
   });
 
   it('is refused as a source of a comparison, too', async () => {

@@ -337,7 +337,7 @@ describe('portcullis policy diff', () => {
 
   it.each([
     [[], 2, 'portcullis: Name a source to compare with, or a --draft.\n'],
-    [['nowhere'], 1, 'portcullis: There is neither a folder nor a file nowhere.\n'],
+    [['nowhere'], 1, 'portcullis: There is no folder or file nowhere.\n'],
   ])('%j ends with %i', async (args, code, stderr) => {
     expect(await cli.run('policy', 'diff', ...args)).toEqual({ code, stdout: '', stderr });
   });

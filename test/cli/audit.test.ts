@@ -93,13 +93,13 @@ describe('portcullis audit list', () => {
 });
 
 describe('portcullis audit verify', () => {
-  it('says that the log holds, and its head', async () => {
+  it('says that the log is intact, and its head', async () => {
     const { code, head, entries, holds, fault } = await verify();
     expect({ code, entries, holds, fault }).toEqual({ code: 0, entries: 5, holds: true, fault: null });
     expect(head).toEqual({ seq: 5, hmac: expect.stringMatching(/^[0-9a-f]{64}$/) });
     expect(await portcullis.run('audit', 'verify')).toEqual({
       code: 0,
-      stdout: `The audit log holds: 5 entries.\nHead: ${head?.hmac}\n`,
+      stdout: `The audit log is intact: 5 entries.\nHead: ${head?.hmac}\n`,
       stderr: '',
     });
   });
@@ -118,7 +118,7 @@ describe('portcullis audit verify', () => {
       code: 1,
       holds: false,
       fault,
-      stderr: `portcullis: The audit log does not hold: ${fault}.\n`,
+      stderr: `portcullis: The audit log is not intact: ${fault}.\n`,
     });
   });
 
@@ -143,7 +143,7 @@ describe('portcullis audit verify', () => {
     });
     expect(await portcullis.run('audit', 'verify')).toMatchObject({
       code: 0,
-      stdout: 'The audit log holds: it is empty.\n',
+      stdout: 'The audit log is intact: it is empty.\n',
     });
   });
 

@@ -63,7 +63,7 @@ describe('portcullis budgets', () => {
 
   it.each([
     [['set', '--limit', '5'], 2, 'Say whose budget it is: --member, --project or --organization.'],
-    [['set', '--organization'], 2, 'Name what is to change: --limit, --period-limit, --period.'],
+    [['set', '--organization'], 2, 'Say what to change: --limit, --period-limit, --period.'],
     [['set', '--organization', '--limit', 'much'], 1, '--limit ("much") must be null or an amount in USD'],
     [['set', '--member', 'nobody@example.com', '--limit', '5'], 1, 'There is no such member.'],
   ])('%j is refused', async (args, code, message) => {

@@ -17,7 +17,7 @@ describe('portcullis policy generate', () => {
     expect(await portcullis.run('policy', 'generate', '--database', '-o', 'none.yaml')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'portcullis: There are no active rules to make fixtures of.\n',
+      stderr: 'portcullis: There are no active rules to generate fixtures from.\n',
     });
     expect(await portcullis.run('policy', 'generate', '-o', 'none.yaml')).toEqual({
       code: 2,

@@ -124,7 +124,7 @@ describe('portcullis keys', () => {
     [['create', '--project', 'None'], 'There is no project "None"; there are: proj_'],
     [['disable', 'None'], 'There is no key with the id, masked token or description "None".'],
     [['enable', `key_${'0'.repeat(32)}`], 'There is no such key.'],
-    [['update', 'First gateway key'], 'Name what is to change: --help lists the options.'],
+    [['update', 'First gateway key'], 'Say what to change: --help lists the options.'],
     [['reactivate', 'First gateway key', '--ttl', '1day'], 'Only an expired key can be reactivated.'],
     [['list', '--org', 'org_none'], 'There is no organization org_none; there are: org_'],
   ])('refuses %j with one line and exit code 1', async (args, message) => {

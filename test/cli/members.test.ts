@@ -118,7 +118,7 @@ describe('portcullis members', () => {
     expect(await members('update', 'owner@localhost')).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'portcullis: Name what is to change: --name, --role.\n',
+      stderr: 'portcullis: Say what to change: --name, --role.\n',
     });
     expect((await members('invite', 'carl@example.com', '--role', 'guest')).code).toBe(2);
     expect(await members('invite', 'carl')).toMatchObject({

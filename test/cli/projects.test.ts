@@ -62,7 +62,7 @@ describe('portcullis projects', () => {
     expect(await projects('update', 'Default')).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'portcullis: Name what is to change: --name, --caching, --cache-seconds.\n',
+      stderr: 'portcullis: Say what to change: --name, --caching, --cache-seconds.\n',
     });
     expect((await projects('update', 'Default', '--caching', 'maybe')).code).toBe(2);
     expect((await projects('create', 'Fast', '--cache-seconds', 'soon')).code).toBe(2);

@@ -195,7 +195,7 @@ describe('the command line', () => {
       2,
       'It must be a whole number of tokens, or none.',
     ],
-    [['custom-models', 'update', 'acme/org/m'], 1, 'Name what is to change: --help lists the options.'],
+    [['custom-models', 'update', 'acme/org/m'], 1, 'Say what to change: --help lists the options.'],
   ])('refuses %j', async (args, code, message) => {
     const outcome = await portcullis.run(...args);
     expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code, stdout: '' });

@@ -19,7 +19,7 @@ afterAll(() => {
 const PEPPER = 'ab'.repeat(32);
 
 describe('secrets list', () => {
-  it('shows ids and how many keys hang on each, never a secret', async () => {
+  it('shows ids and how many keys use each, never a secret', async () => {
     const { peppers, encryptionKeys, signingKey } = portcullis.secrets;
     const { code, stdout, stderr } = await portcullis.run('secrets', 'list');
     expect([code, stderr, stdout.split('\n')]).toEqual([
@@ -63,7 +63,7 @@ describe('backup and restore', () => {
     expect([made.code, made.stdout, made.stderr]).toEqual([
       0,
       expect.stringMatching(`^Backed up to ${folder}: \\d+ pages, \\d+ bytes\\.\n$`),
-      `portcullis: keys hang on secrets that are not there, and cannot be used: pepper ${portcullis.secrets.peppers[0].id} (2).\n` +
+      `portcullis: keys need secrets that are missing, and cannot be used: pepper ${portcullis.secrets.peppers[0].id} (2).\n` +
         'portcullis: PEPPER is given by the environment and is not in the backup: keep it elsewhere.\n',
     ]);
     expect(readdirSync(folder).sort()).toEqual(['manifest.json', 'portcullis.sqlite']);

@@ -266,7 +266,7 @@ describe("the answer's usage", () => {
       'without the fee of a web search',
       { webSearches: 1 },
       PLAIN,
-      'The price of a web search is unknown: the cost has nothing for it.',
+      'The price of a web search is unknown: the cost does not include it.',
     ],
     ['of unknown cost', { webSearches: 1 }, {}, 'A price of this model is unknown, so the cost is too.'],
   ])('says when it is %s', (_, some, prices, info) => {

@@ -133,7 +133,7 @@ describe('the refusal of a request', () => {
         401,
         'invalid_request_error',
         'usage_limit_reached',
-        'This API key has reached its recurring usage limit of 0 USD. No window lifts it: the limit must be raised.',
+        'This API key has reached its recurring usage limit of 0 USD. It does not reset: the limit must be raised.',
       ],
     ],
   ])('of %s', (_, columns, expected) => {

@@ -160,7 +160,7 @@ describe('a start that cannot be', () => {
 
     expect([code, stderr]).toEqual([
       1,
-      `portcullis: ${file}: file is not a database. Put a backup in its place (portcullis restore <folder> --force), or take another DATA_DIR.\n`,
+      `portcullis: ${file}: file is not a database. Restore a backup (portcullis restore <folder> --force), or take another DATA_DIR.\n`,
     ]);
   });
 

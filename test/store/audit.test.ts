@@ -190,7 +190,7 @@ it('lists the entries of one organization, newest first, in pages, also when clo
   expect([...page.items, ...rest.items].map(({ targetId }) => targetId)).toEqual(['key_1', 'key_3', 'key_2', 'key_0']);
   expect(rest.nextCursor).toBeNull();
   expect(() => listAuditEntries(db, 'org_2', {}, { limit: 2, cursor: page.nextCursor ?? '' })).toThrow(
-    'The cursor is not one that this list gave.',
+    'The cursor does not belong to this list.',
   );
 });
 

@@ -74,7 +74,7 @@ test('a new pepper is the current one, and the others are accepted behind it', a
   expect([after.encryptionKeys, after.signingKey]).toEqual([before.encryptionKeys, before.signingKey]);
 });
 
-test('a pepper is dropped when nothing hangs on it, or by force', async () => {
+test('a pepper is dropped when no key uses it, or by force', async () => {
   const { dataDir, db, tenant } = await place();
   const [first] = secretsOf(dataDir).peppers;
   insertKey(db, newKey(tenant, { pepperId: first.id }), START);
@@ -84,7 +84,7 @@ test('a pepper is dropped when nothing hangs on it, or by force', async () => {
   expect(() => drop(first.id)).toThrow(`${first.id} is the current pepper: rotate it first.`);
   expect(() => drop('00000000')).toThrow('There is no pepper 00000000.');
   const { id: second } = rotatePepper(db, dataDir, NOTHING_GIVEN, record);
-  expect(() => drop(first.id)).toThrow(`Pepper ${first.id} is needed, keys that hang on it: 1.`);
+  expect(() => drop(first.id)).toThrow(`Pepper ${first.id} is still in use by keys: 1.`);
   expect(secretsOf(dataDir).peppers.map(({ id }) => id)).toEqual([second, first.id]);
   expect(drop(first.id, true)).toBe(1);
   expect(secretsOf(dataDir).peppers.map(({ id }) => id)).toEqual([second]);
@@ -94,7 +94,7 @@ test('a pepper is dropped when nothing hangs on it, or by force', async () => {
   expect(secretsOf(dataDir).peppers.map(({ id }) => id)).toEqual([third]);
 });
 
-test('what hangs on a pepper are keys, master keys and open invitations, not deleted ones and not playground keys', async () => {
+test('what uses a pepper are keys, master keys and open invitations, not deleted ones and not playground keys', async () => {
   const { db, tenant } = await place();
   const { organizationId } = tenant;
   const invite = (id: string, expiresAt: number): void => {

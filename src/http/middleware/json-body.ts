@@ -21,7 +21,7 @@ const tooLarge = (message: string): ApiError => new ApiError(413, 'request_too_l
 
 const moreThan = (bytes: number): ApiError => tooLarge(`The request body is larger than ${bytes} bytes.`);
 
-const cutOff = (): ApiError => invalidRequest('The request body did not arrive whole.');
+const cutOff = (): ApiError => invalidRequest('The request body did not arrive completely.');
 
 /** `application/json`, with parameters or without. */
 function isJson(contentType: string): boolean {

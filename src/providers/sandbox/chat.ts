@@ -33,7 +33,7 @@ export async function completeChat(
 ): Promise<void> {
   const request = parseJson(body);
   if (!validateChatRequest(request)) {
-    sendError(response, 400, 'invalid_request', 'The request is no chat completion request.');
+    sendError(response, 400, 'invalid_request', 'The request is not a chat completion request.');
     return;
   }
   if (!completesChats(request.model)) {

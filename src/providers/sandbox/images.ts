@@ -22,7 +22,7 @@ export async function generateImages(
 ): Promise<void> {
   const request = parseJson(body);
   if (!validateImageRequest(request)) {
-    sendError(response, 400, 'invalid_request', 'The request is no image request.');
+    sendError(response, 400, 'invalid_request', 'The request is not an image request.');
     return;
   }
   const detail = detailOf(request.model ?? '');

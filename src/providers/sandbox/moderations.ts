@@ -52,7 +52,7 @@ interface Input {
 export function moderate(body: string, response: ServerResponse): void {
   const request = parseJson(body);
   if (!validateModerationRequest(request)) {
-    sendError(response, 400, 'invalid_request', 'The request is no moderation request.');
+    sendError(response, 400, 'invalid_request', 'The request is not a moderation request.');
     return;
   }
   if (request.model !== MODERATION_MODEL) {

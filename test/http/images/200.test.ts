@@ -219,7 +219,7 @@ describe('another provider', () => {
       total_tokens: 0,
       prompt_tokens: 0,
       completion_tokens: 0,
-      info: 'The images have no price each, and the provider reported no tokens for them: the cost is unknown.',
+      info: 'The images have no price per image, and the provider reported no tokens for them: the cost is unknown.',
     });
   });
 });

@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const TIME = 'must be a date such as 2026-01-31, or an RFC 3339 time such as 2026-01-31T12:00:00Z.';
-const CURSOR = 'The cursor is not one that this list gave.';
+const CURSOR = 'The cursor does not belong to this list.';
 
 describe('GET /v1/master/audit is refused for', () => {
   it.each([

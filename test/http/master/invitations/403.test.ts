@@ -15,7 +15,7 @@ it('an admin neither invites owners nor revokes their invitations', async () => 
   const { admin: token } = server.tokens;
   expect(await outcome(server.request('POST', PATH, { token, body }))).toEqual({
     status: 403,
-    body: refused('permission_denied', 'An admin cannot make anybody an owner.'),
+    body: refused('permission_denied', 'An admin cannot make anyone an owner.'),
   });
   const { id } = JSON.parse((await server.request('POST', PATH, { body })).text).invitation;
   expect(await outcome(server.request('DELETE', `${PATH}/${id}`, { token }))).toEqual({

@@ -14,8 +14,8 @@ describe('an admin', () => {
     ['PATCH', ID.owner, { name: 'Boss' }, 'An admin cannot change an owner.'],
     ['PATCH', ID.owner, { role: 'developer' }, 'An admin cannot change an owner.'],
     ['DELETE', 'owner@example.com', undefined, 'An admin cannot change an owner.'],
-    ['PATCH', ID.developer, { role: 'owner' }, 'An admin cannot make anybody an owner.'],
-    ['PATCH', ID.admin, { role: 'owner' }, 'An admin cannot make anybody an owner.'],
+    ['PATCH', ID.developer, { role: 'owner' }, 'An admin cannot make anyone an owner.'],
+    ['PATCH', ID.admin, { role: 'owner' }, 'An admin cannot make anyone an owner.'],
   ])('is refused %s %s %j', async (method, member, body, message) => {
     const token = server.tokens.admin;
     expect(await outcome(server.request(method, `/v1/master/members/${member}`, { token, body }))).toEqual({

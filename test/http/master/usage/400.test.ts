@@ -16,7 +16,7 @@ it.each([
   ['from=2026-02-30&to=2026-03-01', '/from', `/from ("2026-02-30") ${TIME}.`],
   ['groupby=key', '/groupby', UNKNOWN_NAME],
   ['limit=1&limit=2', '/limit', '/limit must be a whole number from 1 to 10000.'],
-  ['cursor=nonsense', '/cursor', 'The cursor is not one that this list gave.'],
+  ['cursor=nonsense', '/cursor', 'The cursor does not belong to this list.'],
 ])('names what is wrong with %s', async (query, param, message) => {
   expect(await outcome(server.request('GET', `/v1/master/usage?${query}`))).toEqual({
     status: 400,
