@@ -327,7 +327,7 @@ describe('a database that is none, or not whole, next to secrets', () => {
 
   it('is refused as a source of a comparison, too', async () => {
     truncateSync(databasePath(dataDir), 2 * PAGE);
-    await expectRefusals([['policy', 'diff', dataDir, theirs]], /disk image is malformed\. Put a backup/, {
+    await expectRefusals([['policy', 'diff', dataDir, theirs]], /disk image is malformed\. Restore a backup/, {
       DATA_DIR: theirs,
     });
   });
