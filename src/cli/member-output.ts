@@ -40,13 +40,14 @@ const STATUS_COLOURS: Readonly<Record<InvitationStatus, InspectColor>> = {
   expired: 'red',
 };
 
-const INVITATION_TITLES = ['ID', 'E-MAIL', 'ROLE', 'STATUS', 'TOKEN', 'EXPIRES'];
+const INVITATION_TITLES = ['ID', 'E-MAIL', 'ROLE', 'STATUS', 'INVITED BY', 'TOKEN', 'EXPIRES'];
 
 const invitationRow = (invitation: InvitationRecord): Cell[] => [
   { text: invitation.id },
   { text: invitation.email },
   { text: invitation.role },
   { text: invitation.status, colour: STATUS_COLOURS[invitation.status] },
+  { text: invitation.invitedByEmail ?? '-' },
   { text: invitation.maskedToken },
   { text: invitation.expiresAt },
 ];
@@ -64,8 +65,8 @@ export function showNewInvitation(answer: InvitationAnswer, { json }: Format): v
   }
   const { id, email, role, token, expiresAt } = answer.invitation;
   print(
-    `${id}\n\n  ${token}\n\nThis token is shown once, now. With it ${email} becomes ${role} until ${expiresAt}, by this\n` +
-      'command, which reads the token from standard input:\n\n  portcullis members accept --token-stdin',
+    `${id}\n\n  ${token}\n\nThis token is shown once, now. Until ${expiresAt} it makes ${email} a member with the role\n` +
+      `${role}, by this command, which reads the token from standard input:\n\n  portcullis members accept --token-stdin`,
   );
 }
 

@@ -34,7 +34,6 @@ export function forgetCalls(db: Database, before: number, limit: number): number
 /** Adds the calls of an hour, from one id to before another, to what is kept of it. */
 function keepSums(db: Database, hour: number, first: string, end: string): void {
   const byWhom = ['organization_id', 'project_id', 'key_id', 'member_id'] as const;
-  const modelId = sql<string>`coalesce(${countedModel}, '')`;
   const providerId = sql<string>`coalesce(provider_id, '')`;
   db.run(
     build
@@ -44,12 +43,12 @@ function keepSums(db: Database, hour: number, first: string, end: string): void 
         build
           .selectFrom('calls')
           .select([sql<number>`${sql.lit(hour)}`.as('hour'), ...byWhom])
-          .select([modelId.as('model_id'), providerId.as('provider_id')])
+          .select([countedModel.as('model_id'), providerId.as('provider_id')])
           .select(usageSums)
           .where('id', '>=', first)
           .where('id', '<', end)
           .where('state', '<>', sql.lit('open'))
-          .groupBy([...byWhom, modelId, providerId]),
+          .groupBy([...byWhom, countedModel, providerId]),
       )
       .onConflict((conflict) =>
         conflict

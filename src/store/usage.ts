@@ -69,10 +69,8 @@ const customNames = (db: Database, organizationId: string): string[] =>
 
 type Columns = Readonly<Record<UsageDimension, RawBuilder<string | null>>>;
 
-/** The model under which a call is counted: where several could have served one that a limit refused, what was asked for. */
-export const countedModel = sql<string | null>`CASE
-  WHEN model_id IS NULL AND ${OVER_LIMIT} THEN requested_model
-  ELSE model_id END`;
+/** The model under which a call is counted: the one that answered, else the one that was asked for. */
+export const countedModel = sql<string>`coalesce(model_id, requested_model)`;
 
 /** What sums are counted under, by dimension. A custom model goes by its one name, `<custom>/<model>`. */
 const columnsFor = (custom: readonly string[], model: RawBuilder<string | null>): Columns => ({

@@ -24,12 +24,12 @@ describe('portcullis members', () => {
     const invited = await members('invite', 'ada@example.com', '--role', 'admin', '--ttl', '2days');
     const [, id = '', token = ''] = /^(inv_\w+)\n\n {2}(pcli_\w+)\n/.exec(invited.stdout) ?? [];
     expect(invited).toMatchObject({ code: 0, stderr: '' });
-    expect(invited.stdout).toContain('This token is shown once, now. With it ada@example.com becomes admin until ');
+    expect(invited.stdout).toContain('This token is shown once, now. Until ');
     expect(invited.stdout).toContain('\n  portcullis members accept --token-stdin\n');
 
     expect(cells(await members('invitations'))).toEqual([
-      ['ID', 'E-MAIL', 'ROLE', 'STATUS', 'TOKEN', 'EXPIRES'],
-      [id, 'ada@example.com', 'admin', 'pending', `${token.slice(0, 9)}…${token.slice(-4)}`, expect.any(String)],
+      ['ID', 'E-MAIL', 'ROLE', 'STATUS', 'INVITED BY', 'TOKEN', 'EXPIRES'],
+      [id, 'ada@example.com', 'admin', 'pending', '-', `${token.slice(0, 9)}…${token.slice(-4)}`, expect.any(String)],
     ]);
 
     const accepted = Object(jsonOf(await accept(token, '--name', 'Ada', '--json')));

@@ -28,9 +28,9 @@ it('holds every call: paid, free and denied', async () => {
   expect(json).toMatchObject({
     usage: {
       rows: [
-        { ...row, model: null, denied: 1 },
         { ...row, model: 'sandbox-free', promptTokens: 2, completionTokens: 4 },
         { ...row, model: 'sandbox-paid', promptTokens: 2, completionTokens: 4, cost: '0.000018' },
+        { ...row, model: 'sandbox-slow', denied: 1 },
       ],
     },
   });
