@@ -32,7 +32,7 @@ const READ_HERE_BOUNDS = { ...ANSWER_BOUNDS, values: 20_000 };
 /** Two, so that one organization's large answers do not keep another's waiting. */
 const THREADS = 2;
 const MAX_WAITING = 256;
-const MAX_OLD_SPACE_MB = 512;
+const MAX_OLD_SPACE_MB = 256;
 
 /** True for what would stop the serving thread. A small answer is not even looked at. */
 const isLarge = ({ body }: GatheredResponse): boolean =>
