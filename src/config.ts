@@ -42,6 +42,10 @@ export interface Config {
   readonly defaultImageModel: string;
   /** The one that moderates. */
   readonly moderationModel: string;
+  /** Of the MCP tool `generate-nano-banana`; undefined: the cheapest that takes an aspect ratio. */
+  readonly nanoBananaModel: string | undefined;
+  /** Absolute; where that tool saves its images. Undefined: nowhere. */
+  readonly uploadDir: string | undefined;
   /** Of answers to callers who ask for none by header. */
   readonly metadataForm: Environment['METADATA_FORM'];
   readonly logLevel: Environment['LOG_LEVEL'];
@@ -116,6 +120,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     sandbox: variables.SANDBOX === 'on',
     defaultImageModel: variables.DEFAULT_IMAGE_MODEL,
     moderationModel: variables.MODERATION_MODEL,
+    nanoBananaModel: variables.NANO_BANANA_MODEL,
+    uploadDir: variables.UPLOAD_DIR === undefined ? undefined : path.resolve(variables.UPLOAD_DIR),
     metadataForm: variables.METADATA_FORM,
     logLevel: variables.LOG_LEVEL,
     accessLog: variables.ACCESS_LOG,
@@ -137,6 +143,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       images: numberOrOff(variables.RATE_LIMIT_IMAGES_PER_MINUTE),
       models: numberOrOff(variables.RATE_LIMIT_MODELS_PER_MINUTE),
       moderations: numberOrOff(variables.RATE_LIMIT_MODERATIONS_PER_MINUTE),
+      mcp: numberOrOff(variables.RATE_LIMIT_MCP_PER_MINUTE),
       management: numberOrOff(variables.RATE_LIMIT_MANAGEMENT_PER_MINUTE),
     },
     timeouts: {

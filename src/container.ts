@@ -10,9 +10,11 @@ import type { Config } from './config.ts';
 import { createAnswers } from './core/answers.ts';
 import { createAuthenticate } from './core/authenticate.ts';
 import { createAuthorize } from './core/authorize.ts';
+import { createCheckAddress } from './core/check-address.ts';
 import { createChooseAuto } from './core/choose-auto.ts';
 import { createCompleteChat } from './core/complete-chat.ts';
 import { createDocuments } from './core/documents.ts';
+import { createFindImageModel } from './core/find-image-model.ts';
 import { createGenerateImage } from './core/generate-image.ts';
 import { Health } from './core/health.ts';
 import { createListModels } from './core/list-models.ts';
@@ -30,6 +32,11 @@ import { createGatewayApp } from './http/gateway-app.ts';
 import { type Listener, listen } from './http/listen.ts';
 import { Load } from './http/load.ts';
 import { createManagementApp } from './http/management-app.ts';
+import { chatTool } from './mcp/chat-tool.ts';
+import { imageTools } from './mcp/image-tools.ts';
+import type { McpServer, PrepareMcp } from './mcp/mcp-server.ts';
+import { modelTools } from './mcp/model-tools.ts';
+import { prepareUploads } from './mcp/uploads.ts';
 import { createTransport } from './net/transport.ts';
 import { createActivePolicy } from './policy/active-policy.ts';
 import { createProviders } from './providers/providers.ts';
@@ -47,6 +54,7 @@ import { createAnalyst } from './workbench/analyst.ts';
 
 export interface Overrides {
   readonly clock?: Clock;
+  readonly prepareMcp?: PrepareMcp | undefined;
 }
 
 /** The running product. */
@@ -94,7 +102,11 @@ export async function createContainer(config: Config, overrides: Overrides = {})
   }
 }
 
-async function build(config: Config, { clock = systemClock }: Overrides, closers: Closers): Promise<Container> {
+async function build(
+  config: Config,
+  { clock = systemClock, prepareMcp }: Overrides,
+  closers: Closers,
+): Promise<Container> {
   createDataDir(config.dataDir);
   checkDataDir({ dataDir: config.dataDir, given: config.secrets, now: clock.now() });
   const lock = lockDataDir(config.dataDir);
@@ -197,6 +209,26 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     telemetry,
   });
 
+  const uploadDir = config.uploadDir === undefined ? undefined : prepareUploads(config.uploadDir);
+  const closing = new AbortController();
+  async function loadMcp(): Promise<McpServer> {
+    const { createMcpServer } = await import('./mcp/mcp-server.ts');
+    const findImageModel = createFindImageModel({ findReachable, clock });
+    const { nanoBananaModel } = config;
+    return createMcpServer({
+      tools: [
+        chatTool(completeChat),
+        ...imageTools({ generateImage, findImageModel, clock, nanoBananaModel, uploadDir, telemetry }),
+        ...modelTools(listModels),
+      ],
+      version: manifest.version,
+      keepAliveMs: timeouts.keepAliveComment,
+      closing: closing.signal,
+      prepare: prepareMcp,
+    });
+  }
+  let loadedMcp: Promise<McpServer> | undefined;
+
   let stopping = false;
   const load = new Load({ maxInFlight: limits.inFlight, maxBufferedBytes: limits.bufferedBytes });
   const managementLoad = new Load({
@@ -229,6 +261,13 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
     generateImage,
     moderate,
     listModels,
+    mcp() {
+      loadedMcp ??= loadMcp();
+      return loadedMcp;
+    },
+    closing: closing.signal,
+    checkAddress: createCheckAddress({ documents, pdp }),
+    version: manifest.version,
     telemetry,
     takeRate,
     load,
@@ -284,6 +323,7 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
   const listeners: Listener[] = [];
   // Both at once: while one finishes what runs, the other must not accept more.
   closers.add(async () => void (await Promise.all(listeners.map((each) => each.close(timeouts.shutdownGrace)))));
+  closers.add(() => closing.abort());
   const management = await listen(managementApp, { ...config.management, ...listenTimes, variable: 'MANAGEMENT_PORT' });
   listeners.push(management);
   const gateway = await listen(gatewayApp, { ...config.gateway, ...listenTimes, variable: 'PORT' });
@@ -306,9 +346,13 @@ async function build(config: Config, { clock = systemClock }: Overrides, closers
 
 /** A configured model may be a custom one of an organization, so that the catalogue does not know it is no reason not to start. */
 function warnOfUnknownModels(config: Config, catalog: Catalog, telemetry: Telemetry): void {
-  const configured = { DEFAULT_IMAGE_MODEL: config.defaultImageModel, MODERATION_MODEL: config.moderationModel };
+  const configured = {
+    DEFAULT_IMAGE_MODEL: config.defaultImageModel,
+    MODERATION_MODEL: config.moderationModel,
+    NANO_BANANA_MODEL: config.nanoBananaModel,
+  };
   for (const [variable, model] of Object.entries(configured)) {
-    if (catalog.resolve(model) !== undefined) continue;
+    if (model === undefined || catalog.resolve(model) !== undefined) continue;
     telemetry.warn('the catalogue does not know a configured model', { variable, model });
   }
 }

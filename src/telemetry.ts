@@ -31,6 +31,8 @@ export interface AccessRecord {
   /** Of who called the gateway, or the management host. */
   keyId: string | undefined;
   masterKeyId: string | undefined;
+  /** The MCP tool that was called. */
+  tool: string | undefined;
   callId: string | undefined;
   decisionId: string | undefined;
   code: string | undefined;

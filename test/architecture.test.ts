@@ -57,6 +57,8 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   koa: ['src/http', 'src/oauth'],
   '@koa/cors': ['src/http'],
   '@koa/router': ['src/http', 'src/oauth'],
+  '@modelcontextprotocol/server': ['src/mcp'],
+  sharp: ['src/mcp/preview.ts'],
   kysely: ['src/store'],
   'better-sqlite3': ['src/store'],
   undici: ['src/net'],

@@ -39,6 +39,8 @@ describe('the configuration', () => {
       defaultImageModel: 'sandbox-image-plus',
       metadataForm: 'object',
       moderationModel: 'sandbox-moderation',
+      nanoBananaModel: undefined,
+      uploadDir: undefined,
       logLevel: 'info',
       accessLog: 'stdout',
       limits: {
@@ -53,7 +55,7 @@ describe('the configuration', () => {
         responseBytes: 16_777_216,
         cacheBytes: 67_108_864,
       },
-      rateLimits: { chat: 600, images: 600, models: 1200, moderations: 1200, management: 1200 },
+      rateLimits: { chat: 600, images: 600, models: 1200, moderations: 1200, mcp: 600, management: 1200 },
       timeouts: {
         requestHeaders: 10_000,
         requestBody: 30_000,
@@ -88,6 +90,8 @@ describe('the configuration', () => {
       DEFAULT_IMAGE_MODEL: 'acme/painter',
       METADATA_FORM: 'strings',
       MODERATION_MODEL: 'omni-moderation-latest',
+      NANO_BANANA_MODEL: 'google/gemini-2.5-flash-image',
+      UPLOAD_DIR: '/var/lib/pictures',
       LOG_LEVEL: 'silent',
       ACCESS_LOG: '/var/log/access.log',
       MAX_BODY_BYTES: '1',
@@ -105,6 +109,7 @@ describe('the configuration', () => {
       RATE_LIMIT_IMAGES_PER_MINUTE: 'off',
       RATE_LIMIT_MODELS_PER_MINUTE: '16',
       RATE_LIMIT_MODERATIONS_PER_MINUTE: '17',
+      RATE_LIMIT_MCP_PER_MINUTE: '24',
       RATE_LIMIT_MANAGEMENT_PER_MINUTE: '22',
       REQUEST_HEADERS_TIMEOUT_MS: '6',
       REQUEST_BODY_TIMEOUT_MS: '7',
@@ -140,6 +145,8 @@ describe('the configuration', () => {
       defaultImageModel: 'acme/painter',
       metadataForm: 'strings',
       moderationModel: 'omni-moderation-latest',
+      nanoBananaModel: 'google/gemini-2.5-flash-image',
+      uploadDir: '/var/lib/pictures',
       logLevel: 'silent',
       accessLog: '/var/log/access.log',
       limits: {
@@ -155,7 +162,7 @@ describe('the configuration', () => {
         cacheBytes: 14,
       },
       defaultMaxOutputTokens: 23,
-      rateLimits: { chat: 15, images: undefined, models: 16, moderations: 17, management: 22 },
+      rateLimits: { chat: 15, images: undefined, models: 16, moderations: 17, mcp: 24, management: 22 },
       timeouts: {
         requestHeaders: 6,
         requestBody: 7,

@@ -94,6 +94,46 @@ const operations: readonly Operation[] = [
   },
 ];
 
+const mcp: readonly Operation[] = [
+  {
+    method: 'post',
+    path: '/mcp',
+    id: 'sendMcpMessage',
+    tag: 'MCP',
+    summary: 'MCP over streamable HTTP',
+    description:
+      'Tools: `chat`, `generate-image`, `generate-nano-banana`, `list-models`, `list-image-models`. Revisions 2024-11-05 to 2025-11-25 by handshake, and 2026-07-28 without; no sessions. The key may also come as `x-api-key`. Errors of HTTP are JSON-RPC errors whose `data` is the `error` of the envelope.',
+    key: 'gateway',
+    headers: {
+      accept:
+        'With `text/event-stream`, and a `progressToken` in the message, the answer is server-sent events with progress; otherwise it is JSON.',
+      'mcp-protocol-version': 'The revision that the client speaks.',
+    },
+    request: 'McpMessage',
+    answer: {
+      status: 200,
+      description: 'The response. A notification is answered with 202 and nothing.',
+      content: { 'application/json': 'McpMessage', 'text/event-stream': 'McpMessage' },
+    },
+    errors: [400, 401, 403, 404, 413, 415, 429, 503],
+  },
+  {
+    method: 'get',
+    path: '/mcp',
+    id: 'getMcp',
+    tag: 'MCP',
+    summary: 'The MCP endpoint is there',
+    description: 'With `accept: text/event-stream` and a key: a stream for notifications, of which there are none.',
+    key: 'optional',
+    answer: {
+      status: 200,
+      description: 'It is.',
+      content: { 'application/json': 'Health', 'text/event-stream': 'McpMessage' },
+    },
+    errors: [401, 403, 429, 503],
+  },
+];
+
 export const gateway: Listener = {
   title: 'Portcullis gateway',
   description: 'One OpenAI-compatible API in front of many providers. A compiled policy decides every call.',
@@ -102,7 +142,8 @@ export const gateway: Listener = {
     Images: 'Image generation.',
     Moderations: 'Moderation.',
     Models: 'The catalogue.',
+    MCP: 'The gateway as an MCP server.',
     Operation: 'Health and description.',
   },
-  operations: [...operations, ...COMMON],
+  operations: [...operations, ...mcp, ...COMMON],
 };

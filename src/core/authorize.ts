@@ -106,7 +106,7 @@ export function createAuthorize({ store, documents, pdp, telemetry }: AuthorizeD
   async function decide({ principal, context, action, candidates }: PermissionRequest): Promise<Decision> {
     const data = await documents(principal);
     const engine = pdp();
-    const input = inputDocument(action, context.clientIp, principal.subjects, candidates);
+    const input = inputDocument(action, context.clientIp, principal.subjects, candidates, context.tool);
     const startedAt = performance.now();
     const result = engine.decide(input, data);
     telemetry.policyEvaluated(performance.now() - startedAt);

@@ -4,6 +4,8 @@ import type { Room } from '../net/answer-bounds.ts';
 export interface CallContext {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
+  /** The MCP tool that was called; absent for other doors. */
+  readonly tool?: string;
   /** Canonical client address, or null when it cannot be determined. */
   readonly clientIp: string | null;
   /** Aborted when the client leaves: the upstream call is then cancelled. */

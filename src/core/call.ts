@@ -71,6 +71,7 @@ export function newCall({ principal, context, action, requestedModel, stream }: 
     requestId: context.requestId,
     clientRequestId: context.clientRequestId ?? null,
     clientAddress: context.clientIp,
+    tool: context.tool ?? null,
     requestedModel,
     stream,
   };

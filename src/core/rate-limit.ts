@@ -75,6 +75,7 @@ export function createTakeRate(limits: RateLimits, maxRemembered: number = MAX_R
     images: rateOf(limits.images),
     models: rateOf(limits.models),
     moderations: rateOf(limits.moderations),
+    mcp: rateOf(limits.mcp),
     management: rateOf(limits.management),
   };
   return async (endpoint, caller) => rates[endpoint]?.take(caller);

@@ -53,7 +53,7 @@ interface Judged {
 }
 
 /** Without a rule on addresses every address gets the same answer; a forged one must not buy an evaluation. */
-const judgesAddresses = ({ text }: DataDocument): boolean => text.includes('_ip_cidrs"');
+export const judgesAddresses = ({ text }: DataDocument): boolean => text.includes('_ip_cidrs"');
 
 /** For lists and for choosing only: what it says opens nothing (decisions.md, section 6, "lists, `auto`"). */
 export function createFindReachable({ catalog, findReach, documents, pdp }: ReachableDeps): FindReachable {

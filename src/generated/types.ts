@@ -3022,6 +3022,14 @@ export interface Environment {
    */
   MODERATION_MODEL: string;
   /**
+   * The model of the MCP tool `generate-nano-banana`. Unset: the cheapest image model that the key can use and that takes an aspect ratio; the sandbox's if there is no other.
+   */
+  NANO_BANANA_MODEL?: string;
+  /**
+   * Folder in which the MCP tool `generate-nano-banana` saves its images; created at startup. Unset: no file is written.
+   */
+  UPLOAD_DIR?: string;
+  /**
    * How answers write `metadata`, where the caller's header `x-metadata-form` does not say: `object` as documented, or `strings`, every value a string and lists as JSON text, for SDKs that type it so.
    */
   METADATA_FORM: 'object' | 'strings';
@@ -3093,6 +3101,10 @@ export interface Environment {
    * The same of `POST /v1/moderations`.
    */
   RATE_LIMIT_MODERATIONS_PER_MINUTE: string;
+  /**
+   * The same for `/mcp`. A tool call also counts as a call of the endpoint whose work it does.
+   */
+  RATE_LIMIT_MCP_PER_MINUTE: string;
   /**
    * Requests a minute that a master key may make of the management host, and an address without a valid one; `off` for any number.
    */
@@ -3201,6 +3213,234 @@ export interface Environment {
     | 'error'
     | 'silent'
     | undefined;
+}
+
+/**
+ * Sends a conversation to a large language model and returns its answer. Each call costs what the model charges.
+ */
+export interface ChatArguments {
+  /**
+   * The model that answers: an id from `list-models`, `provider/model`, or `auto` for the cheapest permitted model that fits.
+   */
+  model: string;
+  /**
+   * The conversation, oldest first.
+   */
+  messages: {
+    role: 'developer' | 'system' | 'user' | 'assistant';
+    content: string;
+  }[];
+  /**
+   * Sampling temperature, from 0 (most focused) to 2 (most varied).
+   */
+  temperature?: number;
+  /**
+   * Maximum number of tokens to generate.
+   */
+  max_tokens?: number;
+}
+
+/**
+ * Generates images from a text prompt and returns previews of them. Each image costs what the model charges.
+ */
+export interface GenerateImageArguments {
+  /**
+   * What the image shows.
+   */
+  prompt: string;
+  /**
+   * The image model: an id from `list-image-models`. Default: the gateway's default image model.
+   */
+  model?: string;
+  /**
+   * `<width>x<height>` in pixels, or `auto`.
+   */
+  size?: string;
+  /**
+   * Number of images.
+   */
+  n?: number;
+}
+
+/**
+ * Generates one image from a text prompt and returns a preview of it. If the gateway has an upload folder, it also saves the image there.
+ */
+export interface NanoBananaArguments {
+  /**
+   * What the image shows.
+   */
+  prompt: string;
+  /**
+   * Name of the saved file, without a path. It ends in .png, .jpg, .jpeg or .webp. Default: `nano-banana-{timestamp}.png`.
+   */
+  filename?: string;
+  /**
+   * Ratio of width to height.
+   */
+  aspect_ratio?: '1:1' | '16:9' | '4:3' | '5:4';
+}
+
+/**
+ * Result of `list-image-models`. Prices are decimal strings in USD; unknown prices are absent.
+ */
+export interface ImageModelOverview {
+  models: {
+    id: string;
+    description: string;
+    /**
+     * Price of one image.
+     */
+    image_price?: string;
+    /**
+     * Price of one request.
+     */
+    request_price?: string;
+    /**
+     * Price of one million output tokens, for models that charge images by tokens.
+     */
+    output_price?: string;
+  }[];
+}
+
+/**
+ * `params` of the MCP request `initialize`.
+ */
+export interface InitializeParams {
+  /**
+   * The newest revision that the client speaks.
+   */
+  protocolVersion: string;
+  capabilities: {};
+  clientInfo: {
+    name: string;
+    version: string;
+  };
+}
+
+/**
+ * Lists the image models that this key can use, with their prices.
+ */
+export interface ListImageModelsArguments {}
+
+/**
+ * Lists the models that this key can use, with prices and context lengths.
+ */
+export interface ListModelsArguments {
+  /**
+   * Include deactivated models.
+   */
+  include_deactivated?: boolean;
+  /**
+   * Leave out deprecated models.
+   */
+  exclude_deprecated?: boolean;
+  /**
+   * Maximum number of models to list.
+   */
+  limit?: number;
+  /**
+   * Only models of this family, such as `anthropic`.
+   */
+  family?: string;
+}
+
+/**
+ * One JSON-RPC 2.0 message of MCP: a request, a notification or a response.
+ */
+export interface McpMessage {
+  jsonrpc: '2.0';
+  /**
+   * Absent in notifications. Null in an error whose request could not be read.
+   */
+  id?: string | number | null;
+  /**
+   * Of a request or notification: `tools/list`, `tools/call` and others.
+   */
+  method?: string;
+  params?: {};
+  result?: {};
+  error?: {
+    code: number;
+    message: string;
+    /**
+     * For errors of HTTP: the `error` of the error envelope.
+     */
+    data?: {};
+  };
+}
+
+/**
+ * Result of `list-models`. Prices are decimal strings in USD; unknown values are absent.
+ */
+export interface ModelOverview {
+  models: {
+    id: string;
+    name: string;
+    family: string;
+    /**
+     * Input modalities.
+     */
+    input: string[];
+    /**
+     * Output modalities.
+     */
+    output: string[];
+    free: boolean;
+    /**
+     * Price of one million input tokens.
+     */
+    input_price?: string;
+    /**
+     * Price of one million output tokens.
+     */
+    output_price?: string;
+    /**
+     * Price of one image.
+     */
+    image_price?: string;
+    /**
+     * Price of one request.
+     */
+    request_price?: string;
+    /**
+     * In tokens.
+     */
+    context_length?: number;
+    /**
+     * In tokens.
+     */
+    max_output?: number;
+    deprecated_at?: string;
+    deactivated_at?: string;
+  }[];
+  /**
+   * Number of matching models; at most `limit` of them are listed.
+   */
+  total: number;
+}
+
+/**
+ * `params` of the MCP request `tools/call`.
+ */
+export interface ToolCallParams {
+  /**
+   * The tool.
+   */
+  name: string;
+  /**
+   * Checked by the schema of the tool.
+   */
+  arguments?: {};
+}
+
+/**
+ * `params` of the MCP request `tools/list`.
+ */
+export interface ToolListParams {
+  /**
+   * The list has one page, so no cursor exists.
+   */
+  cursor?: string;
 }
 
 /**
@@ -3386,6 +3626,10 @@ export interface PolicyInput {
    * Canonical client address (IPv4-mapped IPv6 as IPv4), or null when it cannot be determined.
    */
   client_ip: string | null;
+  /**
+   * The MCP tool that was called; absent for calls by other doors.
+   */
+  tool?: string;
   /**
    * Whose rules apply, outermost scope first. A candidate must pass every one.
    */

@@ -24,6 +24,7 @@ import type {
   BudgetState,
   CacheControl,
   CallMetadata,
+  ChatArguments,
   ChatChoice,
   ChatChunk,
   ChatCompletion,
@@ -81,12 +82,15 @@ import type {
   FixtureSubject,
   FixtureWrite,
   FunctionDefinition,
+  GenerateImageArguments,
   GeneratedImage,
   IamRule,
   ImageAnswer,
   ImageEvent,
+  ImageModelOverview,
   ImageRequest,
   ImageUsage,
+  InitializeParams,
   InputModality,
   InvitationAccept,
   InvitationAnswer,
@@ -107,11 +111,14 @@ import type {
   KeyStatus,
   LintFinding,
   LintReport,
+  ListImageModelsArguments,
+  ListModelsArguments,
   MasterKeyAnswer,
   MasterKeyCreate,
   MasterKeyList,
   MasterKeyPatch,
   MasterKeyRecord,
+  McpMessage,
   MemberAnswer,
   MemberCreate,
   MemberList,
@@ -123,12 +130,14 @@ import type {
   Model,
   ModelList,
   ModelMapping,
+  ModelOverview,
   ModelPricing,
   ModelRules,
   ModelsValue,
   ModerationAnswer,
   ModerationRequest,
   ModerationResult,
+  NanoBananaArguments,
   OrganizationAnswer,
   OrganizationCreate,
   OrganizationPatch,
@@ -183,7 +192,9 @@ import type {
   Stability,
   SubjectRules,
   ToolCall,
+  ToolCallParams,
   ToolChoice,
+  ToolListParams,
   Usage,
   UsageQuery,
   UsageReport,
@@ -236,6 +247,7 @@ export declare const validateBudgetScope: Validator<BudgetScope>;
 export declare const validateBudgetState: Validator<BudgetState>;
 export declare const validateCacheControl: Validator<CacheControl>;
 export declare const validateCallMetadata: Validator<CallMetadata>;
+export declare const validateChatArguments: Validator<ChatArguments>;
 export declare const validateChatChoice: Validator<ChatChoice>;
 export declare const validateChatChunk: Validator<ChatChunk>;
 export declare const validateChatCompletion: Validator<ChatCompletion>;
@@ -293,12 +305,15 @@ export declare const validateFixtureShadow: Validator<FixtureShadow>;
 export declare const validateFixtureSubject: Validator<FixtureSubject>;
 export declare const validateFixtureWrite: Validator<FixtureWrite>;
 export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
+export declare const validateGenerateImageArguments: Validator<GenerateImageArguments>;
 export declare const validateGeneratedImage: Validator<GeneratedImage>;
 export declare const validateIamRule: Validator<IamRule>;
 export declare const validateImageAnswer: Validator<ImageAnswer>;
 export declare const validateImageEvent: Validator<ImageEvent>;
+export declare const validateImageModelOverview: Validator<ImageModelOverview>;
 export declare const validateImageRequest: Validator<ImageRequest>;
 export declare const validateImageUsage: Validator<ImageUsage>;
+export declare const validateInitializeParams: Validator<InitializeParams>;
 export declare const validateInputModality: Validator<InputModality>;
 export declare const validateInvitationAccept: Validator<InvitationAccept>;
 export declare const validateInvitationAnswer: Validator<InvitationAnswer>;
@@ -319,11 +334,14 @@ export declare const validateKeyState: Validator<KeyState>;
 export declare const validateKeyStatus: Validator<KeyStatus>;
 export declare const validateLintFinding: Validator<LintFinding>;
 export declare const validateLintReport: Validator<LintReport>;
+export declare const validateListImageModelsArguments: Validator<ListImageModelsArguments>;
+export declare const validateListModelsArguments: Validator<ListModelsArguments>;
 export declare const validateMasterKeyAnswer: Validator<MasterKeyAnswer>;
 export declare const validateMasterKeyCreate: Validator<MasterKeyCreate>;
 export declare const validateMasterKeyList: Validator<MasterKeyList>;
 export declare const validateMasterKeyPatch: Validator<MasterKeyPatch>;
 export declare const validateMasterKeyRecord: Validator<MasterKeyRecord>;
+export declare const validateMcpMessage: Validator<McpMessage>;
 export declare const validateMemberAnswer: Validator<MemberAnswer>;
 export declare const validateMemberCreate: Validator<MemberCreate>;
 export declare const validateMemberList: Validator<MemberList>;
@@ -335,12 +353,14 @@ export declare const validateMessageToolCall: Validator<MessageToolCall>;
 export declare const validateModel: Validator<Model>;
 export declare const validateModelList: Validator<ModelList>;
 export declare const validateModelMapping: Validator<ModelMapping>;
+export declare const validateModelOverview: Validator<ModelOverview>;
 export declare const validateModelPricing: Validator<ModelPricing>;
 export declare const validateModelRules: Validator<ModelRules>;
 export declare const validateModelsValue: Validator<ModelsValue>;
 export declare const validateModerationAnswer: Validator<ModerationAnswer>;
 export declare const validateModerationRequest: Validator<ModerationRequest>;
 export declare const validateModerationResult: Validator<ModerationResult>;
+export declare const validateNanoBananaArguments: Validator<NanoBananaArguments>;
 export declare const validateOrganizationAnswer: Validator<OrganizationAnswer>;
 export declare const validateOrganizationCreate: Validator<OrganizationCreate>;
 export declare const validateOrganizationPatch: Validator<OrganizationPatch>;
@@ -395,7 +415,9 @@ export declare const validateRuleWidening: Validator<RuleWidening>;
 export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;
 export declare const validateToolCall: Validator<ToolCall>;
+export declare const validateToolCallParams: Validator<ToolCallParams>;
 export declare const validateToolChoice: Validator<ToolChoice>;
+export declare const validateToolListParams: Validator<ToolListParams>;
 export declare const validateUsage: Validator<Usage>;
 export declare const validateUsageQuery: Validator<UsageQuery>;
 export declare const validateUsageReport: Validator<UsageReport>;

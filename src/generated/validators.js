@@ -22121,7 +22121,7 @@ return errors === 0;
 validate356.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 export const validateEnvironment = validate357;
-const schema157 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","DEFAULT_MAX_OUTPUT_TOKENS","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"}},"patternProperties":{"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
+const schema157 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","DEFAULT_MAX_OUTPUT_TOKENS","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"}},"patternProperties":{"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
 const pattern29 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
 const pattern30 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
 const pattern33 = new RegExp("^https?://[^\\s?#@]+$", "u");
@@ -22129,26 +22129,26 @@ const pattern34 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,
 const pattern35 = new RegExp("^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
 const pattern36 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$", "u");
 const pattern37 = new RegExp("^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$", "u");
-const pattern40 = new RegExp("^[1-9][0-9]{0,10}$", "u");
-const pattern41 = new RegExp("^[1-9][0-9]{0,2}$", "u");
-const pattern42 = new RegExp("^[1-9][0-9]{0,8}$", "u");
-const pattern51 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
-const pattern64 = new RegExp("^[!-~]{16,4096}$", "u");
-const pattern65 = new RegExp("^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$", "u");
-const pattern67 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$", "u");
-const pattern68 = new RegExp("^[!-~]{1,4096}$", "u");
-const pattern69 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$", "u");
-const pattern71 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$", "u");
-const pattern72 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
-const pattern73 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
-const pattern75 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
-const pattern77 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
-const pattern78 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
-const pattern79 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
-const pattern80 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
-const pattern81 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
-const pattern82 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
-const pattern83 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
+const pattern41 = new RegExp("^[1-9][0-9]{0,10}$", "u");
+const pattern42 = new RegExp("^[1-9][0-9]{0,2}$", "u");
+const pattern43 = new RegExp("^[1-9][0-9]{0,8}$", "u");
+const pattern52 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
+const pattern66 = new RegExp("^[!-~]{16,4096}$", "u");
+const pattern67 = new RegExp("^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$", "u");
+const pattern69 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$", "u");
+const pattern70 = new RegExp("^[!-~]{1,4096}$", "u");
+const pattern71 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$", "u");
+const pattern73 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$", "u");
+const pattern74 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
+const pattern75 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
+const pattern77 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
+const pattern79 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
+const pattern80 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
+const pattern81 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
+const pattern82 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
+const pattern83 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
+const pattern84 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
+const pattern85 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
 
 function validate357(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Environment" */;
@@ -22164,7 +22164,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((((((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.RETENTION_DAYS === undefined) && (missing0 = "RETENTION_DAYS"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.METADATA_FORM === undefined) && (missing0 = "METADATA_FORM"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_JSON_VALUES === undefined) && (missing0 = "MAX_JSON_VALUES"))) || ((data.MAX_JSON_FIELDS === undefined) && (missing0 = "MAX_JSON_FIELDS"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MANAGEMENT_MAX_IN_FLIGHT === undefined) && (missing0 = "MANAGEMENT_MAX_IN_FLIGHT"))) || ((data.MANAGEMENT_MAX_BUFFERED_BYTES === undefined) && (missing0 = "MANAGEMENT_MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.RATE_LIMIT_MANAGEMENT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MANAGEMENT_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
+if((((((((((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.RETENTION_DAYS === undefined) && (missing0 = "RETENTION_DAYS"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.METADATA_FORM === undefined) && (missing0 = "METADATA_FORM"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_JSON_VALUES === undefined) && (missing0 = "MAX_JSON_VALUES"))) || ((data.MAX_JSON_FIELDS === undefined) && (missing0 = "MAX_JSON_FIELDS"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MANAGEMENT_MAX_IN_FLIGHT === undefined) && (missing0 = "MANAGEMENT_MAX_IN_FLIGHT"))) || ((data.MANAGEMENT_MAX_BUFFERED_BYTES === undefined) && (missing0 = "MANAGEMENT_MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.RATE_LIMIT_MCP_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MCP_PER_MINUTE"))) || ((data.RATE_LIMIT_MANAGEMENT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MANAGEMENT_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
 validate357.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -22512,16 +22512,20 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.METADATA_FORM !== undefined){
-let data15 = data.METADATA_FORM;
+if(data.NANO_BANANA_MODEL !== undefined){
+let data15 = data.NANO_BANANA_MODEL;
 const _errs31 = errors;
-if(typeof data15 !== "string"){
-validate357.errors = [{instancePath:instancePath+"/METADATA_FORM",schemaPath:"#/properties/METADATA_FORM/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(errors === _errs31){
+if(typeof data15 === "string"){
+if(!pattern8.test(data15)){
+validate357.errors = [{instancePath:instancePath+"/NANO_BANANA_MODEL",schemaPath:"#/properties/NANO_BANANA_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
-if(!((data15 === "object") || (data15 === "strings"))){
-validate357.errors = [{instancePath:instancePath+"/METADATA_FORM",schemaPath:"#/properties/METADATA_FORM/enum",keyword:"enum",params:{allowedValues: schema157.properties.METADATA_FORM.enum},message:"must be equal to one of the allowed values"}];
+}
+else {
+validate357.errors = [{instancePath:instancePath+"/NANO_BANANA_MODEL",schemaPath:"#/properties/NANO_BANANA_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
+}
 }
 var valid0 = _errs31 === errors;
 }
@@ -22529,16 +22533,26 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.LOG_LEVEL !== undefined){
-let data16 = data.LOG_LEVEL;
+if(data.UPLOAD_DIR !== undefined){
+let data16 = data.UPLOAD_DIR;
 const _errs33 = errors;
-if(typeof data16 !== "string"){
-validate357.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(errors === _errs33){
+if(typeof data16 === "string"){
+if(func6(data16) > 4096){
+validate357.errors = [{instancePath:instancePath+"/UPLOAD_DIR",schemaPath:"#/properties/UPLOAD_DIR/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
-if(!(((((data16 === "debug") || (data16 === "info")) || (data16 === "warn")) || (data16 === "error")) || (data16 === "silent"))){
-validate357.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/enum",keyword:"enum",params:{allowedValues: schema157.properties.LOG_LEVEL.enum},message:"must be equal to one of the allowed values"}];
+else {
+if(func6(data16) < 1){
+validate357.errors = [{instancePath:instancePath+"/UPLOAD_DIR",schemaPath:"#/properties/UPLOAD_DIR/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
+}
+}
+}
+else {
+validate357.errors = [{instancePath:instancePath+"/UPLOAD_DIR",schemaPath:"#/properties/UPLOAD_DIR/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
 }
 var valid0 = _errs33 === errors;
 }
@@ -22546,17 +22560,51 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.ACCESS_LOG !== undefined){
-let data17 = data.ACCESS_LOG;
+if(data.METADATA_FORM !== undefined){
+let data17 = data.METADATA_FORM;
 const _errs35 = errors;
-if(errors === _errs35){
-if(typeof data17 === "string"){
-if(func6(data17) > 4096){
+if(typeof data17 !== "string"){
+validate357.errors = [{instancePath:instancePath+"/METADATA_FORM",schemaPath:"#/properties/METADATA_FORM/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data17 === "object") || (data17 === "strings"))){
+validate357.errors = [{instancePath:instancePath+"/METADATA_FORM",schemaPath:"#/properties/METADATA_FORM/enum",keyword:"enum",params:{allowedValues: schema157.properties.METADATA_FORM.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs35 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.LOG_LEVEL !== undefined){
+let data18 = data.LOG_LEVEL;
+const _errs37 = errors;
+if(typeof data18 !== "string"){
+validate357.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((((data18 === "debug") || (data18 === "info")) || (data18 === "warn")) || (data18 === "error")) || (data18 === "silent"))){
+validate357.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/enum",keyword:"enum",params:{allowedValues: schema157.properties.LOG_LEVEL.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs37 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ACCESS_LOG !== undefined){
+let data19 = data.ACCESS_LOG;
+const _errs39 = errors;
+if(errors === _errs39){
+if(typeof data19 === "string"){
+if(func6(data19) > 4096){
 validate357.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
-if(func6(data17) < 1){
+if(func6(data19) < 1){
 validate357.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
@@ -22567,18 +22615,18 @@ validate357.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/pro
 return false;
 }
 }
-var valid0 = _errs35 === errors;
+var valid0 = _errs39 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_BODY_BYTES !== undefined){
-let data18 = data.MAX_BODY_BYTES;
-const _errs37 = errors;
-if(errors === _errs37){
-if(typeof data18 === "string"){
-if(!pattern40.test(data18)){
+let data20 = data.MAX_BODY_BYTES;
+const _errs41 = errors;
+if(errors === _errs41){
+if(typeof data20 === "string"){
+if(!pattern41.test(data20)){
 validate357.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -22588,18 +22636,18 @@ validate357.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#
 return false;
 }
 }
-var valid0 = _errs37 === errors;
+var valid0 = _errs41 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_DEPTH !== undefined){
-let data19 = data.MAX_DEPTH;
-const _errs39 = errors;
-if(errors === _errs39){
-if(typeof data19 === "string"){
-if(!pattern41.test(data19)){
+let data21 = data.MAX_DEPTH;
+const _errs43 = errors;
+if(errors === _errs43){
+if(typeof data21 === "string"){
+if(!pattern42.test(data21)){
 validate357.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
@@ -22609,18 +22657,18 @@ validate357.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/prop
 return false;
 }
 }
-var valid0 = _errs39 === errors;
+var valid0 = _errs43 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_JSON_VALUES !== undefined){
-let data20 = data.MAX_JSON_VALUES;
-const _errs41 = errors;
-if(errors === _errs41){
-if(typeof data20 === "string"){
-if(!pattern42.test(data20)){
+let data22 = data.MAX_JSON_VALUES;
+const _errs45 = errors;
+if(errors === _errs45){
+if(typeof data22 === "string"){
+if(!pattern43.test(data22)){
 validate357.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -22630,18 +22678,18 @@ validate357.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs41 === errors;
+var valid0 = _errs45 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_JSON_FIELDS !== undefined){
-let data21 = data.MAX_JSON_FIELDS;
-const _errs43 = errors;
-if(errors === _errs43){
-if(typeof data21 === "string"){
-if(!pattern42.test(data21)){
+let data23 = data.MAX_JSON_FIELDS;
+const _errs47 = errors;
+if(errors === _errs47){
+if(typeof data23 === "string"){
+if(!pattern43.test(data23)){
 validate357.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -22651,18 +22699,18 @@ validate357.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs43 === errors;
+var valid0 = _errs47 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_IN_FLIGHT !== undefined){
-let data22 = data.MAX_IN_FLIGHT;
-const _errs45 = errors;
-if(errors === _errs45){
-if(typeof data22 === "string"){
-if(!pattern42.test(data22)){
+let data24 = data.MAX_IN_FLIGHT;
+const _errs49 = errors;
+if(errors === _errs49){
+if(typeof data24 === "string"){
+if(!pattern43.test(data24)){
 validate357.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -22672,18 +22720,18 @@ validate357.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/
 return false;
 }
 }
-var valid0 = _errs45 === errors;
+var valid0 = _errs49 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_BUFFERED_BYTES !== undefined){
-let data23 = data.MAX_BUFFERED_BYTES;
-const _errs47 = errors;
-if(errors === _errs47){
-if(typeof data23 === "string"){
-if(!pattern40.test(data23)){
+let data25 = data.MAX_BUFFERED_BYTES;
+const _errs51 = errors;
+if(errors === _errs51){
+if(typeof data25 === "string"){
+if(!pattern41.test(data25)){
 validate357.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -22693,18 +22741,18 @@ validate357.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPat
 return false;
 }
 }
-var valid0 = _errs47 === errors;
+var valid0 = _errs51 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MANAGEMENT_MAX_IN_FLIGHT !== undefined){
-let data24 = data.MANAGEMENT_MAX_IN_FLIGHT;
-const _errs49 = errors;
-if(errors === _errs49){
-if(typeof data24 === "string"){
-if(!pattern42.test(data24)){
+let data26 = data.MANAGEMENT_MAX_IN_FLIGHT;
+const _errs53 = errors;
+if(errors === _errs53){
+if(typeof data26 === "string"){
+if(!pattern43.test(data26)){
 validate357.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -22714,18 +22762,18 @@ validate357.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",sch
 return false;
 }
 }
-var valid0 = _errs49 === errors;
+var valid0 = _errs53 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MANAGEMENT_MAX_BUFFERED_BYTES !== undefined){
-let data25 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
-const _errs51 = errors;
-if(errors === _errs51){
-if(typeof data25 === "string"){
-if(!pattern40.test(data25)){
+let data27 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
+const _errs55 = errors;
+if(errors === _errs55){
+if(typeof data27 === "string"){
+if(!pattern41.test(data27)){
 validate357.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -22735,18 +22783,18 @@ validate357.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES
 return false;
 }
 }
-var valid0 = _errs51 === errors;
+var valid0 = _errs55 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_RESPONSE_BYTES !== undefined){
-let data26 = data.MAX_RESPONSE_BYTES;
-const _errs53 = errors;
-if(errors === _errs53){
-if(typeof data26 === "string"){
-if(!pattern40.test(data26)){
+let data28 = data.MAX_RESPONSE_BYTES;
+const _errs57 = errors;
+if(errors === _errs57){
+if(typeof data28 === "string"){
+if(!pattern41.test(data28)){
 validate357.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -22756,18 +22804,18 @@ validate357.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPat
 return false;
 }
 }
-var valid0 = _errs53 === errors;
+var valid0 = _errs57 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.CACHE_MAX_BYTES !== undefined){
-let data27 = data.CACHE_MAX_BYTES;
-const _errs55 = errors;
-if(errors === _errs55){
-if(typeof data27 === "string"){
-if(!pattern40.test(data27)){
+let data29 = data.CACHE_MAX_BYTES;
+const _errs59 = errors;
+if(errors === _errs59){
+if(typeof data29 === "string"){
+if(!pattern41.test(data29)){
 validate357.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -22777,18 +22825,18 @@ validate357.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs55 === errors;
+var valid0 = _errs59 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.DEFAULT_MAX_OUTPUT_TOKENS !== undefined){
-let data28 = data.DEFAULT_MAX_OUTPUT_TOKENS;
-const _errs57 = errors;
-if(errors === _errs57){
-if(typeof data28 === "string"){
-if(!pattern42.test(data28)){
+let data30 = data.DEFAULT_MAX_OUTPUT_TOKENS;
+const _errs61 = errors;
+if(errors === _errs61){
+if(typeof data30 === "string"){
+if(!pattern43.test(data30)){
 validate357.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",schemaPath:"#/properties/DEFAULT_MAX_OUTPUT_TOKENS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -22798,18 +22846,18 @@ validate357.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",sc
 return false;
 }
 }
-var valid0 = _errs57 === errors;
+var valid0 = _errs61 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_CHAT_PER_MINUTE !== undefined){
-let data29 = data.RATE_LIMIT_CHAT_PER_MINUTE;
-const _errs59 = errors;
-if(errors === _errs59){
-if(typeof data29 === "string"){
-if(!pattern51.test(data29)){
+let data31 = data.RATE_LIMIT_CHAT_PER_MINUTE;
+const _errs63 = errors;
+if(errors === _errs63){
+if(typeof data31 === "string"){
+if(!pattern52.test(data31)){
 validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -22819,18 +22867,18 @@ validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",s
 return false;
 }
 }
-var valid0 = _errs59 === errors;
+var valid0 = _errs63 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_IMAGES_PER_MINUTE !== undefined){
-let data30 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
-const _errs61 = errors;
-if(errors === _errs61){
-if(typeof data30 === "string"){
-if(!pattern51.test(data30)){
+let data32 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
+const _errs65 = errors;
+if(errors === _errs65){
+if(typeof data32 === "string"){
+if(!pattern52.test(data32)){
 validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -22840,18 +22888,18 @@ validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE"
 return false;
 }
 }
-var valid0 = _errs61 === errors;
+var valid0 = _errs65 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MODELS_PER_MINUTE !== undefined){
-let data31 = data.RATE_LIMIT_MODELS_PER_MINUTE;
-const _errs63 = errors;
-if(errors === _errs63){
-if(typeof data31 === "string"){
-if(!pattern51.test(data31)){
+let data33 = data.RATE_LIMIT_MODELS_PER_MINUTE;
+const _errs67 = errors;
+if(errors === _errs67){
+if(typeof data33 === "string"){
+if(!pattern52.test(data33)){
 validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -22861,18 +22909,18 @@ validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE"
 return false;
 }
 }
-var valid0 = _errs63 === errors;
+var valid0 = _errs67 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MODERATIONS_PER_MINUTE !== undefined){
-let data32 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
-const _errs65 = errors;
-if(errors === _errs65){
-if(typeof data32 === "string"){
-if(!pattern51.test(data32)){
+let data34 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
+const _errs69 = errors;
+if(errors === _errs69){
+if(typeof data34 === "string"){
+if(!pattern52.test(data34)){
 validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -22882,66 +22930,24 @@ validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MI
 return false;
 }
 }
-var valid0 = _errs65 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.RATE_LIMIT_MANAGEMENT_PER_MINUTE !== undefined){
-let data33 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
-const _errs67 = errors;
-if(errors === _errs67){
-if(typeof data33 === "string"){
-if(!pattern51.test(data33)){
-validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
-return false;
-}
-}
-else {
-validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs67 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.REQUEST_HEADERS_TIMEOUT_MS !== undefined){
-let data34 = data.REQUEST_HEADERS_TIMEOUT_MS;
-const _errs69 = errors;
-if(errors === _errs69){
-if(typeof data34 === "string"){
-if(!pattern42.test(data34)){
-validate357.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
-return false;
-}
-}
-else {
-validate357.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
 var valid0 = _errs69 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
-if(data.REQUEST_BODY_TIMEOUT_MS !== undefined){
-let data35 = data.REQUEST_BODY_TIMEOUT_MS;
+if(data.RATE_LIMIT_MCP_PER_MINUTE !== undefined){
+let data35 = data.RATE_LIMIT_MCP_PER_MINUTE;
 const _errs71 = errors;
 if(errors === _errs71){
 if(typeof data35 === "string"){
-if(!pattern42.test(data35)){
-validate357.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern52.test(data35)){
+validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate357.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -22951,18 +22957,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.CONNECT_TIMEOUT_MS !== undefined){
-let data36 = data.CONNECT_TIMEOUT_MS;
+if(data.RATE_LIMIT_MANAGEMENT_PER_MINUTE !== undefined){
+let data36 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
 const _errs73 = errors;
 if(errors === _errs73){
 if(typeof data36 === "string"){
-if(!pattern42.test(data36)){
-validate357.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern52.test(data36)){
+validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate357.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -22972,18 +22978,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.FIRST_BYTE_TIMEOUT_MS !== undefined){
-let data37 = data.FIRST_BYTE_TIMEOUT_MS;
+if(data.REQUEST_HEADERS_TIMEOUT_MS !== undefined){
+let data37 = data.REQUEST_HEADERS_TIMEOUT_MS;
 const _errs75 = errors;
 if(errors === _errs75){
 if(typeof data37 === "string"){
-if(!pattern42.test(data37)){
-validate357.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern43.test(data37)){
+validate357.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate357.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -22993,18 +22999,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.IDLE_TIMEOUT_MS !== undefined){
-let data38 = data.IDLE_TIMEOUT_MS;
+if(data.REQUEST_BODY_TIMEOUT_MS !== undefined){
+let data38 = data.REQUEST_BODY_TIMEOUT_MS;
 const _errs77 = errors;
 if(errors === _errs77){
 if(typeof data38 === "string"){
-if(!pattern42.test(data38)){
-validate357.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern43.test(data38)){
+validate357.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate357.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -23014,18 +23020,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.TOTAL_TIMEOUT_MS !== undefined){
-let data39 = data.TOTAL_TIMEOUT_MS;
+if(data.CONNECT_TIMEOUT_MS !== undefined){
+let data39 = data.CONNECT_TIMEOUT_MS;
 const _errs79 = errors;
 if(errors === _errs79){
 if(typeof data39 === "string"){
-if(!pattern42.test(data39)){
-validate357.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern43.test(data39)){
+validate357.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate357.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -23035,18 +23041,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.KEEP_ALIVE_COMMENT_MS !== undefined){
-let data40 = data.KEEP_ALIVE_COMMENT_MS;
+if(data.FIRST_BYTE_TIMEOUT_MS !== undefined){
+let data40 = data.FIRST_BYTE_TIMEOUT_MS;
 const _errs81 = errors;
 if(errors === _errs81){
 if(typeof data40 === "string"){
-if(!pattern42.test(data40)){
-validate357.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern43.test(data40)){
+validate357.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate357.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -23056,18 +23062,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.SHUTDOWN_GRACE_MS !== undefined){
-let data41 = data.SHUTDOWN_GRACE_MS;
+if(data.IDLE_TIMEOUT_MS !== undefined){
+let data41 = data.IDLE_TIMEOUT_MS;
 const _errs83 = errors;
 if(errors === _errs83){
 if(typeof data41 === "string"){
-if(!pattern42.test(data41)){
-validate357.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern43.test(data41)){
+validate357.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate357.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -23077,18 +23083,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.METRICS_TOKEN !== undefined){
-let data42 = data.METRICS_TOKEN;
+if(data.TOTAL_TIMEOUT_MS !== undefined){
+let data42 = data.TOTAL_TIMEOUT_MS;
 const _errs85 = errors;
 if(errors === _errs85){
 if(typeof data42 === "string"){
-if(!pattern64.test(data42)){
-validate357.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
+if(!pattern43.test(data42)){
+validate357.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate357.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -23098,18 +23104,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.PEPPER !== undefined){
-let data43 = data.PEPPER;
+if(data.KEEP_ALIVE_COMMENT_MS !== undefined){
+let data43 = data.KEEP_ALIVE_COMMENT_MS;
 const _errs87 = errors;
 if(errors === _errs87){
 if(typeof data43 === "string"){
-if(!pattern65.test(data43)){
-validate357.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
+if(!pattern43.test(data43)){
+validate357.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate357.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate357.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -23119,12 +23125,75 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.ENCRYPTION_KEY !== undefined){
-let data44 = data.ENCRYPTION_KEY;
+if(data.SHUTDOWN_GRACE_MS !== undefined){
+let data44 = data.SHUTDOWN_GRACE_MS;
 const _errs89 = errors;
 if(errors === _errs89){
 if(typeof data44 === "string"){
-if(!pattern65.test(data44)){
+if(!pattern43.test(data44)){
+validate357.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+return false;
+}
+}
+else {
+validate357.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs89 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.METRICS_TOKEN !== undefined){
+let data45 = data.METRICS_TOKEN;
+const _errs91 = errors;
+if(errors === _errs91){
+if(typeof data45 === "string"){
+if(!pattern66.test(data45)){
+validate357.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
+return false;
+}
+}
+else {
+validate357.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs91 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.PEPPER !== undefined){
+let data46 = data.PEPPER;
+const _errs93 = errors;
+if(errors === _errs93){
+if(typeof data46 === "string"){
+if(!pattern67.test(data46)){
+validate357.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
+return false;
+}
+}
+else {
+validate357.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs93 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ENCRYPTION_KEY !== undefined){
+let data47 = data.ENCRYPTION_KEY;
+const _errs95 = errors;
+if(errors === _errs95){
+if(typeof data47 === "string"){
+if(!pattern67.test(data47)){
 validate357.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
@@ -23134,7 +23203,7 @@ validate357.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#
 return false;
 }
 }
-var valid0 = _errs89 === errors;
+var valid0 = _errs95 === errors;
 }
 else {
 var valid0 = true;
@@ -23156,6 +23225,8 @@ props0.RETENTION_DAYS = true;
 props0.SANDBOX = true;
 props0.DEFAULT_IMAGE_MODEL = true;
 props0.MODERATION_MODEL = true;
+props0.NANO_BANANA_MODEL = true;
+props0.UPLOAD_DIR = true;
 props0.METADATA_FORM = true;
 props0.LOG_LEVEL = true;
 props0.ACCESS_LOG = true;
@@ -23174,6 +23245,7 @@ props0.RATE_LIMIT_CHAT_PER_MINUTE = true;
 props0.RATE_LIMIT_IMAGES_PER_MINUTE = true;
 props0.RATE_LIMIT_MODELS_PER_MINUTE = true;
 props0.RATE_LIMIT_MODERATIONS_PER_MINUTE = true;
+props0.RATE_LIMIT_MCP_PER_MINUTE = true;
 props0.RATE_LIMIT_MANAGEMENT_PER_MINUTE = true;
 props0.REQUEST_HEADERS_TIMEOUT_MS = true;
 props0.REQUEST_BODY_TIMEOUT_MS = true;
@@ -23188,12 +23260,12 @@ props0.PEPPER = true;
 props0.ENCRYPTION_KEY = true;
 var valid1 = true;
 for(const key0 in data){
-if(pattern67.test(key0)){
-let data45 = data[key0];
-const _errs91 = errors;
-if(errors === _errs91){
-if(typeof data45 === "string"){
-if(!pattern68.test(data45)){
+if(pattern69.test(key0)){
+let data48 = data[key0];
+const _errs97 = errors;
+if(errors === _errs97){
+if(typeof data48 === "string"){
+if(!pattern70.test(data48)){
 validate357.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -23203,24 +23275,24 @@ validate357.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs91 === errors;
+var valid1 = _errs97 === errors;
 props0[key0] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key1 in data){
-if(pattern69.test(key1)){
-let data46 = data[key1];
-const _errs93 = errors;
-if(errors === _errs93){
-if(typeof data46 === "string"){
-if(func6(data46) > 2048){
+if(pattern71.test(key1)){
+let data49 = data[key1];
+const _errs99 = errors;
+if(errors === _errs99){
+if(typeof data49 === "string"){
+if(func6(data49) > 2048){
 validate357.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern33.test(data46)){
+if(!pattern33.test(data49)){
 validate357.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -23231,19 +23303,19 @@ validate357.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs93 === errors;
+var valid1 = _errs99 === errors;
 props0[key1] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key2 in data){
-if(pattern71.test(key2)){
-let data47 = data[key2];
-const _errs95 = errors;
-if(errors === _errs95){
-if(typeof data47 === "string"){
-if(!pattern72.test(data47)){
+if(pattern73.test(key2)){
+let data50 = data[key2];
+const _errs101 = errors;
+if(errors === _errs101){
+if(typeof data50 === "string"){
+if(!pattern74.test(data50)){
 validate357.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -23253,24 +23325,24 @@ validate357.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs95 === errors;
+var valid1 = _errs101 === errors;
 props0[key2] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key3 in data){
-if(pattern73.test(key3)){
-let data48 = data[key3];
-const _errs97 = errors;
-if(errors === _errs97){
-if(typeof data48 === "string"){
-if(func6(data48) > 2048){
+if(pattern75.test(key3)){
+let data51 = data[key3];
+const _errs103 = errors;
+if(errors === _errs103){
+if(typeof data51 === "string"){
+if(func6(data51) > 2048){
 validate357.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern33.test(data48)){
+if(!pattern33.test(data51)){
 validate357.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -23281,19 +23353,19 @@ validate357.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs97 === errors;
+var valid1 = _errs103 === errors;
 props0[key3] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key4 in data){
-if(pattern75.test(key4)){
-let data49 = data[key4];
-const _errs99 = errors;
-if(errors === _errs99){
-if(typeof data49 === "string"){
-if(!pattern68.test(data49)){
+if(pattern77.test(key4)){
+let data52 = data[key4];
+const _errs105 = errors;
+if(errors === _errs105){
+if(typeof data52 === "string"){
+if(!pattern70.test(data52)){
 validate357.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -23303,19 +23375,19 @@ validate357.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs99 === errors;
+var valid1 = _errs105 === errors;
 props0[key4] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key5 in data){
-if(pattern77.test(key5)){
-let data50 = data[key5];
-const _errs101 = errors;
-if(errors === _errs101){
-if(typeof data50 === "string"){
-if(!pattern78.test(data50)){
+if(pattern79.test(key5)){
+let data53 = data[key5];
+const _errs107 = errors;
+if(errors === _errs107){
+if(typeof data53 === "string"){
+if(!pattern80.test(data53)){
 validate357.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
@@ -23325,19 +23397,19 @@ validate357.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs101 === errors;
+var valid1 = _errs107 === errors;
 props0[key5] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key6 in data){
-if(pattern79.test(key6)){
-let data51 = data[key6];
-const _errs103 = errors;
-if(errors === _errs103){
-if(typeof data51 === "string"){
-if(!pattern80.test(data51)){
+if(pattern81.test(key6)){
+let data54 = data[key6];
+const _errs109 = errors;
+if(errors === _errs109){
+if(typeof data54 === "string"){
+if(!pattern82.test(data54)){
 validate357.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
@@ -23347,19 +23419,19 @@ validate357.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs103 === errors;
+var valid1 = _errs109 === errors;
 props0[key6] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key7 in data){
-if(pattern81.test(key7)){
-let data52 = data[key7];
-const _errs105 = errors;
-if(errors === _errs105){
-if(typeof data52 === "string"){
-if(!pattern82.test(data52)){
+if(pattern83.test(key7)){
+let data55 = data[key7];
+const _errs111 = errors;
+if(errors === _errs111){
+if(typeof data55 === "string"){
+if(!pattern84.test(data55)){
 validate357.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
 return false;
 }
@@ -23369,19 +23441,19 @@ validate357.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs105 === errors;
+var valid1 = _errs111 === errors;
 props0[key7] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key8 in data){
-if(pattern83.test(key8)){
-let data53 = data[key8];
-const _errs107 = errors;
-if(errors === _errs107){
-if(typeof data53 === "string"){
-if(!pattern72.test(data53)){
+if(pattern85.test(key8)){
+let data56 = data[key8];
+const _errs113 = errors;
+if(errors === _errs113){
+if(typeof data56 === "string"){
+if(!pattern74.test(data56)){
 validate357.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -23391,8 +23463,11 @@ validate357.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs107 === errors;
+var valid1 = _errs113 === errors;
 props0[key8] = true;
+}
+}
+}
 }
 }
 }
@@ -23461,72 +23536,14 @@ return errors === 0;
 }
 validate357.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-export const validatePolicyData = validate358;
-const schema158 = {"type":"object","additionalProperties":false,"required":["subjects"],"properties":{"subjects":{"type":"object","additionalProperties":{"$ref":"SubjectRules"}}},"$id":"PolicyData"};
-const schema159 = {"type":"object","additionalProperties":false,"required":["enforce"],"properties":{"enforce":{"$ref":"RuleSet"},"shadow":{"$ref":"RuleSet"},"report_rules":{"type":"object","additionalProperties":{"const":true}}},"$id":"SubjectRules"};
-const schema160 = {"type":"object","additionalProperties":false,"properties":{"allow_models":{"$ref":"ModelRules"},"deny_models":{"$ref":"ModelRules"},"allow_providers":{"$ref":"ProviderRules"},"deny_providers":{"$ref":"ProviderRules"},"allow_pricing":{"$ref":"PricingRules"},"deny_pricing":{"$ref":"PricingRules"},"allow_ip_cidrs":{"$ref":"IpRules"},"deny_ip_cidrs":{"$ref":"IpRules"}},"$id":"RuleSet"};
-const schema161 = {"type":"object","additionalProperties":false,"required":["rules","exact","prefixes"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}},"prefixes":{"type":"object","additionalProperties":{"$ref":"PrefixEntry"}}},"$id":"ModelRules"};
-const schema162 = {"type":"array","minItems":1,"items":{"type":"string","minLength":1},"$id":"RuleIds"};
+export const validateChatArguments = validate358;
+const schema158 = {"type":"object","additionalProperties":false,"required":["model","messages"],"properties":{"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"messages":{"type":"array","minItems":1,"items":{"type":"object","additionalProperties":false,"required":["role","content"],"properties":{"role":{"type":"string","enum":["developer","system","user","assistant"]},"content":{"type":"string"}}}},"temperature":{"type":"number","minimum":0,"maximum":2},"max_tokens":{"type":"integer","minimum":1,"maximum":1000000000}},"$id":"ChatArguments"};
 
-function validate362(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="RuleIds" */;
+function validate358(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ChatArguments" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate362.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(Array.isArray(data)){
-if(data.length < 1){
-validate362.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid0 = true;
-const len0 = data.length;
-for(let i0=0; i0<len0; i0++){
-let data0 = data[i0];
-const _errs1 = errors;
-if(errors === _errs1){
-if(typeof data0 === "string"){
-if(func6(data0) < 1){
-validate362.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-else {
-validate362.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs1 === errors;
-if(!valid0){
-break;
-}
-}
-}
-}
-else {
-validate362.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-validate362.errors = vErrors;
-return errors === 0;
-}
-validate362.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema163 = {"type":"object","additionalProperties":false,"required":["prefix","rules"],"properties":{"prefix":{"type":"string"},"rules":{"$ref":"RuleIds"}},"$id":"PrefixEntry"};
-
-function validate365(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PrefixEntry" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate365.evaluated;
+const evaluated0 = validate358.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23536,25 +23553,34 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((data.prefix === undefined) && (missing0 = "prefix")) || ((data.rules === undefined) && (missing0 = "rules"))){
-validate365.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+if(((data.model === undefined) && (missing0 = "model")) || ((data.messages === undefined) && (missing0 = "messages"))){
+validate358.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((key0 === "prefix") || (key0 === "rules"))){
-validate365.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!((((key0 === "model") || (key0 === "messages")) || (key0 === "temperature")) || (key0 === "max_tokens"))){
+validate358.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
 if(_errs1 === errors){
-if(data.prefix !== undefined){
+if(data.model !== undefined){
+let data0 = data.model;
 const _errs2 = errors;
-if(typeof data.prefix !== "string"){
-validate365.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(!pattern8.test(data0)){
+validate358.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
+}
+}
+else {
+validate358.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
 }
 var valid0 = _errs2 === errors;
 }
@@ -23562,13 +23588,142 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.rules !== undefined){
+if(data.messages !== undefined){
+let data1 = data.messages;
 const _errs4 = errors;
-if(!(validate362(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate362.errors : vErrors.concat(validate362.errors);
-errors = vErrors.length;
+if(errors === _errs4){
+if(Array.isArray(data1)){
+if(data1.length < 1){
+validate358.errors = [{instancePath:instancePath+"/messages",schemaPath:"#/properties/messages/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid1 = true;
+const len0 = data1.length;
+for(let i0=0; i0<len0; i0++){
+let data2 = data1[i0];
+const _errs6 = errors;
+if(errors === _errs6){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if(((data2.role === undefined) && (missing1 = "role")) || ((data2.content === undefined) && (missing1 = "content"))){
+validate358.errors = [{instancePath:instancePath+"/messages/" + i0,schemaPath:"#/properties/messages/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs8 = errors;
+for(const key1 in data2){
+if(!((key1 === "role") || (key1 === "content"))){
+validate358.errors = [{instancePath:instancePath+"/messages/" + i0,schemaPath:"#/properties/messages/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs8 === errors){
+if(data2.role !== undefined){
+let data3 = data2.role;
+const _errs9 = errors;
+if(typeof data3 !== "string"){
+validate358.errors = [{instancePath:instancePath+"/messages/" + i0+"/role",schemaPath:"#/properties/messages/items/properties/role/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((((data3 === "developer") || (data3 === "system")) || (data3 === "user")) || (data3 === "assistant"))){
+validate358.errors = [{instancePath:instancePath+"/messages/" + i0+"/role",schemaPath:"#/properties/messages/items/properties/role/enum",keyword:"enum",params:{allowedValues: schema158.properties.messages.items.properties.role.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid2 = _errs9 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.content !== undefined){
+const _errs11 = errors;
+if(typeof data2.content !== "string"){
+validate358.errors = [{instancePath:instancePath+"/messages/" + i0+"/content",schemaPath:"#/properties/messages/items/properties/content/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs11 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+else {
+validate358.errors = [{instancePath:instancePath+"/messages/" + i0,schemaPath:"#/properties/messages/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+}
+else {
+validate358.errors = [{instancePath:instancePath+"/messages",schemaPath:"#/properties/messages/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
 }
 var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.temperature !== undefined){
+let data5 = data.temperature;
+const _errs13 = errors;
+if(errors === _errs13){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 > 2 || isNaN(data5)){
+validate358.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"}];
+return false;
+}
+else {
+if(data5 < 0 || isNaN(data5)){
+validate358.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+else {
+validate358.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.max_tokens !== undefined){
+let data6 = data.max_tokens;
+const _errs15 = errors;
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
+validate358.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs15){
+if((typeof data6 == "number") && (isFinite(data6))){
+if(data6 > 1000000000 || isNaN(data6)){
+validate358.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+return false;
+}
+else {
+if(data6 < 1 || isNaN(data6)){
+validate358.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+}
+var valid0 = _errs15 === errors;
 }
 else {
 var valid0 = true;
@@ -23577,19 +23732,277 @@ var valid0 = true;
 }
 }
 }
+}
+}
 else {
-validate365.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate358.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate365.errors = vErrors;
+validate358.errors = vErrors;
 return errors === 0;
 }
-validate365.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate358.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+export const validateGenerateImageArguments = validate359;
+const schema159 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"size":{"type":"string","pattern":"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},"n":{"type":"integer","minimum":1,"maximum":4}},"$id":"GenerateImageArguments"};
+const pattern89 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
+
+function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="GenerateImageArguments" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate359.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.prompt === undefined) && (missing0 = "prompt")){
+validate359.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "prompt") || (key0 === "model")) || (key0 === "size")) || (key0 === "n"))){
+validate359.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.prompt !== undefined){
+let data0 = data.prompt;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(func6(data0) < 1){
+validate359.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+else {
+validate359.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.model !== undefined){
+let data1 = data.model;
+const _errs4 = errors;
+if(errors === _errs4){
+if(typeof data1 === "string"){
+if(!pattern8.test(data1)){
+validate359.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+return false;
+}
+}
+else {
+validate359.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.size !== undefined){
+let data2 = data.size;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data2 === "string"){
+if(!pattern89.test(data2)){
+validate359.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/pattern",keyword:"pattern",params:{pattern: "^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},message:"must match pattern \""+"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"+"\""}];
+return false;
+}
+}
+else {
+validate359.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.n !== undefined){
+let data3 = data.n;
+const _errs8 = errors;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+validate359.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs8){
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 > 4 || isNaN(data3)){
+validate359.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/maximum",keyword:"maximum",params:{comparison: "<=", limit: 4},message:"must be <= 4"}];
+return false;
+}
+else {
+if(data3 < 1 || isNaN(data3)){
+validate359.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate359.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate359.errors = vErrors;
+return errors === 0;
+}
+validate359.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+export const validateNanoBananaArguments = validate360;
+const schema160 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"filename":{"type":"string","minLength":1,"maxLength":100,"pattern":"^[^/\\\\]*$"},"aspect_ratio":{"type":"string","enum":["1:1","16:9","4:3","5:4"]}},"$id":"NanoBananaArguments"};
+const pattern90 = new RegExp("^[^/\\\\]*$", "u");
+
+function validate360(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="NanoBananaArguments" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate360.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.prompt === undefined) && (missing0 = "prompt")){
+validate360.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "prompt") || (key0 === "filename")) || (key0 === "aspect_ratio"))){
+validate360.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.prompt !== undefined){
+let data0 = data.prompt;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(func6(data0) < 1){
+validate360.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+else {
+validate360.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.filename !== undefined){
+let data1 = data.filename;
+const _errs4 = errors;
+if(errors === _errs4){
+if(typeof data1 === "string"){
+if(func6(data1) > 100){
+validate360.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/maxLength",keyword:"maxLength",params:{limit: 100},message:"must NOT have more than 100 characters"}];
+return false;
+}
+else {
+if(func6(data1) < 1){
+validate360.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+else {
+if(!pattern90.test(data1)){
+validate360.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/pattern",keyword:"pattern",params:{pattern: "^[^/\\\\]*$"},message:"must match pattern \""+"^[^/\\\\]*$"+"\""}];
+return false;
+}
+}
+}
+}
+else {
+validate360.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.aspect_ratio !== undefined){
+let data2 = data.aspect_ratio;
+const _errs6 = errors;
+if(typeof data2 !== "string"){
+validate360.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((((data2 === "1:1") || (data2 === "16:9")) || (data2 === "4:3")) || (data2 === "5:4"))){
+validate360.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/enum",keyword:"enum",params:{allowedValues: schema160.properties.aspect_ratio.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate360.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate360.errors = vErrors;
+return errors === 0;
+}
+validate360.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+export const validateImageModelOverview = validate361;
+const schema161 = {"type":"object","additionalProperties":false,"required":["models"],"properties":{"models":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["id","description"],"properties":{"id":{"type":"string"},"description":{"type":"string"},"image_price":{"type":"string"},"request_price":{"type":"string"},"output_price":{"type":"string"}}}}},"$id":"ImageModelOverview"};
 
 function validate361(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ModelRules" */;
+/*# sourceURL="ImageModelOverview" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate361.evaluated;
@@ -23602,86 +24015,127 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((data.rules === undefined) && (missing0 = "rules")) || ((data.exact === undefined) && (missing0 = "exact"))) || ((data.prefixes === undefined) && (missing0 = "prefixes"))){
+if((data.models === undefined) && (missing0 = "models")){
 validate361.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "rules") || (key0 === "exact")) || (key0 === "prefixes"))){
+if(!(key0 === "models")){
 validate361.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
 if(_errs1 === errors){
-if(data.rules !== undefined){
+if(data.models !== undefined){
+let data0 = data.models;
 const _errs2 = errors;
-if(!(validate362(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate362.errors : vErrors.concat(validate362.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs2 === errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+let data1 = data0[i0];
+const _errs4 = errors;
+if(errors === _errs4){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+let missing1;
+if(((data1.id === undefined) && (missing1 = "id")) || ((data1.description === undefined) && (missing1 = "description"))){
+validate361.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
 }
 else {
-var valid0 = true;
-}
-if(valid0){
-if(data.exact !== undefined){
-let data1 = data.exact;
-const _errs3 = errors;
-if(errors === _errs3){
-if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
-for(const key1 in data1){
 const _errs6 = errors;
-if(!(validate362(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate362.errors : vErrors.concat(validate362.errors);
-errors = vErrors.length;
+for(const key1 in data1){
+if(!(((((key1 === "id") || (key1 === "description")) || (key1 === "image_price")) || (key1 === "request_price")) || (key1 === "output_price"))){
+validate361.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
 }
-var valid1 = _errs6 === errors;
+}
+if(_errs6 === errors){
+if(data1.id !== undefined){
+const _errs7 = errors;
+if(typeof data1.id !== "string"){
+validate361.errors = [{instancePath:instancePath+"/models/" + i0+"/id",schemaPath:"#/properties/models/items/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs7 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.description !== undefined){
+const _errs9 = errors;
+if(typeof data1.description !== "string"){
+validate361.errors = [{instancePath:instancePath+"/models/" + i0+"/description",schemaPath:"#/properties/models/items/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs9 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.image_price !== undefined){
+const _errs11 = errors;
+if(typeof data1.image_price !== "string"){
+validate361.errors = [{instancePath:instancePath+"/models/" + i0+"/image_price",schemaPath:"#/properties/models/items/properties/image_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs11 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.request_price !== undefined){
+const _errs13 = errors;
+if(typeof data1.request_price !== "string"){
+validate361.errors = [{instancePath:instancePath+"/models/" + i0+"/request_price",schemaPath:"#/properties/models/items/properties/request_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs13 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.output_price !== undefined){
+const _errs15 = errors;
+if(typeof data1.output_price !== "string"){
+validate361.errors = [{instancePath:instancePath+"/models/" + i0+"/output_price",schemaPath:"#/properties/models/items/properties/output_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs15 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate361.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid1 = _errs4 === errors;
 if(!valid1){
 break;
 }
 }
 }
 else {
-validate361.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate361.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
-}
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.prefixes !== undefined){
-let data3 = data.prefixes;
-const _errs7 = errors;
-if(errors === _errs7){
-if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
-for(const key2 in data3){
-const _errs10 = errors;
-if(!(validate365(data3[key2], {instancePath:instancePath+"/prefixes/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate365.errors : vErrors.concat(validate365.errors);
-errors = vErrors.length;
-}
-var valid2 = _errs10 === errors;
-if(!valid2){
-break;
-}
-}
-}
-else {
-validate361.errors = [{instancePath:instancePath+"/prefixes",schemaPath:"#/properties/prefixes/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
 }
 }
 }
@@ -23698,13 +24152,14 @@ return errors === 0;
 }
 validate361.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema164 = {"type":"object","additionalProperties":false,"required":["rules","exact"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"ProviderRules"};
+export const validateInitializeParams = validate362;
+const schema162 = {"type":"object","required":["protocolVersion","capabilities","clientInfo"],"properties":{"protocolVersion":{"type":"string"},"capabilities":{"type":"object"},"clientInfo":{"type":"object","required":["name","version"],"properties":{"name":{"type":"string"},"version":{"type":"string"}}}},"$id":"InitializeParams"};
 
-function validate370(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ProviderRules" */;
+function validate362(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="InitializeParams" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate370.evaluated;
+const evaluated0 = validate362.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -23714,15 +24169,1002 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((data.rules === undefined) && (missing0 = "rules")) || ((data.exact === undefined) && (missing0 = "exact"))){
-validate370.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+if((((data.protocolVersion === undefined) && (missing0 = "protocolVersion")) || ((data.capabilities === undefined) && (missing0 = "capabilities"))) || ((data.clientInfo === undefined) && (missing0 = "clientInfo"))){
+validate362.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+if(data.protocolVersion !== undefined){
+const _errs1 = errors;
+if(typeof data.protocolVersion !== "string"){
+validate362.errors = [{instancePath:instancePath+"/protocolVersion",schemaPath:"#/properties/protocolVersion/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs1 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.capabilities !== undefined){
+let data1 = data.capabilities;
+const _errs3 = errors;
+if(!(data1 && typeof data1 == "object" && !Array.isArray(data1))){
+validate362.errors = [{instancePath:instancePath+"/capabilities",schemaPath:"#/properties/capabilities/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.clientInfo !== undefined){
+let data2 = data.clientInfo;
+const _errs5 = errors;
+if(errors === _errs5){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if(((data2.name === undefined) && (missing1 = "name")) || ((data2.version === undefined) && (missing1 = "version"))){
+validate362.errors = [{instancePath:instancePath+"/clientInfo",schemaPath:"#/properties/clientInfo/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+if(data2.name !== undefined){
+const _errs7 = errors;
+if(typeof data2.name !== "string"){
+validate362.errors = [{instancePath:instancePath+"/clientInfo/name",schemaPath:"#/properties/clientInfo/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs7 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data2.version !== undefined){
+const _errs9 = errors;
+if(typeof data2.version !== "string"){
+validate362.errors = [{instancePath:instancePath+"/clientInfo/version",schemaPath:"#/properties/clientInfo/properties/version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs9 === errors;
+}
+else {
+var valid1 = true;
+}
+}
+}
+}
+else {
+validate362.errors = [{instancePath:instancePath+"/clientInfo",schemaPath:"#/properties/clientInfo/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate362.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate362.errors = vErrors;
+return errors === 0;
+}
+validate362.evaluated = {"props":{"protocolVersion":true,"capabilities":true,"clientInfo":true},"dynamicProps":false,"dynamicItems":false};
+
+export const validateListImageModelsArguments = validate363;
+const schema163 = {"type":"object","additionalProperties":false,"$id":"ListImageModelsArguments"};
+
+function validate363(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ListImageModelsArguments" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate363.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+for(const key0 in data){
+validate363.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+else {
+validate363.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate363.errors = vErrors;
+return errors === 0;
+}
+validate363.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+export const validateListModelsArguments = validate364;
+const schema164 = {"type":"object","additionalProperties":false,"properties":{"include_deactivated":{"type":"boolean"},"exclude_deprecated":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":1000},"family":{"type":"string","minLength":1,"maxLength":512}},"$id":"ListModelsArguments"};
+
+function validate364(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ListModelsArguments" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate364.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "include_deactivated") || (key0 === "exclude_deprecated")) || (key0 === "limit")) || (key0 === "family"))){
+validate364.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.include_deactivated !== undefined){
+const _errs2 = errors;
+if(typeof data.include_deactivated !== "boolean"){
+validate364.errors = [{instancePath:instancePath+"/include_deactivated",schemaPath:"#/properties/include_deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.exclude_deprecated !== undefined){
+const _errs4 = errors;
+if(typeof data.exclude_deprecated !== "boolean"){
+validate364.errors = [{instancePath:instancePath+"/exclude_deprecated",schemaPath:"#/properties/exclude_deprecated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.limit !== undefined){
+let data2 = data.limit;
+const _errs6 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate364.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs6){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 > 1000 || isNaN(data2)){
+validate364.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000},message:"must be <= 1000"}];
+return false;
+}
+else {
+if(data2 < 1 || isNaN(data2)){
+validate364.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.family !== undefined){
+let data3 = data.family;
+const _errs8 = errors;
+if(errors === _errs8){
+if(typeof data3 === "string"){
+if(func6(data3) > 512){
+validate364.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(func6(data3) < 1){
+validate364.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate364.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate364.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate364.errors = vErrors;
+return errors === 0;
+}
+validate364.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+export const validateMcpMessage = validate365;
+const schema165 = {"type":"object","required":["jsonrpc"],"properties":{"jsonrpc":{"type":"string","const":"2.0"},"id":{"type":["string","integer","null"]},"method":{"type":"string"},"params":{"type":"object"},"result":{"type":"object"},"error":{"type":"object","required":["code","message"],"properties":{"code":{"type":"integer"},"message":{"type":"string"},"data":{"type":"object"}}}},"$id":"McpMessage"};
+
+function validate365(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="McpMessage" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate365.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.jsonrpc === undefined) && (missing0 = "jsonrpc")){
+validate365.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+if(data.jsonrpc !== undefined){
+let data0 = data.jsonrpc;
+const _errs1 = errors;
+if(typeof data0 !== "string"){
+validate365.errors = [{instancePath:instancePath+"/jsonrpc",schemaPath:"#/properties/jsonrpc/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("2.0" !== data0){
+validate365.errors = [{instancePath:instancePath+"/jsonrpc",schemaPath:"#/properties/jsonrpc/const",keyword:"const",params:{allowedValue: "2.0"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs1 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.id !== undefined){
+let data1 = data.id;
+const _errs3 = errors;
+if(((typeof data1 !== "string") && (!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1))))) && (data1 !== null)){
+validate365.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: schema165.properties.id.type},message:"must be string,integer,null"}];
+return false;
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.method !== undefined){
+const _errs5 = errors;
+if(typeof data.method !== "string"){
+validate365.errors = [{instancePath:instancePath+"/method",schemaPath:"#/properties/method/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.params !== undefined){
+let data3 = data.params;
+const _errs7 = errors;
+if(!(data3 && typeof data3 == "object" && !Array.isArray(data3))){
+validate365.errors = [{instancePath:instancePath+"/params",schemaPath:"#/properties/params/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.result !== undefined){
+let data4 = data.result;
+const _errs9 = errors;
+if(!(data4 && typeof data4 == "object" && !Array.isArray(data4))){
+validate365.errors = [{instancePath:instancePath+"/result",schemaPath:"#/properties/result/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.error !== undefined){
+let data5 = data.error;
+const _errs11 = errors;
+if(errors === _errs11){
+if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
+let missing1;
+if(((data5.code === undefined) && (missing1 = "code")) || ((data5.message === undefined) && (missing1 = "message"))){
+validate365.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+if(data5.code !== undefined){
+let data6 = data5.code;
+const _errs13 = errors;
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
+validate365.errors = [{instancePath:instancePath+"/error/code",schemaPath:"#/properties/error/properties/code/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid1 = _errs13 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data5.message !== undefined){
+const _errs15 = errors;
+if(typeof data5.message !== "string"){
+validate365.errors = [{instancePath:instancePath+"/error/message",schemaPath:"#/properties/error/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs15 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data5.data !== undefined){
+let data8 = data5.data;
+const _errs17 = errors;
+if(!(data8 && typeof data8 == "object" && !Array.isArray(data8))){
+validate365.errors = [{instancePath:instancePath+"/error/data",schemaPath:"#/properties/error/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+var valid1 = _errs17 === errors;
+}
+else {
+var valid1 = true;
+}
+}
+}
+}
+}
+else {
+validate365.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate365.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate365.errors = vErrors;
+return errors === 0;
+}
+validate365.evaluated = {"props":{"jsonrpc":true,"id":true,"method":true,"params":true,"result":true,"error":true},"dynamicProps":false,"dynamicItems":false};
+
+export const validateModelOverview = validate366;
+const schema166 = {"type":"object","additionalProperties":false,"required":["models","total"],"properties":{"models":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["id","name","family","input","output","free"],"properties":{"id":{"type":"string"},"name":{"type":"string"},"family":{"type":"string"},"input":{"type":"array","items":{"type":"string"}},"output":{"type":"array","items":{"type":"string"}},"free":{"type":"boolean"},"input_price":{"type":"string"},"output_price":{"type":"string"},"image_price":{"type":"string"},"request_price":{"type":"string"},"context_length":{"type":"integer"},"max_output":{"type":"integer"},"deprecated_at":{"type":"string"},"deactivated_at":{"type":"string"}}}},"total":{"type":"integer","minimum":0}},"$id":"ModelOverview"};
+
+function validate366(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ModelOverview" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate366.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.models === undefined) && (missing0 = "models")) || ((data.total === undefined) && (missing0 = "total"))){
+validate366.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((key0 === "rules") || (key0 === "exact"))){
-validate370.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!((key0 === "models") || (key0 === "total"))){
+validate366.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.models !== undefined){
+let data0 = data.models;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+let data1 = data0[i0];
+const _errs4 = errors;
+if(errors === _errs4){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+let missing1;
+if(((((((data1.id === undefined) && (missing1 = "id")) || ((data1.name === undefined) && (missing1 = "name"))) || ((data1.family === undefined) && (missing1 = "family"))) || ((data1.input === undefined) && (missing1 = "input"))) || ((data1.output === undefined) && (missing1 = "output"))) || ((data1.free === undefined) && (missing1 = "free"))){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs6 = errors;
+for(const key1 in data1){
+if(!(func1.call(schema166.properties.models.items.properties, key1))){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs6 === errors){
+if(data1.id !== undefined){
+const _errs7 = errors;
+if(typeof data1.id !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/id",schemaPath:"#/properties/models/items/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs7 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.name !== undefined){
+const _errs9 = errors;
+if(typeof data1.name !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/name",schemaPath:"#/properties/models/items/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs9 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.family !== undefined){
+const _errs11 = errors;
+if(typeof data1.family !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/family",schemaPath:"#/properties/models/items/properties/family/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs11 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.input !== undefined){
+let data5 = data1.input;
+const _errs13 = errors;
+if(errors === _errs13){
+if(Array.isArray(data5)){
+var valid3 = true;
+const len1 = data5.length;
+for(let i1=0; i1<len1; i1++){
+const _errs15 = errors;
+if(typeof data5[i1] !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/input/" + i1,schemaPath:"#/properties/models/items/properties/input/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid3 = _errs15 === errors;
+if(!valid3){
+break;
+}
+}
+}
+else {
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/input",schemaPath:"#/properties/models/items/properties/input/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid2 = _errs13 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.output !== undefined){
+let data7 = data1.output;
+const _errs17 = errors;
+if(errors === _errs17){
+if(Array.isArray(data7)){
+var valid4 = true;
+const len2 = data7.length;
+for(let i2=0; i2<len2; i2++){
+const _errs19 = errors;
+if(typeof data7[i2] !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/output/" + i2,schemaPath:"#/properties/models/items/properties/output/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid4 = _errs19 === errors;
+if(!valid4){
+break;
+}
+}
+}
+else {
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/output",schemaPath:"#/properties/models/items/properties/output/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid2 = _errs17 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.free !== undefined){
+const _errs21 = errors;
+if(typeof data1.free !== "boolean"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/free",schemaPath:"#/properties/models/items/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid2 = _errs21 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.input_price !== undefined){
+const _errs23 = errors;
+if(typeof data1.input_price !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/input_price",schemaPath:"#/properties/models/items/properties/input_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs23 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.output_price !== undefined){
+const _errs25 = errors;
+if(typeof data1.output_price !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/output_price",schemaPath:"#/properties/models/items/properties/output_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs25 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.image_price !== undefined){
+const _errs27 = errors;
+if(typeof data1.image_price !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/image_price",schemaPath:"#/properties/models/items/properties/image_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs27 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.request_price !== undefined){
+const _errs29 = errors;
+if(typeof data1.request_price !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/request_price",schemaPath:"#/properties/models/items/properties/request_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs29 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.context_length !== undefined){
+let data14 = data1.context_length;
+const _errs31 = errors;
+if(!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/context_length",schemaPath:"#/properties/models/items/properties/context_length/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid2 = _errs31 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.max_output !== undefined){
+let data15 = data1.max_output;
+const _errs33 = errors;
+if(!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/max_output",schemaPath:"#/properties/models/items/properties/max_output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid2 = _errs33 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.deprecated_at !== undefined){
+const _errs35 = errors;
+if(typeof data1.deprecated_at !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/deprecated_at",schemaPath:"#/properties/models/items/properties/deprecated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs35 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data1.deactivated_at !== undefined){
+const _errs37 = errors;
+if(typeof data1.deactivated_at !== "string"){
+validate366.errors = [{instancePath:instancePath+"/models/" + i0+"/deactivated_at",schemaPath:"#/properties/models/items/properties/deactivated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs37 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate366.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate366.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.total !== undefined){
+let data18 = data.total;
+const _errs39 = errors;
+if(!(((typeof data18 == "number") && (!(data18 % 1) && !isNaN(data18))) && (isFinite(data18)))){
+validate366.errors = [{instancePath:instancePath+"/total",schemaPath:"#/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs39){
+if((typeof data18 == "number") && (isFinite(data18))){
+if(data18 < 0 || isNaN(data18)){
+validate366.errors = [{instancePath:instancePath+"/total",schemaPath:"#/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs39 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate366.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate366.errors = vErrors;
+return errors === 0;
+}
+validate366.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+export const validateToolCallParams = validate367;
+const schema167 = {"type":"object","required":["name"],"properties":{"name":{"type":"string"},"arguments":{"type":"object"}},"$id":"ToolCallParams"};
+
+function validate367(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ToolCallParams" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate367.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.name === undefined) && (missing0 = "name")){
+validate367.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+if(data.name !== undefined){
+const _errs1 = errors;
+if(typeof data.name !== "string"){
+validate367.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs1 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.arguments !== undefined){
+let data1 = data.arguments;
+const _errs3 = errors;
+if(!(data1 && typeof data1 == "object" && !Array.isArray(data1))){
+validate367.errors = [{instancePath:instancePath+"/arguments",schemaPath:"#/properties/arguments/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+else {
+validate367.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate367.errors = vErrors;
+return errors === 0;
+}
+validate367.evaluated = {"props":{"name":true,"arguments":true},"dynamicProps":false,"dynamicItems":false};
+
+export const validateToolListParams = validate368;
+const schema168 = {"type":"object","required":[],"properties":{"cursor":{"type":"string","maxLength":0}},"$id":"ToolListParams"};
+
+function validate368(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ToolListParams" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate368.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.cursor !== undefined){
+let data0 = data.cursor;
+const _errs1 = errors;
+if(errors === _errs1){
+if(typeof data0 === "string"){
+if(func6(data0) > 0){
+validate368.errors = [{instancePath:instancePath+"/cursor",schemaPath:"#/properties/cursor/maxLength",keyword:"maxLength",params:{limit: 0},message:"must NOT have more than 0 characters"}];
+return false;
+}
+}
+else {
+validate368.errors = [{instancePath:instancePath+"/cursor",schemaPath:"#/properties/cursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+}
+}
+else {
+validate368.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate368.errors = vErrors;
+return errors === 0;
+}
+validate368.evaluated = {"props":{"cursor":true},"dynamicProps":false,"dynamicItems":false};
+
+export const validatePolicyData = validate369;
+const schema169 = {"type":"object","additionalProperties":false,"required":["subjects"],"properties":{"subjects":{"type":"object","additionalProperties":{"$ref":"SubjectRules"}}},"$id":"PolicyData"};
+const schema170 = {"type":"object","additionalProperties":false,"required":["enforce"],"properties":{"enforce":{"$ref":"RuleSet"},"shadow":{"$ref":"RuleSet"},"report_rules":{"type":"object","additionalProperties":{"const":true}}},"$id":"SubjectRules"};
+const schema171 = {"type":"object","additionalProperties":false,"properties":{"allow_models":{"$ref":"ModelRules"},"deny_models":{"$ref":"ModelRules"},"allow_providers":{"$ref":"ProviderRules"},"deny_providers":{"$ref":"ProviderRules"},"allow_pricing":{"$ref":"PricingRules"},"deny_pricing":{"$ref":"PricingRules"},"allow_ip_cidrs":{"$ref":"IpRules"},"deny_ip_cidrs":{"$ref":"IpRules"}},"$id":"RuleSet"};
+const schema172 = {"type":"object","additionalProperties":false,"required":["rules","exact","prefixes"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}},"prefixes":{"type":"object","additionalProperties":{"$ref":"PrefixEntry"}}},"$id":"ModelRules"};
+const schema173 = {"type":"array","minItems":1,"items":{"type":"string","minLength":1},"$id":"RuleIds"};
+
+function validate373(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="RuleIds" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate373.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(Array.isArray(data)){
+if(data.length < 1){
+validate373.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid0 = true;
+const len0 = data.length;
+for(let i0=0; i0<len0; i0++){
+let data0 = data[i0];
+const _errs1 = errors;
+if(errors === _errs1){
+if(typeof data0 === "string"){
+if(func6(data0) < 1){
+validate373.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+else {
+validate373.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs1 === errors;
+if(!valid0){
+break;
+}
+}
+}
+}
+else {
+validate373.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+validate373.errors = vErrors;
+return errors === 0;
+}
+validate373.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema174 = {"type":"object","additionalProperties":false,"required":["prefix","rules"],"properties":{"prefix":{"type":"string"},"rules":{"$ref":"RuleIds"}},"$id":"PrefixEntry"};
+
+function validate376(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="PrefixEntry" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate376.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.prefix === undefined) && (missing0 = "prefix")) || ((data.rules === undefined) && (missing0 = "rules"))){
+validate376.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "prefix") || (key0 === "rules"))){
+validate376.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.prefix !== undefined){
+const _errs2 = errors;
+if(typeof data.prefix !== "string"){
+validate376.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.rules !== undefined){
+const _errs4 = errors;
+if(!(validate373(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate376.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate376.errors = vErrors;
+return errors === 0;
+}
+validate376.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate372(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ModelRules" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate372.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.rules === undefined) && (missing0 = "rules")) || ((data.exact === undefined) && (missing0 = "exact"))) || ((data.prefixes === undefined) && (missing0 = "prefixes"))){
+validate372.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "rules") || (key0 === "exact")) || (key0 === "prefixes"))){
+validate372.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -23730,8 +25172,8 @@ break;
 if(_errs1 === errors){
 if(data.rules !== undefined){
 const _errs2 = errors;
-if(!(validate362(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate362.errors : vErrors.concat(validate362.errors);
+if(!(validate373(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -23747,8 +25189,8 @@ if(errors === _errs3){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 for(const key1 in data1){
 const _errs6 = errors;
-if(!(validate362(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate362.errors : vErrors.concat(validate362.errors);
+if(!(validate373(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -23758,7 +25200,7 @@ break;
 }
 }
 else {
-validate370.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate372.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -23767,181 +25209,30 @@ var valid0 = _errs3 === errors;
 else {
 var valid0 = true;
 }
-}
-}
-}
-}
-else {
-validate370.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate370.errors = vErrors;
-return errors === 0;
-}
-validate370.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema165 = {"type":"object","additionalProperties":false,"required":["rules","conditions"],"properties":{"rules":{"$ref":"RuleIds"},"conditions":{"type":"object","additionalProperties":{"$ref":"PricingCondition"}}},"$id":"PricingRules"};
-const schema166 = {"type":"object","additionalProperties":false,"properties":{"pricing_type":{"type":"string","enum":["free","paid"]},"max_input_price":{"type":"integer","minimum":0},"max_output_price":{"type":"integer","minimum":0}},"$id":"PricingCondition"};
-
-function validate377(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PricingCondition" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate377.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "pricing_type") || (key0 === "max_input_price")) || (key0 === "max_output_price"))){
-validate377.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.pricing_type !== undefined){
-let data0 = data.pricing_type;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate377.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!((data0 === "free") || (data0 === "paid"))){
-validate377.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/enum",keyword:"enum",params:{allowedValues: schema166.properties.pricing_type.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
 if(valid0){
-if(data.max_input_price !== undefined){
-let data1 = data.max_input_price;
-const _errs4 = errors;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate377.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs4){
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 0 || isNaN(data1)){
-validate377.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.max_output_price !== undefined){
-let data2 = data.max_output_price;
-const _errs6 = errors;
-if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate377.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs6){
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-validate377.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate377.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate377.errors = vErrors;
-return errors === 0;
-}
-validate377.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate375(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PricingRules" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate375.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((data.rules === undefined) && (missing0 = "rules")) || ((data.conditions === undefined) && (missing0 = "conditions"))){
-validate375.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((key0 === "rules") || (key0 === "conditions"))){
-validate375.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.rules !== undefined){
-const _errs2 = errors;
-if(!(validate362(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate362.errors : vErrors.concat(validate362.errors);
+if(data.prefixes !== undefined){
+let data3 = data.prefixes;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
+for(const key2 in data3){
+const _errs10 = errors;
+if(!(validate376(data3[key2], {instancePath:instancePath+"/prefixes/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate376.errors : vErrors.concat(validate376.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.conditions !== undefined){
-let data1 = data.conditions;
-const _errs3 = errors;
-if(errors === _errs3){
-if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
-for(const key1 in data1){
-const _errs6 = errors;
-if(!(validate377(data1[key1], {instancePath:instancePath+"/conditions/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs6 === errors;
-if(!valid1){
+var valid2 = _errs10 === errors;
+if(!valid2){
 break;
 }
 }
 }
 else {
-validate375.errors = [{instancePath:instancePath+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate372.errors = [{instancePath:instancePath+"/prefixes",schemaPath:"#/properties/prefixes/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-var valid0 = _errs3 === errors;
+var valid0 = _errs7 === errors;
 }
 else {
 var valid0 = true;
@@ -23950,20 +25241,21 @@ var valid0 = true;
 }
 }
 }
+}
 else {
-validate375.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate372.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate375.errors = vErrors;
+validate372.errors = vErrors;
 return errors === 0;
 }
-validate375.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate372.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema167 = {"type":"object","additionalProperties":false,"required":["rules","ranges"],"properties":{"rules":{"$ref":"RuleIds"},"ranges":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"IpRules"};
+const schema175 = {"type":"object","additionalProperties":false,"required":["rules","exact"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"ProviderRules"};
 
 function validate381(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="IpRules" */;
+/*# sourceURL="ProviderRules" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate381.evaluated;
@@ -23976,14 +25268,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((data.rules === undefined) && (missing0 = "rules")) || ((data.ranges === undefined) && (missing0 = "ranges"))){
+if(((data.rules === undefined) && (missing0 = "rules")) || ((data.exact === undefined) && (missing0 = "exact"))){
 validate381.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((key0 === "rules") || (key0 === "ranges"))){
+if(!((key0 === "rules") || (key0 === "exact"))){
 validate381.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -23992,8 +25284,8 @@ break;
 if(_errs1 === errors){
 if(data.rules !== undefined){
 const _errs2 = errors;
-if(!(validate362(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate362.errors : vErrors.concat(validate362.errors);
+if(!(validate373(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -24002,15 +25294,15 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.ranges !== undefined){
-let data1 = data.ranges;
+if(data.exact !== undefined){
+let data1 = data.exact;
 const _errs3 = errors;
 if(errors === _errs3){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 for(const key1 in data1){
 const _errs6 = errors;
-if(!(validate362(data1[key1], {instancePath:instancePath+"/ranges/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate362.errors : vErrors.concat(validate362.errors);
+if(!(validate373(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -24020,7 +25312,7 @@ break;
 }
 }
 else {
-validate381.errors = [{instancePath:instancePath+"/ranges",schemaPath:"#/properties/ranges/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate381.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -24043,12 +25335,274 @@ return errors === 0;
 }
 validate381.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+const schema176 = {"type":"object","additionalProperties":false,"required":["rules","conditions"],"properties":{"rules":{"$ref":"RuleIds"},"conditions":{"type":"object","additionalProperties":{"$ref":"PricingCondition"}}},"$id":"PricingRules"};
+const schema177 = {"type":"object","additionalProperties":false,"properties":{"pricing_type":{"type":"string","enum":["free","paid"]},"max_input_price":{"type":"integer","minimum":0},"max_output_price":{"type":"integer","minimum":0}},"$id":"PricingCondition"};
 
-function validate360(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate388(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="PricingCondition" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate388.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "pricing_type") || (key0 === "max_input_price")) || (key0 === "max_output_price"))){
+validate388.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.pricing_type !== undefined){
+let data0 = data.pricing_type;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate388.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data0 === "free") || (data0 === "paid"))){
+validate388.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/enum",keyword:"enum",params:{allowedValues: schema177.properties.pricing_type.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.max_input_price !== undefined){
+let data1 = data.max_input_price;
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate388.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs4){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 0 || isNaN(data1)){
+validate388.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.max_output_price !== undefined){
+let data2 = data.max_output_price;
+const _errs6 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate388.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs6){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate388.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate388.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate388.errors = vErrors;
+return errors === 0;
+}
+validate388.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate386(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="PricingRules" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate386.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.rules === undefined) && (missing0 = "rules")) || ((data.conditions === undefined) && (missing0 = "conditions"))){
+validate386.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "rules") || (key0 === "conditions"))){
+validate386.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.rules !== undefined){
+const _errs2 = errors;
+if(!(validate373(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.conditions !== undefined){
+let data1 = data.conditions;
+const _errs3 = errors;
+if(errors === _errs3){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+for(const key1 in data1){
+const _errs6 = errors;
+if(!(validate388(data1[key1], {instancePath:instancePath+"/conditions/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate386.errors = [{instancePath:instancePath+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate386.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate386.errors = vErrors;
+return errors === 0;
+}
+validate386.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema178 = {"type":"object","additionalProperties":false,"required":["rules","ranges"],"properties":{"rules":{"$ref":"RuleIds"},"ranges":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"IpRules"};
+
+function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="IpRules" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate392.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.rules === undefined) && (missing0 = "rules")) || ((data.ranges === undefined) && (missing0 = "ranges"))){
+validate392.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "rules") || (key0 === "ranges"))){
+validate392.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.rules !== undefined){
+const _errs2 = errors;
+if(!(validate373(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ranges !== undefined){
+let data1 = data.ranges;
+const _errs3 = errors;
+if(errors === _errs3){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+for(const key1 in data1){
+const _errs6 = errors;
+if(!(validate373(data1[key1], {instancePath:instancePath+"/ranges/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate392.errors = [{instancePath:instancePath+"/ranges",schemaPath:"#/properties/ranges/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate392.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate392.errors = vErrors;
+return errors === 0;
+}
+validate392.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate371(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="RuleSet" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate360.evaluated;
+const evaluated0 = validate371.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24060,7 +25614,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((((key0 === "allow_models") || (key0 === "deny_models")) || (key0 === "allow_providers")) || (key0 === "deny_providers")) || (key0 === "allow_pricing")) || (key0 === "deny_pricing")) || (key0 === "allow_ip_cidrs")) || (key0 === "deny_ip_cidrs"))){
-validate360.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate371.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24068,8 +25622,8 @@ break;
 if(_errs1 === errors){
 if(data.allow_models !== undefined){
 const _errs2 = errors;
-if(!(validate361(data.allow_models, {instancePath:instancePath+"/allow_models",parentData:data,parentDataProperty:"allow_models",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate361.errors : vErrors.concat(validate361.errors);
+if(!(validate372(data.allow_models, {instancePath:instancePath+"/allow_models",parentData:data,parentDataProperty:"allow_models",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate372.errors : vErrors.concat(validate372.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -24080,8 +25634,8 @@ var valid0 = true;
 if(valid0){
 if(data.deny_models !== undefined){
 const _errs3 = errors;
-if(!(validate361(data.deny_models, {instancePath:instancePath+"/deny_models",parentData:data,parentDataProperty:"deny_models",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate361.errors : vErrors.concat(validate361.errors);
+if(!(validate372(data.deny_models, {instancePath:instancePath+"/deny_models",parentData:data,parentDataProperty:"deny_models",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate372.errors : vErrors.concat(validate372.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs3 === errors;
@@ -24092,8 +25646,8 @@ var valid0 = true;
 if(valid0){
 if(data.allow_providers !== undefined){
 const _errs4 = errors;
-if(!(validate370(data.allow_providers, {instancePath:instancePath+"/allow_providers",parentData:data,parentDataProperty:"allow_providers",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate370.errors : vErrors.concat(validate370.errors);
+if(!(validate381(data.allow_providers, {instancePath:instancePath+"/allow_providers",parentData:data,parentDataProperty:"allow_providers",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate381.errors : vErrors.concat(validate381.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs4 === errors;
@@ -24104,8 +25658,8 @@ var valid0 = true;
 if(valid0){
 if(data.deny_providers !== undefined){
 const _errs5 = errors;
-if(!(validate370(data.deny_providers, {instancePath:instancePath+"/deny_providers",parentData:data,parentDataProperty:"deny_providers",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate370.errors : vErrors.concat(validate370.errors);
+if(!(validate381(data.deny_providers, {instancePath:instancePath+"/deny_providers",parentData:data,parentDataProperty:"deny_providers",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate381.errors : vErrors.concat(validate381.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs5 === errors;
@@ -24116,8 +25670,8 @@ var valid0 = true;
 if(valid0){
 if(data.allow_pricing !== undefined){
 const _errs6 = errors;
-if(!(validate375(data.allow_pricing, {instancePath:instancePath+"/allow_pricing",parentData:data,parentDataProperty:"allow_pricing",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate375.errors : vErrors.concat(validate375.errors);
+if(!(validate386(data.allow_pricing, {instancePath:instancePath+"/allow_pricing",parentData:data,parentDataProperty:"allow_pricing",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -24128,8 +25682,8 @@ var valid0 = true;
 if(valid0){
 if(data.deny_pricing !== undefined){
 const _errs7 = errors;
-if(!(validate375(data.deny_pricing, {instancePath:instancePath+"/deny_pricing",parentData:data,parentDataProperty:"deny_pricing",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate375.errors : vErrors.concat(validate375.errors);
+if(!(validate386(data.deny_pricing, {instancePath:instancePath+"/deny_pricing",parentData:data,parentDataProperty:"deny_pricing",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -24140,8 +25694,8 @@ var valid0 = true;
 if(valid0){
 if(data.allow_ip_cidrs !== undefined){
 const _errs8 = errors;
-if(!(validate381(data.allow_ip_cidrs, {instancePath:instancePath+"/allow_ip_cidrs",parentData:data,parentDataProperty:"allow_ip_cidrs",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate381.errors : vErrors.concat(validate381.errors);
+if(!(validate392(data.allow_ip_cidrs, {instancePath:instancePath+"/allow_ip_cidrs",parentData:data,parentDataProperty:"allow_ip_cidrs",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs8 === errors;
@@ -24152,8 +25706,8 @@ var valid0 = true;
 if(valid0){
 if(data.deny_ip_cidrs !== undefined){
 const _errs9 = errors;
-if(!(validate381(data.deny_ip_cidrs, {instancePath:instancePath+"/deny_ip_cidrs",parentData:data,parentDataProperty:"deny_ip_cidrs",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate381.errors : vErrors.concat(validate381.errors);
+if(!(validate392(data.deny_ip_cidrs, {instancePath:instancePath+"/deny_ip_cidrs",parentData:data,parentDataProperty:"deny_ip_cidrs",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs9 === errors;
@@ -24171,21 +25725,21 @@ var valid0 = true;
 }
 }
 else {
-validate360.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate371.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate360.errors = vErrors;
+validate371.errors = vErrors;
 return errors === 0;
 }
-validate360.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate371.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate370(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="SubjectRules" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate359.evaluated;
+const evaluated0 = validate370.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24196,14 +25750,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.enforce === undefined) && (missing0 = "enforce")){
-validate359.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate370.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "enforce") || (key0 === "shadow")) || (key0 === "report_rules"))){
-validate359.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate370.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24211,8 +25765,8 @@ break;
 if(_errs1 === errors){
 if(data.enforce !== undefined){
 const _errs2 = errors;
-if(!(validate360(data.enforce, {instancePath:instancePath+"/enforce",parentData:data,parentDataProperty:"enforce",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate360.errors : vErrors.concat(validate360.errors);
+if(!(validate371(data.enforce, {instancePath:instancePath+"/enforce",parentData:data,parentDataProperty:"enforce",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate371.errors : vErrors.concat(validate371.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -24223,8 +25777,8 @@ var valid0 = true;
 if(valid0){
 if(data.shadow !== undefined){
 const _errs3 = errors;
-if(!(validate360(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate360.errors : vErrors.concat(validate360.errors);
+if(!(validate371(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate371.errors : vErrors.concat(validate371.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs3 === errors;
@@ -24241,7 +25795,7 @@ if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 for(const key1 in data2){
 const _errs7 = errors;
 if(true !== data2[key1]){
-validate359.errors = [{instancePath:instancePath+"/report_rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/report_rules/additionalProperties/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate370.errors = [{instancePath:instancePath+"/report_rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/report_rules/additionalProperties/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid1 = _errs7 === errors;
@@ -24251,7 +25805,7 @@ break;
 }
 }
 else {
-validate359.errors = [{instancePath:instancePath+"/report_rules",schemaPath:"#/properties/report_rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate370.errors = [{instancePath:instancePath+"/report_rules",schemaPath:"#/properties/report_rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -24266,21 +25820,21 @@ var valid0 = true;
 }
 }
 else {
-validate359.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate370.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate359.errors = vErrors;
+validate370.errors = vErrors;
 return errors === 0;
 }
-validate359.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate370.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate358(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate369(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyData" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate358.evaluated;
+const evaluated0 = validate369.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24291,14 +25845,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.subjects === undefined) && (missing0 = "subjects")){
-validate358.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate369.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "subjects")){
-validate358.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate369.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24311,8 +25865,8 @@ if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 for(const key1 in data0){
 const _errs5 = errors;
-if(!(validate359(data0[key1], {instancePath:instancePath+"/subjects/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate359.errors : vErrors.concat(validate359.errors);
+if(!(validate370(data0[key1], {instancePath:instancePath+"/subjects/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate370.errors : vErrors.concat(validate370.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -24322,7 +25876,7 @@ break;
 }
 }
 else {
-validate358.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate369.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -24331,42 +25885,42 @@ return false;
 }
 }
 else {
-validate358.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate369.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate358.errors = vErrors;
+validate369.errors = vErrors;
 return errors === 0;
 }
-validate358.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate369.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateSubjectRules = validate359;
+export const validateSubjectRules = validate370;
 
-export const validateRuleSet = validate360;
+export const validateRuleSet = validate371;
 
-export const validateRuleIds = validate362;
+export const validateRuleIds = validate373;
 
-export const validateModelRules = validate361;
+export const validateModelRules = validate372;
 
-export const validatePrefixEntry = validate365;
+export const validatePrefixEntry = validate376;
 
-export const validateProviderRules = validate370;
+export const validateProviderRules = validate381;
 
-export const validatePricingRules = validate375;
+export const validatePricingRules = validate386;
 
-export const validatePricingCondition = validate377;
+export const validatePricingCondition = validate388;
 
-export const validateIpRules = validate381;
+export const validateIpRules = validate392;
 
-export const validatePolicyDecision = validate389;
-const schema168 = {"type":"object","additionalProperties":false,"required":["permitted","violations"],"properties":{"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"}},"$id":"PolicyDecision"};
-const schema169 = {"type":"object","additionalProperties":false,"required":["scope","kind","effect","ruleIds","values"],"properties":{"scope":{"type":"string","enum":["organization","member","key"]},"kind":{"type":"string","enum":["models","providers","pricing","ip_cidrs"]},"effect":{"type":"string","enum":["allow","deny"]},"candidate":{"type":"string"},"ruleIds":{"type":"array","minItems":1,"items":{"type":"string"}},"values":{"type":"array","minItems":1,"items":{"type":"string"}}},"$id":"PolicyViolation"};
+export const validatePolicyDecision = validate400;
+const schema179 = {"type":"object","additionalProperties":false,"required":["permitted","violations"],"properties":{"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"}},"$id":"PolicyDecision"};
+const schema180 = {"type":"object","additionalProperties":false,"required":["scope","kind","effect","ruleIds","values"],"properties":{"scope":{"type":"string","enum":["organization","member","key"]},"kind":{"type":"string","enum":["models","providers","pricing","ip_cidrs"]},"effect":{"type":"string","enum":["allow","deny"]},"candidate":{"type":"string"},"ruleIds":{"type":"array","minItems":1,"items":{"type":"string"}},"values":{"type":"array","minItems":1,"items":{"type":"string"}}},"$id":"PolicyViolation"};
 
-function validate390(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate401(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyViolation" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate390.evaluated;
+const evaluated0 = validate401.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24377,14 +25931,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((data.scope === undefined) && (missing0 = "scope")) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.effect === undefined) && (missing0 = "effect"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))) || ((data.values === undefined) && (missing0 = "values"))){
-validate390.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate401.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "scope") || (key0 === "kind")) || (key0 === "effect")) || (key0 === "candidate")) || (key0 === "ruleIds")) || (key0 === "values"))){
-validate390.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate401.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24394,11 +25948,11 @@ if(data.scope !== undefined){
 let data0 = data.scope;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate390.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "organization") || (data0 === "member")) || (data0 === "key"))){
-validate390.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema169.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate401.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema180.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -24411,11 +25965,11 @@ if(data.kind !== undefined){
 let data1 = data.kind;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate390.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data1 === "models") || (data1 === "providers")) || (data1 === "pricing")) || (data1 === "ip_cidrs"))){
-validate390.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema169.properties.kind.enum},message:"must be equal to one of the allowed values"}];
+validate401.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema180.properties.kind.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -24428,11 +25982,11 @@ if(data.effect !== undefined){
 let data2 = data.effect;
 const _errs6 = errors;
 if(typeof data2 !== "string"){
-validate390.errors = [{instancePath:instancePath+"/effect",schemaPath:"#/properties/effect/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/effect",schemaPath:"#/properties/effect/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data2 === "allow") || (data2 === "deny"))){
-validate390.errors = [{instancePath:instancePath+"/effect",schemaPath:"#/properties/effect/enum",keyword:"enum",params:{allowedValues: schema169.properties.effect.enum},message:"must be equal to one of the allowed values"}];
+validate401.errors = [{instancePath:instancePath+"/effect",schemaPath:"#/properties/effect/enum",keyword:"enum",params:{allowedValues: schema180.properties.effect.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -24444,7 +25998,7 @@ if(valid0){
 if(data.candidate !== undefined){
 const _errs8 = errors;
 if(typeof data.candidate !== "string"){
-validate390.errors = [{instancePath:instancePath+"/candidate",schemaPath:"#/properties/candidate/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/candidate",schemaPath:"#/properties/candidate/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -24459,7 +26013,7 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length < 1){
-validate390.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate401.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24468,7 +26022,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
 if(typeof data4[i0] !== "string"){
-validate390.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs12 === errors;
@@ -24479,7 +26033,7 @@ break;
 }
 }
 else {
-validate390.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate401.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24495,7 +26049,7 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length < 1){
-validate390.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate401.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24504,7 +26058,7 @@ const len1 = data6.length;
 for(let i1=0; i1<len1; i1++){
 const _errs16 = errors;
 if(typeof data6[i1] !== "string"){
-validate390.errors = [{instancePath:instancePath+"/values/" + i1,schemaPath:"#/properties/values/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/values/" + i1,schemaPath:"#/properties/values/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs16 === errors;
@@ -24515,7 +26069,7 @@ break;
 }
 }
 else {
-validate390.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate401.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24533,22 +26087,22 @@ var valid0 = true;
 }
 }
 else {
-validate390.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate401.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate390.errors = vErrors;
+validate401.errors = vErrors;
 return errors === 0;
 }
-validate390.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate401.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema170 = {"type":"object","additionalProperties":false,"required":["permitted","would_deny","would_allow"],"properties":{"permitted":{"type":"array","items":{"type":"string"}},"would_deny":{"type":"array","items":{"type":"string"}},"would_allow":{"type":"array","items":{"type":"string"}}},"$id":"PolicyShadow"};
+const schema181 = {"type":"object","additionalProperties":false,"required":["permitted","would_deny","would_allow"],"properties":{"permitted":{"type":"array","items":{"type":"string"}},"would_deny":{"type":"array","items":{"type":"string"}},"would_allow":{"type":"array","items":{"type":"string"}}},"$id":"PolicyShadow"};
 
-function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate403(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyShadow" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate392.evaluated;
+const evaluated0 = validate403.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24559,14 +26113,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.permitted === undefined) && (missing0 = "permitted")) || ((data.would_deny === undefined) && (missing0 = "would_deny"))) || ((data.would_allow === undefined) && (missing0 = "would_allow"))){
-validate392.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate403.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "permitted") || (key0 === "would_deny")) || (key0 === "would_allow"))){
-validate392.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate403.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24582,7 +26136,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate392.errors = [{instancePath:instancePath+"/permitted/" + i0,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate403.errors = [{instancePath:instancePath+"/permitted/" + i0,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -24592,7 +26146,7 @@ break;
 }
 }
 else {
-validate392.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate403.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24612,7 +26166,7 @@ const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
 if(typeof data2[i1] !== "string"){
-validate392.errors = [{instancePath:instancePath+"/would_deny/" + i1,schemaPath:"#/properties/would_deny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate403.errors = [{instancePath:instancePath+"/would_deny/" + i1,schemaPath:"#/properties/would_deny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -24622,7 +26176,7 @@ break;
 }
 }
 else {
-validate392.errors = [{instancePath:instancePath+"/would_deny",schemaPath:"#/properties/would_deny/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate403.errors = [{instancePath:instancePath+"/would_deny",schemaPath:"#/properties/would_deny/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24642,7 +26196,7 @@ const len2 = data4.length;
 for(let i2=0; i2<len2; i2++){
 const _errs12 = errors;
 if(typeof data4[i2] !== "string"){
-validate392.errors = [{instancePath:instancePath+"/would_allow/" + i2,schemaPath:"#/properties/would_allow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate403.errors = [{instancePath:instancePath+"/would_allow/" + i2,schemaPath:"#/properties/would_allow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -24652,7 +26206,7 @@ break;
 }
 }
 else {
-validate392.errors = [{instancePath:instancePath+"/would_allow",schemaPath:"#/properties/would_allow/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate403.errors = [{instancePath:instancePath+"/would_allow",schemaPath:"#/properties/would_allow/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24667,21 +26221,21 @@ var valid0 = true;
 }
 }
 else {
-validate392.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate403.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate392.errors = vErrors;
+validate403.errors = vErrors;
 return errors === 0;
 }
-validate392.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate403.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate389(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate400(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyDecision" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate389.evaluated;
+const evaluated0 = validate400.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24692,14 +26246,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.permitted === undefined) && (missing0 = "permitted")) || ((data.violations === undefined) && (missing0 = "violations"))){
-validate389.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate400.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "permitted") || (key0 === "violations")) || (key0 === "shadow"))){
-validate389.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate400.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24715,7 +26269,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate389.errors = [{instancePath:instancePath+"/permitted/" + i0,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate400.errors = [{instancePath:instancePath+"/permitted/" + i0,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -24725,7 +26279,7 @@ break;
 }
 }
 else {
-validate389.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate400.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24744,8 +26298,8 @@ var valid2 = true;
 const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
-if(!(validate390(data2[i1], {instancePath:instancePath+"/violations/" + i1,parentData:data2,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
+if(!(validate401(data2[i1], {instancePath:instancePath+"/violations/" + i1,parentData:data2,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate401.errors : vErrors.concat(validate401.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs8 === errors;
@@ -24755,7 +26309,7 @@ break;
 }
 }
 else {
-validate389.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate400.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24767,8 +26321,8 @@ var valid0 = true;
 if(valid0){
 if(data.shadow !== undefined){
 const _errs9 = errors;
-if(!(validate392(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+if(!(validate403(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate403.errors : vErrors.concat(validate403.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs9 === errors;
@@ -24782,28 +26336,28 @@ var valid0 = true;
 }
 }
 else {
-validate389.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate400.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate389.errors = vErrors;
+validate400.errors = vErrors;
 return errors === 0;
 }
-validate389.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate400.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validatePolicyViolation = validate390;
+export const validatePolicyViolation = validate401;
 
-export const validatePolicyShadow = validate392;
+export const validatePolicyShadow = validate403;
 
-export const validatePolicyInput = validate394;
-const schema171 = {"type":"object","additionalProperties":false,"required":["action","client_ip","subjects","candidates"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"client_ip":{"type":["string","null"]},"subjects":{"type":"array","minItems":1,"maxItems":3,"items":{"$ref":"PolicySubject"}},"candidates":{"type":"array","minItems":1,"items":{"$ref":"PolicyCandidate"}}},"$id":"PolicyInput"};
-const schema172 = {"type":"object","additionalProperties":false,"required":["scope","id"],"properties":{"scope":{"type":"string","enum":["organization","member","key"]},"id":{"type":"string","minLength":1}},"$id":"PolicySubject"};
+export const validatePolicyInput = validate405;
+const schema182 = {"type":"object","additionalProperties":false,"required":["action","client_ip","subjects","candidates"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"client_ip":{"type":["string","null"]},"tool":{"type":"string","minLength":1},"subjects":{"type":"array","minItems":1,"maxItems":3,"items":{"$ref":"PolicySubject"}},"candidates":{"type":"array","minItems":1,"items":{"$ref":"PolicyCandidate"}}},"$id":"PolicyInput"};
+const schema183 = {"type":"object","additionalProperties":false,"required":["scope","id"],"properties":{"scope":{"type":"string","enum":["organization","member","key"]},"id":{"type":"string","minLength":1}},"$id":"PolicySubject"};
 
-function validate395(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate406(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicySubject" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate395.evaluated;
+const evaluated0 = validate406.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24814,14 +26368,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.scope === undefined) && (missing0 = "scope")) || ((data.id === undefined) && (missing0 = "id"))){
-validate395.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate406.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "scope") || (key0 === "id"))){
-validate395.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate406.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24831,11 +26385,11 @@ if(data.scope !== undefined){
 let data0 = data.scope;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate395.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate406.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "organization") || (data0 === "member")) || (data0 === "key"))){
-validate395.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema172.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate406.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema183.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -24850,12 +26404,12 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(func6(data1) < 1){
-validate395.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate406.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate395.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate406.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24869,22 +26423,22 @@ var valid0 = true;
 }
 }
 else {
-validate395.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate406.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate395.errors = vErrors;
+validate406.errors = vErrors;
 return errors === 0;
 }
-validate395.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate406.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema173 = {"type":"object","additionalProperties":false,"required":["id","names","provider_names","free"],"properties":{"id":{"type":"string","minLength":1},"names":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}},"provider_names":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}},"free":{"type":"boolean"},"input_price":{"type":"integer","minimum":0},"output_price":{"type":"integer","minimum":0}},"$id":"PolicyCandidate"};
+const schema184 = {"type":"object","additionalProperties":false,"required":["id","names","provider_names","free"],"properties":{"id":{"type":"string","minLength":1},"names":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}},"provider_names":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}},"free":{"type":"boolean"},"input_price":{"type":"integer","minimum":0},"output_price":{"type":"integer","minimum":0}},"$id":"PolicyCandidate"};
 
-function validate397(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate408(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyCandidate" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate397.evaluated;
+const evaluated0 = validate408.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -24895,14 +26449,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.id === undefined) && (missing0 = "id")) || ((data.names === undefined) && (missing0 = "names"))) || ((data.provider_names === undefined) && (missing0 = "provider_names"))) || ((data.free === undefined) && (missing0 = "free"))){
-validate397.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate408.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "id") || (key0 === "names")) || (key0 === "provider_names")) || (key0 === "free")) || (key0 === "input_price")) || (key0 === "output_price"))){
-validate397.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate408.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -24914,12 +26468,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func6(data0) < 1){
-validate397.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate408.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate397.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate408.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24935,7 +26489,7 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(Array.isArray(data1)){
 if(data1.length < 1){
-validate397.errors = [{instancePath:instancePath+"/names",schemaPath:"#/properties/names/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate408.errors = [{instancePath:instancePath+"/names",schemaPath:"#/properties/names/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24947,12 +26501,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func6(data2) < 1){
-validate397.errors = [{instancePath:instancePath+"/names/" + i0,schemaPath:"#/properties/names/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate408.errors = [{instancePath:instancePath+"/names/" + i0,schemaPath:"#/properties/names/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate397.errors = [{instancePath:instancePath+"/names/" + i0,schemaPath:"#/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate408.errors = [{instancePath:instancePath+"/names/" + i0,schemaPath:"#/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -24964,7 +26518,7 @@ break;
 }
 }
 else {
-validate397.errors = [{instancePath:instancePath+"/names",schemaPath:"#/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate408.errors = [{instancePath:instancePath+"/names",schemaPath:"#/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -24980,7 +26534,7 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(Array.isArray(data3)){
 if(data3.length < 1){
-validate397.errors = [{instancePath:instancePath+"/provider_names",schemaPath:"#/properties/provider_names/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate408.errors = [{instancePath:instancePath+"/provider_names",schemaPath:"#/properties/provider_names/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -24992,12 +26546,12 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(typeof data4 === "string"){
 if(func6(data4) < 1){
-validate397.errors = [{instancePath:instancePath+"/provider_names/" + i1,schemaPath:"#/properties/provider_names/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate408.errors = [{instancePath:instancePath+"/provider_names/" + i1,schemaPath:"#/properties/provider_names/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate397.errors = [{instancePath:instancePath+"/provider_names/" + i1,schemaPath:"#/properties/provider_names/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate408.errors = [{instancePath:instancePath+"/provider_names/" + i1,schemaPath:"#/properties/provider_names/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25009,7 +26563,7 @@ break;
 }
 }
 else {
-validate397.errors = [{instancePath:instancePath+"/provider_names",schemaPath:"#/properties/provider_names/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate408.errors = [{instancePath:instancePath+"/provider_names",schemaPath:"#/properties/provider_names/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25022,7 +26576,7 @@ if(valid0){
 if(data.free !== undefined){
 const _errs12 = errors;
 if(typeof data.free !== "boolean"){
-validate397.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate408.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -25035,13 +26589,13 @@ if(data.input_price !== undefined){
 let data6 = data.input_price;
 const _errs14 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate397.errors = [{instancePath:instancePath+"/input_price",schemaPath:"#/properties/input_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate408.errors = [{instancePath:instancePath+"/input_price",schemaPath:"#/properties/input_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs14){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate397.errors = [{instancePath:instancePath+"/input_price",schemaPath:"#/properties/input_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate408.errors = [{instancePath:instancePath+"/input_price",schemaPath:"#/properties/input_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -25056,13 +26610,13 @@ if(data.output_price !== undefined){
 let data7 = data.output_price;
 const _errs16 = errors;
 if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate397.errors = [{instancePath:instancePath+"/output_price",schemaPath:"#/properties/output_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate408.errors = [{instancePath:instancePath+"/output_price",schemaPath:"#/properties/output_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs16){
 if((typeof data7 == "number") && (isFinite(data7))){
 if(data7 < 0 || isNaN(data7)){
-validate397.errors = [{instancePath:instancePath+"/output_price",schemaPath:"#/properties/output_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate408.errors = [{instancePath:instancePath+"/output_price",schemaPath:"#/properties/output_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -25081,21 +26635,21 @@ var valid0 = true;
 }
 }
 else {
-validate397.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate408.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate397.errors = vErrors;
+validate408.errors = vErrors;
 return errors === 0;
 }
-validate397.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate408.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate394(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate405(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyInput" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate394.evaluated;
+const evaluated0 = validate405.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25106,14 +26660,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.action === undefined) && (missing0 = "action")) || ((data.client_ip === undefined) && (missing0 = "client_ip"))) || ((data.subjects === undefined) && (missing0 = "subjects"))) || ((data.candidates === undefined) && (missing0 = "candidates"))){
-validate394.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate405.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((key0 === "action") || (key0 === "client_ip")) || (key0 === "subjects")) || (key0 === "candidates"))){
-validate394.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(((((key0 === "action") || (key0 === "client_ip")) || (key0 === "tool")) || (key0 === "subjects")) || (key0 === "candidates"))){
+validate405.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25123,11 +26677,11 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate394.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate405.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
-validate394.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema171.properties.action.enum},message:"must be equal to one of the allowed values"}];
+validate405.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema182.properties.action.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25140,7 +26694,7 @@ if(data.client_ip !== undefined){
 let data1 = data.client_ip;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate394.errors = [{instancePath:instancePath+"/client_ip",schemaPath:"#/properties/client_ip/type",keyword:"type",params:{type: schema171.properties.client_ip.type},message:"must be string,null"}];
+validate405.errors = [{instancePath:instancePath+"/client_ip",schemaPath:"#/properties/client_ip/type",keyword:"type",params:{type: schema182.properties.client_ip.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -25149,39 +26703,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.subjects !== undefined){
-let data2 = data.subjects;
+if(data.tool !== undefined){
+let data2 = data.tool;
 const _errs6 = errors;
 if(errors === _errs6){
-if(Array.isArray(data2)){
-if(data2.length > 3){
-validate394.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/maxItems",keyword:"maxItems",params:{limit: 3},message:"must NOT have more than 3 items"}];
+if(typeof data2 === "string"){
+if(func6(data2) < 1){
+validate405.errors = [{instancePath:instancePath+"/tool",schemaPath:"#/properties/tool/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
-else {
-if(data2.length < 1){
-validate394.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
 }
 else {
-var valid1 = true;
-const len0 = data2.length;
-for(let i0=0; i0<len0; i0++){
-const _errs8 = errors;
-if(!(validate395(data2[i0], {instancePath:instancePath+"/subjects/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate395.errors : vErrors.concat(validate395.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs8 === errors;
-if(!valid1){
-break;
-}
-}
-}
-}
-}
-else {
-validate394.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate405.errors = [{instancePath:instancePath+"/tool",schemaPath:"#/properties/tool/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25191,25 +26724,67 @@ else {
 var valid0 = true;
 }
 if(valid0){
+if(data.subjects !== undefined){
+let data3 = data.subjects;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data3)){
+if(data3.length > 3){
+validate405.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/maxItems",keyword:"maxItems",params:{limit: 3},message:"must NOT have more than 3 items"}];
+return false;
+}
+else {
+if(data3.length < 1){
+validate405.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs10 = errors;
+if(!(validate406(data3[i0], {instancePath:instancePath+"/subjects/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate406.errors : vErrors.concat(validate406.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs10 === errors;
+if(!valid1){
+break;
+}
+}
+}
+}
+}
+else {
+validate405.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
 if(data.candidates !== undefined){
-let data4 = data.candidates;
-const _errs9 = errors;
-if(errors === _errs9){
-if(Array.isArray(data4)){
-if(data4.length < 1){
-validate394.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+let data5 = data.candidates;
+const _errs11 = errors;
+if(errors === _errs11){
+if(Array.isArray(data5)){
+if(data5.length < 1){
+validate405.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
 var valid2 = true;
-const len1 = data4.length;
+const len1 = data5.length;
 for(let i1=0; i1<len1; i1++){
-const _errs11 = errors;
-if(!(validate397(data4[i1], {instancePath:instancePath+"/candidates/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate397.errors : vErrors.concat(validate397.errors);
+const _errs13 = errors;
+if(!(validate408(data5[i1], {instancePath:instancePath+"/candidates/" + i1,parentData:data5,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate408.errors : vErrors.concat(validate408.errors);
 errors = vErrors.length;
 }
-var valid2 = _errs11 === errors;
+var valid2 = _errs13 === errors;
 if(!valid2){
 break;
 }
@@ -25217,11 +26792,11 @@ break;
 }
 }
 else {
-validate394.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate405.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
-var valid0 = _errs9 === errors;
+var valid0 = _errs11 === errors;
 }
 else {
 var valid0 = true;
@@ -25232,29 +26807,30 @@ var valid0 = true;
 }
 }
 }
+}
 else {
-validate394.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate405.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate394.errors = vErrors;
+validate405.errors = vErrors;
 return errors === 0;
 }
-validate394.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate405.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validatePolicySubject = validate395;
+export const validatePolicySubject = validate406;
 
-export const validatePolicyCandidate = validate397;
+export const validatePolicyCandidate = validate408;
 
-export const validateAccessDiff = validate399;
-const schema174 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips","ifEnforced","changedRules","warnings"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}},"ifEnforced":{"$ref":"AccessChanges"},"changedRules":{"type":"integer"},"warnings":{"type":"array","items":{"type":"string"}}},"$id":"AccessDiff"};
-const schema175 = {"type":"object","additionalProperties":false,"required":["gained","lost"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"}},"$id":"AccessDiffPairs"};
+export const validateAccessDiff = validate410;
+const schema185 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips","ifEnforced","changedRules","warnings"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}},"ifEnforced":{"$ref":"AccessChanges"},"changedRules":{"type":"integer"},"warnings":{"type":"array","items":{"type":"string"}}},"$id":"AccessDiff"};
+const schema186 = {"type":"object","additionalProperties":false,"required":["gained","lost"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"}},"$id":"AccessDiffPairs"};
 
-function validate400(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate411(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessDiffPairs" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate400.evaluated;
+const evaluated0 = validate411.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25265,14 +26841,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))){
-validate400.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate411.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "gained") || (key0 === "lost"))){
-validate400.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate411.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25282,7 +26858,7 @@ if(data.gained !== undefined){
 let data0 = data.gained;
 const _errs2 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate400.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate411.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25295,7 +26871,7 @@ if(data.lost !== undefined){
 let data1 = data.lost;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate400.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate411.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -25308,23 +26884,23 @@ var valid0 = true;
 }
 }
 else {
-validate400.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate411.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate400.errors = vErrors;
+validate411.errors = vErrors;
 return errors === 0;
 }
-validate400.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate411.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema176 = {"type":"object","additionalProperties":false,"required":["change","holders","mappings","credential","addresses","reason","rules"],"properties":{"change":{"type":"string","enum":["gained","lost"]},"holders":{"type":"array","items":{"$ref":"AccessHolder"}},"mappings":{"type":"array","items":{"type":"string"}},"credential":{"type":"boolean"},"addresses":{"type":"array","items":{"type":"string"}},"reason":{"type":"string","enum":["rules","holder added","holder removed"]},"rules":{"type":"array","items":{"$ref":"AccessFlipRule"}}},"$id":"AccessFlip"};
-const schema177 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","change"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"},"change":{"type":"string","enum":["added","removed","changed"]}},"$id":"AccessFlipRule"};
+const schema187 = {"type":"object","additionalProperties":false,"required":["change","holders","mappings","credential","addresses","reason","rules"],"properties":{"change":{"type":"string","enum":["gained","lost"]},"holders":{"type":"array","items":{"$ref":"AccessHolder"}},"mappings":{"type":"array","items":{"type":"string"}},"credential":{"type":"boolean"},"addresses":{"type":"array","items":{"type":"string"}},"reason":{"type":"string","enum":["rules","holder added","holder removed"]},"rules":{"type":"array","items":{"$ref":"AccessFlipRule"}}},"$id":"AccessFlip"};
+const schema188 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","change"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"},"change":{"type":"string","enum":["added","removed","changed"]}},"$id":"AccessFlipRule"};
 
-function validate404(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate415(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessFlipRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate404.evaluated;
+const evaluated0 = validate415.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25335,14 +26911,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.change === undefined) && (missing0 = "change"))){
-validate404.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate415.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "id") || (key0 === "scope")) || (key0 === "ruleType")) || (key0 === "change"))){
-validate404.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate415.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25351,7 +26927,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate404.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate415.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25364,11 +26940,11 @@ if(data.scope !== undefined){
 let data1 = data.scope;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate404.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate415.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data1 === "organization") || (data1 === "member")) || (data1 === "key"))){
-validate404.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema177.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate415.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema188.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -25393,11 +26969,11 @@ if(data.change !== undefined){
 let data3 = data.change;
 const _errs7 = errors;
 if(typeof data3 !== "string"){
-validate404.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate415.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data3 === "added") || (data3 === "removed")) || (data3 === "changed"))){
-validate404.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema177.properties.change.enum},message:"must be equal to one of the allowed values"}];
+validate415.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema188.properties.change.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -25412,21 +26988,21 @@ var valid0 = true;
 }
 }
 else {
-validate404.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate415.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate404.errors = vErrors;
+validate415.errors = vErrors;
 return errors === 0;
 }
-validate404.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate415.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate402(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate413(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessFlip" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate402.evaluated;
+const evaluated0 = validate413.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -25437,14 +27013,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.change === undefined) && (missing0 = "change")) || ((data.holders === undefined) && (missing0 = "holders"))) || ((data.mappings === undefined) && (missing0 = "mappings"))) || ((data.credential === undefined) && (missing0 = "credential"))) || ((data.addresses === undefined) && (missing0 = "addresses"))) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.rules === undefined) && (missing0 = "rules"))){
-validate402.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate413.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "change") || (key0 === "holders")) || (key0 === "mappings")) || (key0 === "credential")) || (key0 === "addresses")) || (key0 === "reason")) || (key0 === "rules"))){
-validate402.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate413.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -25454,11 +27030,11 @@ if(data.change !== undefined){
 let data0 = data.change;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate402.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate413.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "gained") || (data0 === "lost"))){
-validate402.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema176.properties.change.enum},message:"must be equal to one of the allowed values"}];
+validate413.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema187.properties.change.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25487,7 +27063,7 @@ break;
 }
 }
 else {
-validate402.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate413.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25507,7 +27083,7 @@ const len1 = data3.length;
 for(let i1=0; i1<len1; i1++){
 const _errs9 = errors;
 if(typeof data3[i1] !== "string"){
-validate402.errors = [{instancePath:instancePath+"/mappings/" + i1,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate413.errors = [{instancePath:instancePath+"/mappings/" + i1,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs9 === errors;
@@ -25517,7 +27093,7 @@ break;
 }
 }
 else {
-validate402.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate413.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25530,7 +27106,7 @@ if(valid0){
 if(data.credential !== undefined){
 const _errs11 = errors;
 if(typeof data.credential !== "boolean"){
-validate402.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate413.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -25549,7 +27125,7 @@ const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs15 = errors;
 if(typeof data6[i2] !== "string"){
-validate402.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate413.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs15 === errors;
@@ -25559,7 +27135,7 @@ break;
 }
 }
 else {
-validate402.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate413.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -25573,11 +27149,11 @@ if(data.reason !== undefined){
 let data8 = data.reason;
 const _errs17 = errors;
 if(typeof data8 !== "string"){
-validate402.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate413.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data8 === "rules") || (data8 === "holder added")) || (data8 === "holder removed"))){
-validate402.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema176.properties.reason.enum},message:"must be equal to one of the allowed values"}];
+validate413.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema187.properties.reason.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -25595,8 +27171,8 @@ var valid4 = true;
 const len3 = data9.length;
 for(let i3=0; i3<len3; i3++){
 const _errs21 = errors;
-if(!(validate404(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
+if(!(validate415(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate415.errors : vErrors.concat(validate415.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs21 === errors;
@@ -25606,496 +27182,11 @@ break;
 }
 }
 else {
-validate402.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate413.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
 var valid0 = _errs19 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate402.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate402.errors = vErrors;
-return errors === 0;
-}
-validate402.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema178 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}}},"$id":"AccessChanges"};
-
-function validate408(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessChanges" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate408.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))){
-validate408.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips"))){
-validate408.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.gained !== undefined){
-let data0 = data.gained;
-const _errs2 = errors;
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate408.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.lost !== undefined){
-let data1 = data.lost;
-const _errs4 = errors;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate408.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.withoutCredential !== undefined){
-const _errs6 = errors;
-if(!(validate400(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.flips !== undefined){
-let data3 = data.flips;
-const _errs7 = errors;
-if(errors === _errs7){
-if(Array.isArray(data3)){
-var valid1 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
-const _errs9 = errors;
-if(!(validate402(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs9 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate408.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate408.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate408.errors = vErrors;
-return errors === 0;
-}
-validate408.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate399(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessDiff" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate399.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))) || ((data.ifEnforced === undefined) && (missing0 = "ifEnforced"))) || ((data.changedRules === undefined) && (missing0 = "changedRules"))) || ((data.warnings === undefined) && (missing0 = "warnings"))){
-validate399.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips")) || (key0 === "ifEnforced")) || (key0 === "changedRules")) || (key0 === "warnings"))){
-validate399.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.gained !== undefined){
-let data0 = data.gained;
-const _errs2 = errors;
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate399.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.lost !== undefined){
-let data1 = data.lost;
-const _errs4 = errors;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate399.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.withoutCredential !== undefined){
-const _errs6 = errors;
-if(!(validate400(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.flips !== undefined){
-let data3 = data.flips;
-const _errs7 = errors;
-if(errors === _errs7){
-if(Array.isArray(data3)){
-var valid1 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
-const _errs9 = errors;
-if(!(validate402(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs9 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate399.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.ifEnforced !== undefined){
-const _errs10 = errors;
-if(!(validate408(data.ifEnforced, {instancePath:instancePath+"/ifEnforced",parentData:data,parentDataProperty:"ifEnforced",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate408.errors : vErrors.concat(validate408.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.changedRules !== undefined){
-let data6 = data.changedRules;
-const _errs11 = errors;
-if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate399.errors = [{instancePath:instancePath+"/changedRules",schemaPath:"#/properties/changedRules/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs11 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.warnings !== undefined){
-let data7 = data.warnings;
-const _errs13 = errors;
-if(errors === _errs13){
-if(Array.isArray(data7)){
-var valid2 = true;
-const len1 = data7.length;
-for(let i1=0; i1<len1; i1++){
-const _errs15 = errors;
-if(typeof data7[i1] !== "string"){
-validate399.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs15 === errors;
-if(!valid2){
-break;
-}
-}
-}
-else {
-validate399.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs13 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate399.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate399.errors = vErrors;
-return errors === 0;
-}
-validate399.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-export const validateAccessChanges = validate408;
-
-export const validateAccessDiffPairs = validate400;
-
-export const validateAccessFlip = validate402;
-
-export const validateAccessFlipRule = validate404;
-
-export const validateAccessOverview = validate412;
-const schema179 = {"type":"object","additionalProperties":false,"required":["holders"],"properties":{"holders":{"type":"array","items":{"$ref":"AccessOverviewHolder"}}},"$id":"AccessOverview"};
-const schema180 = {"type":"object","additionalProperties":false,"required":["scope","id","name","mappings","withoutCredential","addresses"],"properties":{"scope":{"type":"string","enum":["key","member"]},"id":{"type":"string"},"name":{"type":"string"},"mappings":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"integer"},"mappingsWithoutCredential":{"type":"array","items":{"type":"string"}},"addresses":{"type":"array","items":{"type":"string"}}},"$id":"AccessOverviewHolder"};
-
-function validate413(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessOverviewHolder" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate413.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((((((data.scope === undefined) && (missing0 = "scope")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.mappings === undefined) && (missing0 = "mappings"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.addresses === undefined) && (missing0 = "addresses"))){
-validate413.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((((((key0 === "scope") || (key0 === "id")) || (key0 === "name")) || (key0 === "mappings")) || (key0 === "withoutCredential")) || (key0 === "mappingsWithoutCredential")) || (key0 === "addresses"))){
-validate413.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.scope !== undefined){
-let data0 = data.scope;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate413.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!((data0 === "key") || (data0 === "member"))){
-validate413.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema180.properties.scope.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.id !== undefined){
-const _errs4 = errors;
-if(typeof data.id !== "string"){
-validate413.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.name !== undefined){
-const _errs6 = errors;
-if(typeof data.name !== "string"){
-validate413.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.mappings !== undefined){
-let data3 = data.mappings;
-const _errs8 = errors;
-if(errors === _errs8){
-if(Array.isArray(data3)){
-var valid1 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
-const _errs10 = errors;
-if(typeof data3[i0] !== "string"){
-validate413.errors = [{instancePath:instancePath+"/mappings/" + i0,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid1 = _errs10 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate413.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.withoutCredential !== undefined){
-let data5 = data.withoutCredential;
-const _errs12 = errors;
-if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate413.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs12 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.mappingsWithoutCredential !== undefined){
-let data6 = data.mappingsWithoutCredential;
-const _errs14 = errors;
-if(errors === _errs14){
-if(Array.isArray(data6)){
-var valid2 = true;
-const len1 = data6.length;
-for(let i1=0; i1<len1; i1++){
-const _errs16 = errors;
-if(typeof data6[i1] !== "string"){
-validate413.errors = [{instancePath:instancePath+"/mappingsWithoutCredential/" + i1,schemaPath:"#/properties/mappingsWithoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs16 === errors;
-if(!valid2){
-break;
-}
-}
-}
-else {
-validate413.errors = [{instancePath:instancePath+"/mappingsWithoutCredential",schemaPath:"#/properties/mappingsWithoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs14 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.addresses !== undefined){
-let data8 = data.addresses;
-const _errs18 = errors;
-if(errors === _errs18){
-if(Array.isArray(data8)){
-var valid3 = true;
-const len2 = data8.length;
-for(let i2=0; i2<len2; i2++){
-const _errs20 = errors;
-if(typeof data8[i2] !== "string"){
-validate413.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid3 = _errs20 === errors;
-if(!valid3){
-break;
-}
-}
-}
-else {
-validate413.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs18 === errors;
 }
 else {
 var valid0 = true;
@@ -26119,197 +27210,10 @@ return errors === 0;
 }
 validate413.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-
-function validate412(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessOverview" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate412.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.holders === undefined) && (missing0 = "holders")){
-validate412.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(key0 === "holders")){
-validate412.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.holders !== undefined){
-let data0 = data.holders;
-const _errs2 = errors;
-if(errors === _errs2){
-if(Array.isArray(data0)){
-var valid1 = true;
-const len0 = data0.length;
-for(let i0=0; i0<len0; i0++){
-const _errs4 = errors;
-if(!(validate413(data0[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate413.errors : vErrors.concat(validate413.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs4 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate412.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-}
-}
-}
-}
-else {
-validate412.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate412.errors = vErrors;
-return errors === 0;
-}
-validate412.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-export const validateAccessOverviewHolder = validate413;
-
-export const validateAccessReport = validate415;
-const schema181 = {"type":"object","additionalProperties":false,"required":["holder","policyRevision","addresses","reached","denied","withoutCredential","rules"],"properties":{"holder":{"$ref":"AccessHolder"},"policyRevision":{"type":"string"},"addresses":{"type":"array","items":{"$ref":"AccessAddressClass"}},"reached":{"type":"array","items":{"$ref":"AccessCell"}},"denied":{"type":"array","items":{"$ref":"AccessCell"}},"withoutCredential":{"type":"integer"},"rules":{"type":"array","items":{"$ref":"AccessRule"}}},"$id":"AccessReport"};
-const schema182 = {"type":"object","additionalProperties":false,"required":["addresses","permitted","ruleIds"],"properties":{"addresses":{"type":"array","items":{"type":"string"}},"permitted":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessAddressClass"};
-
-function validate417(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessAddressClass" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate417.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.addresses === undefined) && (missing0 = "addresses")) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
-validate417.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "addresses") || (key0 === "permitted")) || (key0 === "ruleIds"))){
-validate417.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.addresses !== undefined){
-let data0 = data.addresses;
-const _errs2 = errors;
-if(errors === _errs2){
-if(Array.isArray(data0)){
-var valid1 = true;
-const len0 = data0.length;
-for(let i0=0; i0<len0; i0++){
-const _errs4 = errors;
-if(typeof data0[i0] !== "string"){
-validate417.errors = [{instancePath:instancePath+"/addresses/" + i0,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid1 = _errs4 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate417.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.permitted !== undefined){
-const _errs6 = errors;
-if(typeof data.permitted !== "boolean"){
-validate417.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.ruleIds !== undefined){
-let data3 = data.ruleIds;
-const _errs8 = errors;
-if(errors === _errs8){
-if(Array.isArray(data3)){
-var valid2 = true;
-const len1 = data3.length;
-for(let i1=0; i1<len1; i1++){
-const _errs10 = errors;
-if(typeof data3[i1] !== "string"){
-validate417.errors = [{instancePath:instancePath+"/ruleIds/" + i1,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs10 === errors;
-if(!valid2){
-break;
-}
-}
-}
-else {
-validate417.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate417.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate417.errors = vErrors;
-return errors === 0;
-}
-validate417.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema183 = {"type":"object","additionalProperties":false,"required":["model","provider","credential","ruleIds"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"credential":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessCell"};
+const schema189 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}}},"$id":"AccessChanges"};
 
 function validate419(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessCell" */;
+/*# sourceURL="AccessChanges" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate419.evaluated;
@@ -26322,24 +27226,25 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.credential === undefined) && (missing0 = "credential"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
+if(((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))){
 validate419.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((key0 === "model") || (key0 === "provider")) || (key0 === "credential")) || (key0 === "ruleIds"))){
+if(!((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips"))){
 validate419.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
 if(_errs1 === errors){
-if(data.model !== undefined){
+if(data.gained !== undefined){
+let data0 = data.gained;
 const _errs2 = errors;
-if(typeof data.model !== "string"){
-validate419.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate419.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -26348,10 +27253,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.provider !== undefined){
+if(data.lost !== undefined){
+let data1 = data.lost;
 const _errs4 = errors;
-if(typeof data.provider !== "string"){
-validate419.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate419.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -26360,11 +27266,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.credential !== undefined){
+if(data.withoutCredential !== undefined){
 const _errs6 = errors;
-if(typeof data.credential !== "boolean"){
-validate419.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
+if(!(validate411(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
 }
@@ -26372,31 +27278,31 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.ruleIds !== undefined){
-let data3 = data.ruleIds;
-const _errs8 = errors;
-if(errors === _errs8){
+if(data.flips !== undefined){
+let data3 = data.flips;
+const _errs7 = errors;
+if(errors === _errs7){
 if(Array.isArray(data3)){
 var valid1 = true;
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
-const _errs10 = errors;
-if(typeof data3[i0] !== "string"){
-validate419.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
+const _errs9 = errors;
+if(!(validate413(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate413.errors : vErrors.concat(validate413.errors);
+errors = vErrors.length;
 }
-var valid1 = _errs10 === errors;
+var valid1 = _errs9 === errors;
 if(!valid1){
 break;
 }
 }
 }
 else {
-validate419.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate419.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
-var valid0 = _errs8 === errors;
+var valid0 = _errs7 === errors;
 }
 else {
 var valid0 = true;
@@ -26417,13 +27323,683 @@ return errors === 0;
 }
 validate419.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema184 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","description"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"},"description":{"type":["string","null"]}},"$id":"AccessRule"};
 
-function validate422(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate410(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessDiff" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate410.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))) || ((data.ifEnforced === undefined) && (missing0 = "ifEnforced"))) || ((data.changedRules === undefined) && (missing0 = "changedRules"))) || ((data.warnings === undefined) && (missing0 = "warnings"))){
+validate410.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips")) || (key0 === "ifEnforced")) || (key0 === "changedRules")) || (key0 === "warnings"))){
+validate410.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.gained !== undefined){
+let data0 = data.gained;
+const _errs2 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate410.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.lost !== undefined){
+let data1 = data.lost;
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate410.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.withoutCredential !== undefined){
+const _errs6 = errors;
+if(!(validate411(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.flips !== undefined){
+let data3 = data.flips;
+const _errs7 = errors;
+if(errors === _errs7){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs9 = errors;
+if(!(validate413(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate413.errors : vErrors.concat(validate413.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs9 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate410.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ifEnforced !== undefined){
+const _errs10 = errors;
+if(!(validate419(data.ifEnforced, {instancePath:instancePath+"/ifEnforced",parentData:data,parentDataProperty:"ifEnforced",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.changedRules !== undefined){
+let data6 = data.changedRules;
+const _errs11 = errors;
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
+validate410.errors = [{instancePath:instancePath+"/changedRules",schemaPath:"#/properties/changedRules/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.warnings !== undefined){
+let data7 = data.warnings;
+const _errs13 = errors;
+if(errors === _errs13){
+if(Array.isArray(data7)){
+var valid2 = true;
+const len1 = data7.length;
+for(let i1=0; i1<len1; i1++){
+const _errs15 = errors;
+if(typeof data7[i1] !== "string"){
+validate410.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs15 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate410.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate410.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate410.errors = vErrors;
+return errors === 0;
+}
+validate410.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+export const validateAccessChanges = validate419;
+
+export const validateAccessDiffPairs = validate411;
+
+export const validateAccessFlip = validate413;
+
+export const validateAccessFlipRule = validate415;
+
+export const validateAccessOverview = validate423;
+const schema190 = {"type":"object","additionalProperties":false,"required":["holders"],"properties":{"holders":{"type":"array","items":{"$ref":"AccessOverviewHolder"}}},"$id":"AccessOverview"};
+const schema191 = {"type":"object","additionalProperties":false,"required":["scope","id","name","mappings","withoutCredential","addresses"],"properties":{"scope":{"type":"string","enum":["key","member"]},"id":{"type":"string"},"name":{"type":"string"},"mappings":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"integer"},"mappingsWithoutCredential":{"type":"array","items":{"type":"string"}},"addresses":{"type":"array","items":{"type":"string"}}},"$id":"AccessOverviewHolder"};
+
+function validate424(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessOverviewHolder" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate424.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((data.scope === undefined) && (missing0 = "scope")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.mappings === undefined) && (missing0 = "mappings"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.addresses === undefined) && (missing0 = "addresses"))){
+validate424.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((((key0 === "scope") || (key0 === "id")) || (key0 === "name")) || (key0 === "mappings")) || (key0 === "withoutCredential")) || (key0 === "mappingsWithoutCredential")) || (key0 === "addresses"))){
+validate424.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.scope !== undefined){
+let data0 = data.scope;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate424.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data0 === "key") || (data0 === "member"))){
+validate424.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema191.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.id !== undefined){
+const _errs4 = errors;
+if(typeof data.id !== "string"){
+validate424.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.name !== undefined){
+const _errs6 = errors;
+if(typeof data.name !== "string"){
+validate424.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.mappings !== undefined){
+let data3 = data.mappings;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs10 = errors;
+if(typeof data3[i0] !== "string"){
+validate424.errors = [{instancePath:instancePath+"/mappings/" + i0,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs10 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate424.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.withoutCredential !== undefined){
+let data5 = data.withoutCredential;
+const _errs12 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate424.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs12 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.mappingsWithoutCredential !== undefined){
+let data6 = data.mappingsWithoutCredential;
+const _errs14 = errors;
+if(errors === _errs14){
+if(Array.isArray(data6)){
+var valid2 = true;
+const len1 = data6.length;
+for(let i1=0; i1<len1; i1++){
+const _errs16 = errors;
+if(typeof data6[i1] !== "string"){
+validate424.errors = [{instancePath:instancePath+"/mappingsWithoutCredential/" + i1,schemaPath:"#/properties/mappingsWithoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs16 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate424.errors = [{instancePath:instancePath+"/mappingsWithoutCredential",schemaPath:"#/properties/mappingsWithoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.addresses !== undefined){
+let data8 = data.addresses;
+const _errs18 = errors;
+if(errors === _errs18){
+if(Array.isArray(data8)){
+var valid3 = true;
+const len2 = data8.length;
+for(let i2=0; i2<len2; i2++){
+const _errs20 = errors;
+if(typeof data8[i2] !== "string"){
+validate424.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid3 = _errs20 === errors;
+if(!valid3){
+break;
+}
+}
+}
+else {
+validate424.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs18 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate424.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate424.errors = vErrors;
+return errors === 0;
+}
+validate424.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate423(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessOverview" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate423.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.holders === undefined) && (missing0 = "holders")){
+validate423.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(key0 === "holders")){
+validate423.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.holders !== undefined){
+let data0 = data.holders;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(!(validate424(data0[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate424.errors : vErrors.concat(validate424.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate423.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+}
+}
+}
+}
+else {
+validate423.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate423.errors = vErrors;
+return errors === 0;
+}
+validate423.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+export const validateAccessOverviewHolder = validate424;
+
+export const validateAccessReport = validate426;
+const schema192 = {"type":"object","additionalProperties":false,"required":["holder","policyRevision","addresses","reached","denied","withoutCredential","rules"],"properties":{"holder":{"$ref":"AccessHolder"},"policyRevision":{"type":"string"},"addresses":{"type":"array","items":{"$ref":"AccessAddressClass"}},"reached":{"type":"array","items":{"$ref":"AccessCell"}},"denied":{"type":"array","items":{"$ref":"AccessCell"}},"withoutCredential":{"type":"integer"},"rules":{"type":"array","items":{"$ref":"AccessRule"}}},"$id":"AccessReport"};
+const schema193 = {"type":"object","additionalProperties":false,"required":["addresses","permitted","ruleIds"],"properties":{"addresses":{"type":"array","items":{"type":"string"}},"permitted":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessAddressClass"};
+
+function validate428(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessAddressClass" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate428.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.addresses === undefined) && (missing0 = "addresses")) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
+validate428.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "addresses") || (key0 === "permitted")) || (key0 === "ruleIds"))){
+validate428.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.addresses !== undefined){
+let data0 = data.addresses;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(typeof data0[i0] !== "string"){
+validate428.errors = [{instancePath:instancePath+"/addresses/" + i0,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate428.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.permitted !== undefined){
+const _errs6 = errors;
+if(typeof data.permitted !== "boolean"){
+validate428.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ruleIds !== undefined){
+let data3 = data.ruleIds;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data3)){
+var valid2 = true;
+const len1 = data3.length;
+for(let i1=0; i1<len1; i1++){
+const _errs10 = errors;
+if(typeof data3[i1] !== "string"){
+validate428.errors = [{instancePath:instancePath+"/ruleIds/" + i1,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs10 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate428.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate428.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate428.errors = vErrors;
+return errors === 0;
+}
+validate428.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema194 = {"type":"object","additionalProperties":false,"required":["model","provider","credential","ruleIds"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"credential":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessCell"};
+
+function validate430(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessCell" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate430.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.credential === undefined) && (missing0 = "credential"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
+validate430.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "model") || (key0 === "provider")) || (key0 === "credential")) || (key0 === "ruleIds"))){
+validate430.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.model !== undefined){
+const _errs2 = errors;
+if(typeof data.model !== "string"){
+validate430.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.provider !== undefined){
+const _errs4 = errors;
+if(typeof data.provider !== "string"){
+validate430.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.credential !== undefined){
+const _errs6 = errors;
+if(typeof data.credential !== "boolean"){
+validate430.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ruleIds !== undefined){
+let data3 = data.ruleIds;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs10 = errors;
+if(typeof data3[i0] !== "string"){
+validate430.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs10 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate430.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate430.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate430.errors = vErrors;
+return errors === 0;
+}
+validate430.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema195 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","description"],"properties":{"id":{"type":"string"},"scope":{"type":"string","enum":["organization","member","key"]},"ruleType":{"$ref":"RuleType"},"description":{"type":["string","null"]}},"$id":"AccessRule"};
+
+function validate433(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate422.evaluated;
+const evaluated0 = validate433.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26434,14 +28010,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.description === undefined) && (missing0 = "description"))){
-validate422.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate433.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "id") || (key0 === "scope")) || (key0 === "ruleType")) || (key0 === "description"))){
-validate422.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate433.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26450,7 +28026,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate422.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate433.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -26463,11 +28039,11 @@ if(data.scope !== undefined){
 let data1 = data.scope;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate422.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate433.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data1 === "organization") || (data1 === "member")) || (data1 === "key"))){
-validate422.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema184.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate433.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema195.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -26492,7 +28068,7 @@ if(data.description !== undefined){
 let data3 = data.description;
 const _errs7 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate422.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema184.properties.description.type},message:"must be string,null"}];
+validate433.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema195.properties.description.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -26507,21 +28083,21 @@ var valid0 = true;
 }
 }
 else {
-validate422.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate433.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate422.errors = vErrors;
+validate433.errors = vErrors;
 return errors === 0;
 }
-validate422.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate433.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate415(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate426(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessReport" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate415.evaluated;
+const evaluated0 = validate426.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26532,14 +28108,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.holder === undefined) && (missing0 = "holder")) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))) || ((data.addresses === undefined) && (missing0 = "addresses"))) || ((data.reached === undefined) && (missing0 = "reached"))) || ((data.denied === undefined) && (missing0 = "denied"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.rules === undefined) && (missing0 = "rules"))){
-validate415.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate426.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "holder") || (key0 === "policyRevision")) || (key0 === "addresses")) || (key0 === "reached")) || (key0 === "denied")) || (key0 === "withoutCredential")) || (key0 === "rules"))){
-validate415.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate426.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26560,7 +28136,7 @@ if(valid0){
 if(data.policyRevision !== undefined){
 const _errs3 = errors;
 if(typeof data.policyRevision !== "string"){
-validate415.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate426.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -26578,8 +28154,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs7 = errors;
-if(!(validate417(data2[i0], {instancePath:instancePath+"/addresses/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate417.errors : vErrors.concat(validate417.errors);
+if(!(validate428(data2[i0], {instancePath:instancePath+"/addresses/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate428.errors : vErrors.concat(validate428.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -26589,7 +28165,7 @@ break;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate426.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26608,8 +28184,8 @@ var valid2 = true;
 const len1 = data4.length;
 for(let i1=0; i1<len1; i1++){
 const _errs10 = errors;
-if(!(validate419(data4[i1], {instancePath:instancePath+"/reached/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
+if(!(validate430(data4[i1], {instancePath:instancePath+"/reached/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate430.errors : vErrors.concat(validate430.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs10 === errors;
@@ -26619,7 +28195,7 @@ break;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/reached",schemaPath:"#/properties/reached/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate426.errors = [{instancePath:instancePath+"/reached",schemaPath:"#/properties/reached/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26638,8 +28214,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs13 = errors;
-if(!(validate419(data6[i2], {instancePath:instancePath+"/denied/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
+if(!(validate430(data6[i2], {instancePath:instancePath+"/denied/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate430.errors : vErrors.concat(validate430.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs13 === errors;
@@ -26649,7 +28225,7 @@ break;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate426.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26663,7 +28239,7 @@ if(data.withoutCredential !== undefined){
 let data8 = data.withoutCredential;
 const _errs14 = errors;
 if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate415.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate426.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -26681,8 +28257,8 @@ var valid4 = true;
 const len3 = data9.length;
 for(let i3=0; i3<len3; i3++){
 const _errs18 = errors;
-if(!(validate422(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate422.errors : vErrors.concat(validate422.errors);
+if(!(validate433(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate433.errors : vErrors.concat(validate433.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs18 === errors;
@@ -26692,7 +28268,7 @@ break;
 }
 }
 else {
-validate415.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate426.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -26711,32 +28287,32 @@ var valid0 = true;
 }
 }
 else {
-validate415.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate426.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate415.errors = vErrors;
+validate426.errors = vErrors;
 return errors === 0;
 }
-validate415.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate426.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 export const validateAccessHolder = validate245;
 
-export const validateAccessAddressClass = validate417;
+export const validateAccessAddressClass = validate428;
 
-export const validateAccessCell = validate419;
+export const validateAccessCell = validate430;
 
-export const validateAccessRule = validate422;
+export const validateAccessRule = validate433;
 
-export const validateDraftRules = validate425;
-const schema185 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}}},"$id":"DraftRules"};
-const schema186 = {"type":"object","additionalProperties":false,"minProperties":1,"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"remove":{"const":true},"key":{"type":"string","minLength":1,"maxLength":256},"member":{"type":"string","minLength":1,"maxLength":320},"organization":{"const":true},"ruleType":{"$ref":"RuleType"},"ruleValue":{"type":"object"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"DraftRule"};
+export const validateDraftRules = validate436;
+const schema196 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}}},"$id":"DraftRules"};
+const schema197 = {"type":"object","additionalProperties":false,"minProperties":1,"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"remove":{"const":true},"key":{"type":"string","minLength":1,"maxLength":256},"member":{"type":"string","minLength":1,"maxLength":320},"organization":{"const":true},"ruleType":{"$ref":"RuleType"},"ruleValue":{"type":"object"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"DraftRule"};
 
-function validate426(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate437(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="DraftRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate426.evaluated;
+const evaluated0 = validate437.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -26746,14 +28322,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(Object.keys(data).length < 1){
-validate426.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
+validate437.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema186.properties, key0))){
-validate426.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema197.properties, key0))){
+validate437.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -26765,18 +28341,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func6(data0) > 128){
-validate426.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate437.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func6(data0) < 1){
-validate426.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate437.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate426.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate437.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26789,7 +28365,7 @@ if(valid0){
 if(data.remove !== undefined){
 const _errs4 = errors;
 if(true !== data.remove){
-validate426.errors = [{instancePath:instancePath+"/remove",schemaPath:"#/properties/remove/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate437.errors = [{instancePath:instancePath+"/remove",schemaPath:"#/properties/remove/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -26804,18 +28380,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data2 === "string"){
 if(func6(data2) > 256){
-validate426.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate437.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func6(data2) < 1){
-validate426.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate437.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate426.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate437.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26831,18 +28407,18 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
 if(func6(data3) > 320){
-validate426.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/maxLength",keyword:"maxLength",params:{limit: 320},message:"must NOT have more than 320 characters"}];
+validate437.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/maxLength",keyword:"maxLength",params:{limit: 320},message:"must NOT have more than 320 characters"}];
 return false;
 }
 else {
 if(func6(data3) < 1){
-validate426.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate437.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate426.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate437.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -26855,7 +28431,7 @@ if(valid0){
 if(data.organization !== undefined){
 const _errs9 = errors;
 if(true !== data.organization){
-validate426.errors = [{instancePath:instancePath+"/organization",schemaPath:"#/properties/organization/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate437.errors = [{instancePath:instancePath+"/organization",schemaPath:"#/properties/organization/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -26880,7 +28456,7 @@ if(data.ruleValue !== undefined){
 let data6 = data.ruleValue;
 const _errs11 = errors;
 if(!(data6 && typeof data6 == "object" && !Array.isArray(data6))){
-validate426.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate437.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -26917,13 +28493,13 @@ if(data.description !== undefined){
 let data9 = data.description;
 const _errs15 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate426.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema186.properties.description.type},message:"must be string,null"}];
+validate437.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema197.properties.description.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs15){
 if(typeof data9 === "string"){
 if(func6(data9) > 256){
-validate426.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate437.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
@@ -26946,367 +28522,18 @@ var valid0 = true;
 }
 }
 else {
-validate426.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate437.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate426.errors = vErrors;
+validate437.errors = vErrors;
 return errors === 0;
 }
-validate426.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate437.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-
-function validate425(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="DraftRules" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate425.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.rules === undefined) && (missing0 = "rules")){
-validate425.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(key0 === "rules")){
-validate425.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.rules !== undefined){
-let data0 = data.rules;
-const _errs2 = errors;
-if(errors === _errs2){
-if(Array.isArray(data0)){
-if(data0.length > 200){
-validate425.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
-return false;
-}
-else {
-if(data0.length < 1){
-validate425.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid1 = true;
-const len0 = data0.length;
-for(let i0=0; i0<len0; i0++){
-const _errs4 = errors;
-if(!(validate426(data0[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate426.errors : vErrors.concat(validate426.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs4 === errors;
-if(!valid1){
-break;
-}
-}
-}
-}
-}
-else {
-validate425.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-}
-}
-}
-}
-else {
-validate425.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate425.errors = vErrors;
-return errors === 0;
-}
-validate425.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-export const validateDraftRule = validate426;
-
-export const validateEvaluateRequest = validate431;
-const schema187 = {"type":"object","additionalProperties":false,"required":["request"],"properties":{"key":{"type":"string","minLength":1,"maxLength":128},"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}},"request":{"$ref":"EvaluateCall"}},"$id":"EvaluateRequest"};
-const schema188 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string","minLength":1,"maxLength":512},"provider":{"type":"string","minLength":1,"maxLength":512},"address":{"type":["string","null"],"maxLength":64}},"$id":"EvaluateCall"};
-
-function validate433(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="EvaluateCall" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate433.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.model === undefined) && (missing0 = "model")){
-validate433.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((((key0 === "action") || (key0 === "model")) || (key0 === "provider")) || (key0 === "address"))){
-validate433.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.action !== undefined){
-let data0 = data.action;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate433.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
-validate433.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema188.properties.action.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.model !== undefined){
-let data1 = data.model;
-const _errs4 = errors;
-if(errors === _errs4){
-if(typeof data1 === "string"){
-if(func6(data1) > 512){
-validate433.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
-return false;
-}
-else {
-if(func6(data1) < 1){
-validate433.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate433.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.provider !== undefined){
-let data2 = data.provider;
-const _errs6 = errors;
-if(errors === _errs6){
-if(typeof data2 === "string"){
-if(func6(data2) > 512){
-validate433.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
-return false;
-}
-else {
-if(func6(data2) < 1){
-validate433.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate433.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.address !== undefined){
-let data3 = data.address;
-const _errs8 = errors;
-if((typeof data3 !== "string") && (data3 !== null)){
-validate433.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema188.properties.address.type},message:"must be string,null"}];
-return false;
-}
-if(errors === _errs8){
-if(typeof data3 === "string"){
-if(func6(data3) > 64){
-validate433.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
-return false;
-}
-}
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate433.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate433.errors = vErrors;
-return errors === 0;
-}
-validate433.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate431(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="EvaluateRequest" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate431.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.request === undefined) && (missing0 = "request")){
-validate431.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "key") || (key0 === "rules")) || (key0 === "request"))){
-validate431.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.key !== undefined){
-let data0 = data.key;
-const _errs2 = errors;
-if(errors === _errs2){
-if(typeof data0 === "string"){
-if(func6(data0) > 128){
-validate431.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
-return false;
-}
-else {
-if(func6(data0) < 1){
-validate431.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate431.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.rules !== undefined){
-let data1 = data.rules;
-const _errs4 = errors;
-if(errors === _errs4){
-if(Array.isArray(data1)){
-if(data1.length > 200){
-validate431.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
-return false;
-}
-else {
-if(data1.length < 1){
-validate431.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
-return false;
-}
-else {
-var valid1 = true;
-const len0 = data1.length;
-for(let i0=0; i0<len0; i0++){
-const _errs6 = errors;
-if(!(validate426(data1[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate426.errors : vErrors.concat(validate426.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs6 === errors;
-if(!valid1){
-break;
-}
-}
-}
-}
-}
-else {
-validate431.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.request !== undefined){
-const _errs7 = errors;
-if(!(validate433(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate433.errors : vErrors.concat(validate433.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate431.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate431.errors = vErrors;
-return errors === 0;
-}
-validate431.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-export const validateEvaluateCall = validate433;
-
-export const validateExplanation = validate435;
-const schema189 = {"type":"object","additionalProperties":false,"required":["outcome","reason","request","candidates","withoutCredential","permitted","violations","rules","flips","alternative","warnings","policyRevision"],"properties":{"outcome":{"type":"string","enum":["permit","deny","not_found"]},"reason":{"type":["string","null"]},"request":{"$ref":"ExplainedRequest"},"candidates":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"array","items":{"type":"string"}},"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"},"warnings":{"type":"array","items":{"type":"string"}},"rules":{"type":"array","items":{"$ref":"AccessRule"}},"flips":{"$ref":"ExplainedFlips"},"alternative":{"anyOf":[{"$ref":"ExplainedAlternative"},{"type":"null"}]},"policyRevision":{"type":"string"}},"$id":"Explanation"};
-const schema190 = {"type":"object","additionalProperties":false,"required":["action","model","address"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string"},"address":{"type":["string","null"]}},"$id":"ExplainedRequest"};
 
 function validate436(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ExplainedRequest" */;
+/*# sourceURL="DraftRules" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate436.evaluated;
@@ -27319,60 +28546,54 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((data.action === undefined) && (missing0 = "action")) || ((data.model === undefined) && (missing0 = "model"))) || ((data.address === undefined) && (missing0 = "address"))){
+if((data.rules === undefined) && (missing0 = "rules")){
 validate436.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "action") || (key0 === "model")) || (key0 === "address"))){
+if(!(key0 === "rules")){
 validate436.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
 if(_errs1 === errors){
-if(data.action !== undefined){
-let data0 = data.action;
+if(data.rules !== undefined){
+let data0 = data.rules;
 const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate436.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(errors === _errs2){
+if(Array.isArray(data0)){
+if(data0.length > 200){
+validate436.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
-}
-if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
-validate436.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema190.properties.action.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs2 === errors;
 }
 else {
-var valid0 = true;
+if(data0.length < 1){
+validate436.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
 }
-if(valid0){
-if(data.model !== undefined){
+else {
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(typeof data.model !== "string"){
-validate436.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
+if(!(validate437(data0[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate437.errors : vErrors.concat(validate437.errors);
+errors = vErrors.length;
 }
-var valid0 = _errs4 === errors;
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
 }
-else {
-var valid0 = true;
 }
-if(valid0){
-if(data.address !== undefined){
-let data2 = data.address;
-const _errs6 = errors;
-if((typeof data2 !== "string") && (data2 !== null)){
-validate436.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema190.properties.address.type},message:"must be string,null"}];
-return false;
 }
-var valid0 = _errs6 === errors;
+}
 }
 else {
-var valid0 = true;
+validate436.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
 }
 }
 }
@@ -27389,13 +28610,368 @@ return errors === 0;
 }
 validate436.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema191 = {"type":"object","additionalProperties":false,"required":["sets","exhaustive"],"properties":{"sets":{"type":"array","items":{"type":"array","items":{"type":"string"}}},"exhaustive":{"type":"boolean"}},"$id":"ExplainedFlips"};
+export const validateDraftRule = validate437;
 
-function validate441(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+export const validateEvaluateRequest = validate442;
+const schema198 = {"type":"object","additionalProperties":false,"required":["request"],"properties":{"key":{"type":"string","minLength":1,"maxLength":128},"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}},"request":{"$ref":"EvaluateCall"}},"$id":"EvaluateRequest"};
+const schema199 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string","minLength":1,"maxLength":512},"provider":{"type":"string","minLength":1,"maxLength":512},"address":{"type":["string","null"],"maxLength":64}},"$id":"EvaluateCall"};
+
+function validate444(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="EvaluateCall" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate444.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.model === undefined) && (missing0 = "model")){
+validate444.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "action") || (key0 === "model")) || (key0 === "provider")) || (key0 === "address"))){
+validate444.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.action !== undefined){
+let data0 = data.action;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate444.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
+validate444.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema199.properties.action.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.model !== undefined){
+let data1 = data.model;
+const _errs4 = errors;
+if(errors === _errs4){
+if(typeof data1 === "string"){
+if(func6(data1) > 512){
+validate444.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(func6(data1) < 1){
+validate444.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate444.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.provider !== undefined){
+let data2 = data.provider;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data2 === "string"){
+if(func6(data2) > 512){
+validate444.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(func6(data2) < 1){
+validate444.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate444.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.address !== undefined){
+let data3 = data.address;
+const _errs8 = errors;
+if((typeof data3 !== "string") && (data3 !== null)){
+validate444.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema199.properties.address.type},message:"must be string,null"}];
+return false;
+}
+if(errors === _errs8){
+if(typeof data3 === "string"){
+if(func6(data3) > 64){
+validate444.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+return false;
+}
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate444.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate444.errors = vErrors;
+return errors === 0;
+}
+validate444.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate442(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="EvaluateRequest" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate442.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.request === undefined) && (missing0 = "request")){
+validate442.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "key") || (key0 === "rules")) || (key0 === "request"))){
+validate442.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.key !== undefined){
+let data0 = data.key;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(func6(data0) > 128){
+validate442.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+return false;
+}
+else {
+if(func6(data0) < 1){
+validate442.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate442.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.rules !== undefined){
+let data1 = data.rules;
+const _errs4 = errors;
+if(errors === _errs4){
+if(Array.isArray(data1)){
+if(data1.length > 200){
+validate442.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+return false;
+}
+else {
+if(data1.length < 1){
+validate442.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid1 = true;
+const len0 = data1.length;
+for(let i0=0; i0<len0; i0++){
+const _errs6 = errors;
+if(!(validate437(data1[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate437.errors : vErrors.concat(validate437.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+}
+}
+else {
+validate442.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.request !== undefined){
+const _errs7 = errors;
+if(!(validate444(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate444.errors : vErrors.concat(validate444.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate442.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate442.errors = vErrors;
+return errors === 0;
+}
+validate442.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+export const validateEvaluateCall = validate444;
+
+export const validateExplanation = validate446;
+const schema200 = {"type":"object","additionalProperties":false,"required":["outcome","reason","request","candidates","withoutCredential","permitted","violations","rules","flips","alternative","warnings","policyRevision"],"properties":{"outcome":{"type":"string","enum":["permit","deny","not_found"]},"reason":{"type":["string","null"]},"request":{"$ref":"ExplainedRequest"},"candidates":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"array","items":{"type":"string"}},"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"},"warnings":{"type":"array","items":{"type":"string"}},"rules":{"type":"array","items":{"$ref":"AccessRule"}},"flips":{"$ref":"ExplainedFlips"},"alternative":{"anyOf":[{"$ref":"ExplainedAlternative"},{"type":"null"}]},"policyRevision":{"type":"string"}},"$id":"Explanation"};
+const schema201 = {"type":"object","additionalProperties":false,"required":["action","model","address"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string"},"address":{"type":["string","null"]}},"$id":"ExplainedRequest"};
+
+function validate447(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ExplainedRequest" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate447.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.action === undefined) && (missing0 = "action")) || ((data.model === undefined) && (missing0 = "model"))) || ((data.address === undefined) && (missing0 = "address"))){
+validate447.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "action") || (key0 === "model")) || (key0 === "address"))){
+validate447.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.action !== undefined){
+let data0 = data.action;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate447.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
+validate447.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema201.properties.action.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.model !== undefined){
+const _errs4 = errors;
+if(typeof data.model !== "string"){
+validate447.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.address !== undefined){
+let data2 = data.address;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate447.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema201.properties.address.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate447.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate447.errors = vErrors;
+return errors === 0;
+}
+validate447.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema202 = {"type":"object","additionalProperties":false,"required":["sets","exhaustive"],"properties":{"sets":{"type":"array","items":{"type":"array","items":{"type":"string"}}},"exhaustive":{"type":"boolean"}},"$id":"ExplainedFlips"};
+
+function validate452(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedFlips" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate441.evaluated;
+const evaluated0 = validate452.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -27406,14 +28982,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.sets === undefined) && (missing0 = "sets")) || ((data.exhaustive === undefined) && (missing0 = "exhaustive"))){
-validate441.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate452.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "sets") || (key0 === "exhaustive"))){
-validate441.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate452.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -27436,7 +29012,7 @@ const len1 = data1.length;
 for(let i1=0; i1<len1; i1++){
 const _errs6 = errors;
 if(typeof data1[i1] !== "string"){
-validate441.errors = [{instancePath:instancePath+"/sets/" + i0+"/" + i1,schemaPath:"#/properties/sets/items/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate452.errors = [{instancePath:instancePath+"/sets/" + i0+"/" + i1,schemaPath:"#/properties/sets/items/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs6 === errors;
@@ -27446,7 +29022,7 @@ break;
 }
 }
 else {
-validate441.errors = [{instancePath:instancePath+"/sets/" + i0,schemaPath:"#/properties/sets/items/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate452.errors = [{instancePath:instancePath+"/sets/" + i0,schemaPath:"#/properties/sets/items/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27457,7 +29033,7 @@ break;
 }
 }
 else {
-validate441.errors = [{instancePath:instancePath+"/sets",schemaPath:"#/properties/sets/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate452.errors = [{instancePath:instancePath+"/sets",schemaPath:"#/properties/sets/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27470,7 +29046,7 @@ if(valid0){
 if(data.exhaustive !== undefined){
 const _errs8 = errors;
 if(typeof data.exhaustive !== "boolean"){
-validate441.errors = [{instancePath:instancePath+"/exhaustive",schemaPath:"#/properties/exhaustive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate452.errors = [{instancePath:instancePath+"/exhaustive",schemaPath:"#/properties/exhaustive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -27483,22 +29059,22 @@ var valid0 = true;
 }
 }
 else {
-validate441.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate452.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate441.errors = vErrors;
+validate452.errors = vErrors;
 return errors === 0;
 }
-validate441.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate452.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema192 = {"type":"object","additionalProperties":false,"required":["model","provider","nearness"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"nearness":{"type":"string","enum":["same model","same family","same modalities"]}},"$id":"ExplainedAlternative"};
+const schema203 = {"type":"object","additionalProperties":false,"required":["model","provider","nearness"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"nearness":{"type":"string","enum":["same model","same family","same modalities"]}},"$id":"ExplainedAlternative"};
 
-function validate443(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate454(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedAlternative" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate443.evaluated;
+const evaluated0 = validate454.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -27509,14 +29085,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.nearness === undefined) && (missing0 = "nearness"))){
-validate443.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate454.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "model") || (key0 === "provider")) || (key0 === "nearness"))){
-validate443.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate454.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -27525,7 +29101,7 @@ if(_errs1 === errors){
 if(data.model !== undefined){
 const _errs2 = errors;
 if(typeof data.model !== "string"){
-validate443.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate454.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -27537,7 +29113,7 @@ if(valid0){
 if(data.provider !== undefined){
 const _errs4 = errors;
 if(typeof data.provider !== "string"){
-validate443.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate454.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -27550,11 +29126,11 @@ if(data.nearness !== undefined){
 let data2 = data.nearness;
 const _errs6 = errors;
 if(typeof data2 !== "string"){
-validate443.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate454.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data2 === "same model") || (data2 === "same family")) || (data2 === "same modalities"))){
-validate443.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/enum",keyword:"enum",params:{allowedValues: schema192.properties.nearness.enum},message:"must be equal to one of the allowed values"}];
+validate454.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/enum",keyword:"enum",params:{allowedValues: schema203.properties.nearness.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -27568,21 +29144,21 @@ var valid0 = true;
 }
 }
 else {
-validate443.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate454.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate443.errors = vErrors;
+validate454.errors = vErrors;
 return errors === 0;
 }
-validate443.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate454.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate435(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate446(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Explanation" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate435.evaluated;
+const evaluated0 = validate446.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -27593,14 +29169,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((((data.outcome === undefined) && (missing0 = "outcome")) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.request === undefined) && (missing0 = "request"))) || ((data.candidates === undefined) && (missing0 = "candidates"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.violations === undefined) && (missing0 = "violations"))) || ((data.rules === undefined) && (missing0 = "rules"))) || ((data.flips === undefined) && (missing0 = "flips"))) || ((data.alternative === undefined) && (missing0 = "alternative"))) || ((data.warnings === undefined) && (missing0 = "warnings"))) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))){
-validate435.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate446.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema189.properties, key0))){
-validate435.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema200.properties, key0))){
+validate446.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -27610,11 +29186,11 @@ if(data.outcome !== undefined){
 let data0 = data.outcome;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate435.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate446.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "permit") || (data0 === "deny")) || (data0 === "not_found"))){
-validate435.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema189.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
+validate446.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema200.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -27627,7 +29203,7 @@ if(data.reason !== undefined){
 let data1 = data.reason;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate435.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema189.properties.reason.type},message:"must be string,null"}];
+validate446.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema200.properties.reason.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -27638,8 +29214,8 @@ var valid0 = true;
 if(valid0){
 if(data.request !== undefined){
 const _errs6 = errors;
-if(!(validate436(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
+if(!(validate447(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate447.errors : vErrors.concat(validate447.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -27658,7 +29234,7 @@ const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs9 = errors;
 if(typeof data3[i0] !== "string"){
-validate435.errors = [{instancePath:instancePath+"/candidates/" + i0,schemaPath:"#/properties/candidates/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate446.errors = [{instancePath:instancePath+"/candidates/" + i0,schemaPath:"#/properties/candidates/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs9 === errors;
@@ -27668,7 +29244,7 @@ break;
 }
 }
 else {
-validate435.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate446.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27688,7 +29264,7 @@ const len1 = data5.length;
 for(let i1=0; i1<len1; i1++){
 const _errs13 = errors;
 if(typeof data5[i1] !== "string"){
-validate435.errors = [{instancePath:instancePath+"/withoutCredential/" + i1,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate446.errors = [{instancePath:instancePath+"/withoutCredential/" + i1,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs13 === errors;
@@ -27698,7 +29274,7 @@ break;
 }
 }
 else {
-validate435.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate446.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27718,7 +29294,7 @@ const len2 = data7.length;
 for(let i2=0; i2<len2; i2++){
 const _errs17 = errors;
 if(typeof data7[i2] !== "string"){
-validate435.errors = [{instancePath:instancePath+"/permitted/" + i2,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate446.errors = [{instancePath:instancePath+"/permitted/" + i2,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs17 === errors;
@@ -27728,7 +29304,7 @@ break;
 }
 }
 else {
-validate435.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate446.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27747,8 +29323,8 @@ var valid4 = true;
 const len3 = data9.length;
 for(let i3=0; i3<len3; i3++){
 const _errs21 = errors;
-if(!(validate390(data9[i3], {instancePath:instancePath+"/violations/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
+if(!(validate401(data9[i3], {instancePath:instancePath+"/violations/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate401.errors : vErrors.concat(validate401.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs21 === errors;
@@ -27758,7 +29334,7 @@ break;
 }
 }
 else {
-validate435.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate446.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27770,8 +29346,8 @@ var valid0 = true;
 if(valid0){
 if(data.shadow !== undefined){
 const _errs22 = errors;
-if(!(validate392(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+if(!(validate403(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate403.errors : vErrors.concat(validate403.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs22 === errors;
@@ -27790,7 +29366,7 @@ const len4 = data12.length;
 for(let i4=0; i4<len4; i4++){
 const _errs25 = errors;
 if(typeof data12[i4] !== "string"){
-validate435.errors = [{instancePath:instancePath+"/warnings/" + i4,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate446.errors = [{instancePath:instancePath+"/warnings/" + i4,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid5 = _errs25 === errors;
@@ -27800,7 +29376,7 @@ break;
 }
 }
 else {
-validate435.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate446.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27819,8 +29395,8 @@ var valid6 = true;
 const len5 = data14.length;
 for(let i5=0; i5<len5; i5++){
 const _errs29 = errors;
-if(!(validate422(data14[i5], {instancePath:instancePath+"/rules/" + i5,parentData:data14,parentDataProperty:i5,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate422.errors : vErrors.concat(validate422.errors);
+if(!(validate433(data14[i5], {instancePath:instancePath+"/rules/" + i5,parentData:data14,parentDataProperty:i5,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate433.errors : vErrors.concat(validate433.errors);
 errors = vErrors.length;
 }
 var valid6 = _errs29 === errors;
@@ -27830,7 +29406,7 @@ break;
 }
 }
 else {
-validate435.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate446.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -27842,8 +29418,8 @@ var valid0 = true;
 if(valid0){
 if(data.flips !== undefined){
 const _errs30 = errors;
-if(!(validate441(data.flips, {instancePath:instancePath+"/flips",parentData:data,parentDataProperty:"flips",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate441.errors : vErrors.concat(validate441.errors);
+if(!(validate452(data.flips, {instancePath:instancePath+"/flips",parentData:data,parentDataProperty:"flips",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate452.errors : vErrors.concat(validate452.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs30 === errors;
@@ -27858,8 +29434,8 @@ const _errs31 = errors;
 const _errs32 = errors;
 let valid7 = false;
 const _errs33 = errors;
-if(!(validate443(data17, {instancePath:instancePath+"/alternative",parentData:data,parentDataProperty:"alternative",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate443.errors : vErrors.concat(validate443.errors);
+if(!(validate454(data17, {instancePath:instancePath+"/alternative",parentData:data,parentDataProperty:"alternative",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate454.errors : vErrors.concat(validate454.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs33 === errors;
@@ -27886,7 +29462,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate435.errors = vErrors;
+validate446.errors = vErrors;
 return false;
 }
 else {
@@ -27909,7 +29485,7 @@ if(valid0){
 if(data.policyRevision !== undefined){
 const _errs36 = errors;
 if(typeof data.policyRevision !== "string"){
-validate435.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate446.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs36 === errors;
@@ -27933,33 +29509,33 @@ var valid0 = true;
 }
 }
 else {
-validate435.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate446.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate435.errors = vErrors;
+validate446.errors = vErrors;
 return errors === 0;
 }
-validate435.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate446.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateExplainedAlternative = validate443;
+export const validateExplainedAlternative = validate454;
 
-export const validateExplainedRequest = validate436;
+export const validateExplainedRequest = validate447;
 
-export const validateExplainedFlips = validate441;
+export const validateExplainedFlips = validate452;
 
-export const validateFixture = validate445;
-const schema193 = {"type":"object","additionalProperties":false,"required":["name","given"],"dependentRequired":{"requests":["expect"],"expect":["requests"]},"properties":{"name":{"type":"string","minLength":1,"maxLength":256},"description":{"type":"string"},"skip":{"type":"string","minLength":1},"anchors":{},"given":{"$ref":"FixtureGiven"},"requests":{"$ref":"FixtureRequests"},"expect":{"type":"array","maxItems":1000,"items":{"$ref":"FixtureExpectation"}},"writes":{"type":"array","minItems":1,"maxItems":1000,"items":{"$ref":"FixtureWrite"}}},"$id":"Fixture"};
-const schema194 = {"type":"object","additionalProperties":false,"properties":{"include":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"catalog":{"$ref":"FixtureCatalog"},"organization":{"$ref":"FixtureSubject"},"members":{"type":"object","additionalProperties":{"$ref":"FixtureSubject"}},"keys":{"type":"object","additionalProperties":{"$ref":"FixtureKey"}},"addresses":{"type":"object","additionalProperties":{"$ref":"FixtureConnection"}}},"$id":"FixtureGiven"};
-const schema195 = {"type":["string","object"],"additionalProperties":false,"properties":{"models":{"type":"object","additionalProperties":{"$ref":"FixtureModel"}},"custom":{"type":"object","additionalProperties":{"$ref":"FixtureMapping"}},"withoutCredential":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureCatalog"};
-const schema196 = {"type":"object","additionalProperties":false,"required":["providers"],"properties":{"aliases":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"providers":{"type":"object","minProperties":1,"additionalProperties":{"$ref":"FixtureMapping"}}},"$id":"FixtureModel"};
-const schema197 = {"type":"object","additionalProperties":false,"properties":{"externalId":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"inputPrice":{"type":["string","number"]},"outputPrice":{"type":["string","number"]},"requestPrice":{"type":["string","number"]},"imagePrice":{"type":["string","number"]},"free":{"type":"boolean"},"deactivated":{"type":"boolean"}},"$id":"FixtureMapping"};
+export const validateFixture = validate456;
+const schema204 = {"type":"object","additionalProperties":false,"required":["name","given"],"dependentRequired":{"requests":["expect"],"expect":["requests"]},"properties":{"name":{"type":"string","minLength":1,"maxLength":256},"description":{"type":"string"},"skip":{"type":"string","minLength":1},"anchors":{},"given":{"$ref":"FixtureGiven"},"requests":{"$ref":"FixtureRequests"},"expect":{"type":"array","maxItems":1000,"items":{"$ref":"FixtureExpectation"}},"writes":{"type":"array","minItems":1,"maxItems":1000,"items":{"$ref":"FixtureWrite"}}},"$id":"Fixture"};
+const schema205 = {"type":"object","additionalProperties":false,"properties":{"include":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"catalog":{"$ref":"FixtureCatalog"},"organization":{"$ref":"FixtureSubject"},"members":{"type":"object","additionalProperties":{"$ref":"FixtureSubject"}},"keys":{"type":"object","additionalProperties":{"$ref":"FixtureKey"}},"addresses":{"type":"object","additionalProperties":{"$ref":"FixtureConnection"}}},"$id":"FixtureGiven"};
+const schema206 = {"type":["string","object"],"additionalProperties":false,"properties":{"models":{"type":"object","additionalProperties":{"$ref":"FixtureModel"}},"custom":{"type":"object","additionalProperties":{"$ref":"FixtureMapping"}},"withoutCredential":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureCatalog"};
+const schema207 = {"type":"object","additionalProperties":false,"required":["providers"],"properties":{"aliases":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"providers":{"type":"object","minProperties":1,"additionalProperties":{"$ref":"FixtureMapping"}}},"$id":"FixtureModel"};
+const schema208 = {"type":"object","additionalProperties":false,"properties":{"externalId":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"inputPrice":{"type":["string","number"]},"outputPrice":{"type":["string","number"]},"requestPrice":{"type":["string","number"]},"imagePrice":{"type":["string","number"]},"free":{"type":"boolean"},"deactivated":{"type":"boolean"}},"$id":"FixtureMapping"};
 
-function validate449(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate460(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureMapping" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate449.evaluated;
+const evaluated0 = validate460.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -27971,7 +29547,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "externalId") || (key0 === "inputPrice")) || (key0 === "outputPrice")) || (key0 === "requestPrice")) || (key0 === "imagePrice")) || (key0 === "free")) || (key0 === "deactivated"))){
-validate449.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate460.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -27983,12 +29559,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(!pattern8.test(data0)){
-validate449.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate460.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate449.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate460.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28002,7 +29578,7 @@ if(data.inputPrice !== undefined){
 let data1 = data.inputPrice;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (!((typeof data1 == "number") && (isFinite(data1))))){
-validate449.errors = [{instancePath:instancePath+"/inputPrice",schemaPath:"#/properties/inputPrice/type",keyword:"type",params:{type: schema197.properties.inputPrice.type},message:"must be string,number"}];
+validate460.errors = [{instancePath:instancePath+"/inputPrice",schemaPath:"#/properties/inputPrice/type",keyword:"type",params:{type: schema208.properties.inputPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -28015,7 +29591,7 @@ if(data.outputPrice !== undefined){
 let data2 = data.outputPrice;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!((typeof data2 == "number") && (isFinite(data2))))){
-validate449.errors = [{instancePath:instancePath+"/outputPrice",schemaPath:"#/properties/outputPrice/type",keyword:"type",params:{type: schema197.properties.outputPrice.type},message:"must be string,number"}];
+validate460.errors = [{instancePath:instancePath+"/outputPrice",schemaPath:"#/properties/outputPrice/type",keyword:"type",params:{type: schema208.properties.outputPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -28028,7 +29604,7 @@ if(data.requestPrice !== undefined){
 let data3 = data.requestPrice;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (!((typeof data3 == "number") && (isFinite(data3))))){
-validate449.errors = [{instancePath:instancePath+"/requestPrice",schemaPath:"#/properties/requestPrice/type",keyword:"type",params:{type: schema197.properties.requestPrice.type},message:"must be string,number"}];
+validate460.errors = [{instancePath:instancePath+"/requestPrice",schemaPath:"#/properties/requestPrice/type",keyword:"type",params:{type: schema208.properties.requestPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -28041,7 +29617,7 @@ if(data.imagePrice !== undefined){
 let data4 = data.imagePrice;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!((typeof data4 == "number") && (isFinite(data4))))){
-validate449.errors = [{instancePath:instancePath+"/imagePrice",schemaPath:"#/properties/imagePrice/type",keyword:"type",params:{type: schema197.properties.imagePrice.type},message:"must be string,number"}];
+validate460.errors = [{instancePath:instancePath+"/imagePrice",schemaPath:"#/properties/imagePrice/type",keyword:"type",params:{type: schema208.properties.imagePrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -28053,7 +29629,7 @@ if(valid0){
 if(data.free !== undefined){
 const _errs12 = errors;
 if(typeof data.free !== "boolean"){
-validate449.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate460.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -28065,7 +29641,7 @@ if(valid0){
 if(data.deactivated !== undefined){
 const _errs14 = errors;
 if(typeof data.deactivated !== "boolean"){
-validate449.errors = [{instancePath:instancePath+"/deactivated",schemaPath:"#/properties/deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate460.errors = [{instancePath:instancePath+"/deactivated",schemaPath:"#/properties/deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -28082,21 +29658,21 @@ var valid0 = true;
 }
 }
 else {
-validate449.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate460.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate449.errors = vErrors;
+validate460.errors = vErrors;
 return errors === 0;
 }
-validate449.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate460.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate448(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate459(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureModel" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate448.evaluated;
+const evaluated0 = validate459.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28107,14 +29683,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.providers === undefined) && (missing0 = "providers")){
-validate448.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate459.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "aliases") || (key0 === "providers"))){
-validate448.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate459.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28124,18 +29700,18 @@ if(data.aliases !== undefined){
 let data0 = data.aliases;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate448.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: schema196.properties.aliases.type},message:"must be string,array"}];
+validate459.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: schema207.properties.aliases.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate448.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate459.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate448.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate459.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -28144,7 +29720,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate448.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate459.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -28168,14 +29744,14 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 if(Object.keys(data2).length < 1){
-validate448.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
+validate459.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
 return false;
 }
 else {
 for(const key1 in data2){
 const _errs9 = errors;
-if(!(validate449(data2[key1], {instancePath:instancePath+"/providers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate449.errors : vErrors.concat(validate449.errors);
+if(!(validate460(data2[key1], {instancePath:instancePath+"/providers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate460.errors : vErrors.concat(validate460.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs9 === errors;
@@ -28186,7 +29762,7 @@ break;
 }
 }
 else {
-validate448.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate459.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -28200,21 +29776,21 @@ var valid0 = true;
 }
 }
 else {
-validate448.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate459.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate448.errors = vErrors;
+validate459.errors = vErrors;
 return errors === 0;
 }
-validate448.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate459.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate447(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate458(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureCatalog" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate447.evaluated;
+const evaluated0 = validate458.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28222,7 +29798,7 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if((typeof data !== "string") && (!(data && typeof data == "object" && !Array.isArray(data)))){
-validate447.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema195.type},message:"must be string,object"}];
+validate458.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema206.type},message:"must be string,object"}];
 return false;
 }
 if(errors === 0){
@@ -28230,7 +29806,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "models") || (key0 === "custom")) || (key0 === "withoutCredential"))){
-validate447.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate458.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28243,8 +29819,8 @@ if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 for(const key1 in data0){
 const _errs5 = errors;
-if(!(validate448(data0[key1], {instancePath:instancePath+"/models/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate448.errors : vErrors.concat(validate448.errors);
+if(!(validate459(data0[key1], {instancePath:instancePath+"/models/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate459.errors : vErrors.concat(validate459.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -28254,7 +29830,7 @@ break;
 }
 }
 else {
-validate447.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate458.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -28271,8 +29847,8 @@ if(errors === _errs6){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 for(const key2 in data2){
 const _errs9 = errors;
-if(!(validate449(data2[key2], {instancePath:instancePath+"/custom/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate449.errors : vErrors.concat(validate449.errors);
+if(!(validate460(data2[key2], {instancePath:instancePath+"/custom/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate460.errors : vErrors.concat(validate460.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs9 === errors;
@@ -28282,7 +29858,7 @@ break;
 }
 }
 else {
-validate447.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate458.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -28296,18 +29872,18 @@ if(data.withoutCredential !== undefined){
 let data4 = data.withoutCredential;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate447.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: schema195.properties.withoutCredential.type},message:"must be string,array"}];
+validate458.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: schema206.properties.withoutCredential.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate447.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate458.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate447.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate458.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -28316,7 +29892,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
 if(typeof data4[i0] !== "string"){
-validate447.errors = [{instancePath:instancePath+"/withoutCredential/" + i0,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate458.errors = [{instancePath:instancePath+"/withoutCredential/" + i0,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -28338,19 +29914,19 @@ var valid0 = true;
 }
 }
 }
-validate447.errors = vErrors;
+validate458.errors = vErrors;
 return errors === 0;
 }
-validate447.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate458.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema198 = {"type":"object","additionalProperties":false,"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureSubject"};
-const schema199 = {"type":"object","additionalProperties":false,"properties":{"ruleType":{"$ref":"RuleType"},"ruleValue":{"type":"object","additionalProperties":true},"allow_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"deny_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"allow_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"deny_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"allow_pricing":{"$ref":"PricingValue"},"deny_pricing":{"$ref":"PricingValue"},"allow_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"deny_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"mode":{"$ref":"RuleMode"},"status":{"$ref":"RuleStatus"},"description":{"type":"string","maxLength":256}},"$id":"FixtureRule"};
+const schema209 = {"type":"object","additionalProperties":false,"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureSubject"};
+const schema210 = {"type":"object","additionalProperties":false,"properties":{"ruleType":{"$ref":"RuleType"},"ruleValue":{"type":"object","additionalProperties":true},"allow_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"deny_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"allow_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"deny_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"allow_pricing":{"$ref":"PricingValue"},"deny_pricing":{"$ref":"PricingValue"},"allow_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"deny_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"mode":{"$ref":"RuleMode"},"status":{"$ref":"RuleStatus"},"description":{"type":"string","maxLength":256}},"$id":"FixtureRule"};
 
-function validate455(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate466(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate455.evaluated;
+const evaluated0 = validate466.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28361,8 +29937,8 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema199.properties, key0))){
-validate455.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema210.properties, key0))){
+validate466.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28387,7 +29963,7 @@ if(errors === _errs3){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate466.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -28403,12 +29979,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate455.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate466.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate455.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate466.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -28420,12 +29996,12 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(!pattern7.test(data3)){
-validate455.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
+validate466.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate466.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28438,7 +30014,7 @@ break;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate466.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28454,12 +30030,12 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate455.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate466.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate455.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate466.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -28471,12 +30047,12 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data5 === "string"){
 if(!pattern7.test(data5)){
-validate455.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
+validate466.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate466.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28489,7 +30065,7 @@ break;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate466.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28505,12 +30081,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 1000){
-validate455.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate466.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate455.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate466.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -28522,12 +30098,12 @@ const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data7 === "string"){
 if(!pattern8.test(data7)){
-validate455.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate466.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate466.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28540,7 +30116,7 @@ break;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate466.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28556,12 +30132,12 @@ const _errs18 = errors;
 if(errors === _errs18){
 if(Array.isArray(data8)){
 if(data8.length > 1000){
-validate455.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate466.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data8.length < 1){
-validate455.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate466.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -28573,12 +30149,12 @@ const _errs20 = errors;
 if(errors === _errs20){
 if(typeof data9 === "string"){
 if(!pattern8.test(data9)){
-validate455.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate466.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate466.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28591,7 +30167,7 @@ break;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate466.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28631,12 +30207,12 @@ const _errs24 = errors;
 if(errors === _errs24){
 if(Array.isArray(data12)){
 if(data12.length > 200){
-validate455.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate466.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data12.length < 1){
-validate455.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate466.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -28648,18 +30224,18 @@ const _errs26 = errors;
 if(errors === _errs26){
 if(typeof data13 === "string"){
 if(func6(data13) > 64){
-validate455.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate466.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(func6(data13) < 1){
-validate455.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate466.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate466.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28672,7 +30248,7 @@ break;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate466.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28688,12 +30264,12 @@ const _errs28 = errors;
 if(errors === _errs28){
 if(Array.isArray(data14)){
 if(data14.length > 200){
-validate455.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate466.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data14.length < 1){
-validate455.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate466.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -28705,18 +30281,18 @@ const _errs30 = errors;
 if(errors === _errs30){
 if(typeof data15 === "string"){
 if(func6(data15) > 64){
-validate455.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate466.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(func6(data15) < 1){
-validate455.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate466.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate466.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28729,7 +30305,7 @@ break;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate466.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -28769,12 +30345,12 @@ const _errs34 = errors;
 if(errors === _errs34){
 if(typeof data18 === "string"){
 if(func6(data18) > 256){
-validate455.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate466.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
 else {
-validate455.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate466.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28798,21 +30374,21 @@ var valid0 = true;
 }
 }
 else {
-validate455.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate466.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate455.errors = vErrors;
+validate466.errors = vErrors;
 return errors === 0;
 }
-validate455.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate466.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate454(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate465(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureSubject" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate454.evaluated;
+const evaluated0 = validate465.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28824,7 +30400,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "rules") || (key0 === "rulesFrom")) || (key0 === "unavailable"))){
-validate454.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate465.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28836,14 +30412,14 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 if(Object.keys(data0).length > 200){
-validate454.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
+validate465.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
 return false;
 }
 else {
 for(const key1 in data0){
 const _errs5 = errors;
-if(!(validate455(data0[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate455.errors : vErrors.concat(validate455.errors);
+if(!(validate466(data0[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate466.errors : vErrors.concat(validate466.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -28854,7 +30430,7 @@ break;
 }
 }
 else {
-validate454.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate465.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -28870,12 +30446,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func6(data2) < 1){
-validate454.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate465.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate454.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate465.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -28888,7 +30464,7 @@ if(valid0){
 if(data.unavailable !== undefined){
 const _errs8 = errors;
 if(true !== data.unavailable){
-validate454.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate465.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -28901,22 +30477,22 @@ var valid0 = true;
 }
 }
 else {
-validate454.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate465.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate454.errors = vErrors;
+validate465.errors = vErrors;
 return errors === 0;
 }
-validate454.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate465.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema200 = {"type":"object","additionalProperties":false,"properties":{"owner":{"type":"string"},"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureKey"};
+const schema211 = {"type":"object","additionalProperties":false,"properties":{"owner":{"type":"string"},"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureKey"};
 
-function validate464(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate475(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureKey" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate464.evaluated;
+const evaluated0 = validate475.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -28928,7 +30504,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "owner") || (key0 === "rules")) || (key0 === "rulesFrom")) || (key0 === "unavailable"))){
-validate464.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate475.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -28937,7 +30513,7 @@ if(_errs1 === errors){
 if(data.owner !== undefined){
 const _errs2 = errors;
 if(typeof data.owner !== "string"){
-validate464.errors = [{instancePath:instancePath+"/owner",schemaPath:"#/properties/owner/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate475.errors = [{instancePath:instancePath+"/owner",schemaPath:"#/properties/owner/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -28952,14 +30528,14 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 if(Object.keys(data1).length > 200){
-validate464.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
+validate475.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
 return false;
 }
 else {
 for(const key1 in data1){
 const _errs7 = errors;
-if(!(validate455(data1[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate455.errors : vErrors.concat(validate455.errors);
+if(!(validate466(data1[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate466.errors : vErrors.concat(validate466.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -28970,7 +30546,7 @@ break;
 }
 }
 else {
-validate464.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate475.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -28986,12 +30562,12 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(func6(data3) < 1){
-validate464.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate475.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate464.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate475.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -29004,7 +30580,7 @@ if(valid0){
 if(data.unavailable !== undefined){
 const _errs10 = errors;
 if(true !== data.unavailable){
-validate464.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate475.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -29018,22 +30594,22 @@ var valid0 = true;
 }
 }
 else {
-validate464.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate475.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate464.errors = vErrors;
+validate475.errors = vErrors;
 return errors === 0;
 }
-validate464.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate475.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema201 = {"type":"object","additionalProperties":false,"properties":{"forwardedFor":{"type":"string"},"socket":{"type":"string"},"trustedProxies":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureConnection"};
+const schema212 = {"type":"object","additionalProperties":false,"properties":{"forwardedFor":{"type":"string"},"socket":{"type":"string"},"trustedProxies":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureConnection"};
 
-function validate467(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate478(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureConnection" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate467.evaluated;
+const evaluated0 = validate478.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -29045,7 +30621,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "forwardedFor") || (key0 === "socket")) || (key0 === "trustedProxies"))){
-validate467.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate478.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -29054,7 +30630,7 @@ if(_errs1 === errors){
 if(data.forwardedFor !== undefined){
 const _errs2 = errors;
 if(typeof data.forwardedFor !== "string"){
-validate467.errors = [{instancePath:instancePath+"/forwardedFor",schemaPath:"#/properties/forwardedFor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate478.errors = [{instancePath:instancePath+"/forwardedFor",schemaPath:"#/properties/forwardedFor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -29066,7 +30642,7 @@ if(valid0){
 if(data.socket !== undefined){
 const _errs4 = errors;
 if(typeof data.socket !== "string"){
-validate467.errors = [{instancePath:instancePath+"/socket",schemaPath:"#/properties/socket/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate478.errors = [{instancePath:instancePath+"/socket",schemaPath:"#/properties/socket/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -29079,18 +30655,18 @@ if(data.trustedProxies !== undefined){
 let data2 = data.trustedProxies;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate467.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema201.properties.trustedProxies.type},message:"must be string,array"}];
+validate478.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema212.properties.trustedProxies.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate467.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate478.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate467.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate478.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29099,7 +30675,7 @@ const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
 if(typeof data2[i0] !== "string"){
-validate467.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate478.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs8 === errors;
@@ -29121,21 +30697,21 @@ var valid0 = true;
 }
 }
 else {
-validate467.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate478.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate467.errors = vErrors;
+validate478.errors = vErrors;
 return errors === 0;
 }
-validate467.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate478.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate446(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate457(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureGiven" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate446.evaluated;
+const evaluated0 = validate457.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -29147,7 +30723,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "include") || (key0 === "catalog")) || (key0 === "organization")) || (key0 === "members")) || (key0 === "keys")) || (key0 === "addresses"))){
-validate446.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate457.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -29157,18 +30733,18 @@ if(data.include !== undefined){
 let data0 = data.include;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate446.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/type",keyword:"type",params:{type: schema194.properties.include.type},message:"must be string,array"}];
+validate457.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/type",keyword:"type",params:{type: schema205.properties.include.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate446.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate457.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate446.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate457.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29177,7 +30753,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate446.errors = [{instancePath:instancePath+"/include/" + i0,schemaPath:"#/properties/include/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate457.errors = [{instancePath:instancePath+"/include/" + i0,schemaPath:"#/properties/include/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -29197,8 +30773,8 @@ var valid0 = true;
 if(valid0){
 if(data.catalog !== undefined){
 const _errs6 = errors;
-if(!(validate447(data.catalog, {instancePath:instancePath+"/catalog",parentData:data,parentDataProperty:"catalog",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate447.errors : vErrors.concat(validate447.errors);
+if(!(validate458(data.catalog, {instancePath:instancePath+"/catalog",parentData:data,parentDataProperty:"catalog",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate458.errors : vErrors.concat(validate458.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -29209,8 +30785,8 @@ var valid0 = true;
 if(valid0){
 if(data.organization !== undefined){
 const _errs7 = errors;
-if(!(validate454(data.organization, {instancePath:instancePath+"/organization",parentData:data,parentDataProperty:"organization",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate454.errors : vErrors.concat(validate454.errors);
+if(!(validate465(data.organization, {instancePath:instancePath+"/organization",parentData:data,parentDataProperty:"organization",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate465.errors : vErrors.concat(validate465.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -29226,8 +30802,8 @@ if(errors === _errs8){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 for(const key1 in data4){
 const _errs11 = errors;
-if(!(validate454(data4[key1], {instancePath:instancePath+"/members/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate454.errors : vErrors.concat(validate454.errors);
+if(!(validate465(data4[key1], {instancePath:instancePath+"/members/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate465.errors : vErrors.concat(validate465.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -29237,7 +30813,7 @@ break;
 }
 }
 else {
-validate446.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate457.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -29254,8 +30830,8 @@ if(errors === _errs12){
 if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 for(const key2 in data6){
 const _errs15 = errors;
-if(!(validate464(data6[key2], {instancePath:instancePath+"/keys/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate464.errors : vErrors.concat(validate464.errors);
+if(!(validate475(data6[key2], {instancePath:instancePath+"/keys/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate475.errors : vErrors.concat(validate475.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs15 === errors;
@@ -29265,7 +30841,7 @@ break;
 }
 }
 else {
-validate446.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate457.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -29282,8 +30858,8 @@ if(errors === _errs16){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 for(const key3 in data8){
 const _errs19 = errors;
-if(!(validate467(data8[key3], {instancePath:instancePath+"/addresses/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate467.errors : vErrors.concat(validate467.errors);
+if(!(validate478(data8[key3], {instancePath:instancePath+"/addresses/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate478.errors : vErrors.concat(validate478.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs19 === errors;
@@ -29293,7 +30869,7 @@ break;
 }
 }
 else {
-validate446.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate457.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -29310,22 +30886,22 @@ var valid0 = true;
 }
 }
 else {
-validate446.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate457.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate446.errors = vErrors;
+validate457.errors = vErrors;
 return errors === 0;
 }
-validate446.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate457.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema202 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureRequests"};
+const schema213 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureRequests"};
 
-function validate470(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate481(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureRequests" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate470.evaluated;
+const evaluated0 = validate481.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -29337,7 +30913,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "action") || (key0 === "key")) || (key0 === "model")) || (key0 === "provider")) || (key0 === "address"))){
-validate470.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate481.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -29347,18 +30923,18 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate470.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema202.properties.action.type},message:"must be string,array"}];
+validate481.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema213.properties.action.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate470.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate481.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate470.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate481.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29367,7 +30943,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate470.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate481.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -29389,18 +30965,18 @@ if(data.key !== undefined){
 let data2 = data.key;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate470.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema202.properties.key.type},message:"must be string,array"}];
+validate481.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema213.properties.key.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate470.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate481.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate470.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate481.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29409,7 +30985,7 @@ const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
 if(typeof data2[i1] !== "string"){
-validate470.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate481.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -29431,18 +31007,18 @@ if(data.model !== undefined){
 let data4 = data.model;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate470.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema202.properties.model.type},message:"must be string,array"}];
+validate481.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema213.properties.model.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate470.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate481.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate470.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate481.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29451,7 +31027,7 @@ const len2 = data4.length;
 for(let i2=0; i2<len2; i2++){
 const _errs12 = errors;
 if(typeof data4[i2] !== "string"){
-validate470.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate481.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -29473,18 +31049,18 @@ if(data.provider !== undefined){
 let data6 = data.provider;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (!(Array.isArray(data6)))){
-validate470.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema202.properties.provider.type},message:"must be string,array"}];
+validate481.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema213.properties.provider.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 1000){
-validate470.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate481.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate470.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate481.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29493,7 +31069,7 @@ const len3 = data6.length;
 for(let i3=0; i3<len3; i3++){
 const _errs16 = errors;
 if(typeof data6[i3] !== "string"){
-validate470.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate481.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs16 === errors;
@@ -29515,18 +31091,18 @@ if(data.address !== undefined){
 let data8 = data.address;
 const _errs18 = errors;
 if((typeof data8 !== "string") && (!(Array.isArray(data8)))){
-validate470.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema202.properties.address.type},message:"must be string,array"}];
+validate481.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema213.properties.address.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs18){
 if(Array.isArray(data8)){
 if(data8.length > 1000){
-validate470.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate481.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data8.length < 1){
-validate470.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate481.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29535,7 +31111,7 @@ const len4 = data8.length;
 for(let i4=0; i4<len4; i4++){
 const _errs20 = errors;
 if(typeof data8[i4] !== "string"){
-validate470.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate481.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid5 = _errs20 === errors;
@@ -29559,23 +31135,23 @@ var valid0 = true;
 }
 }
 else {
-validate470.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate481.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate470.errors = vErrors;
+validate481.errors = vErrors;
 return errors === 0;
 }
-validate470.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate481.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema203 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"permit":{"$ref":"FixtureSet"},"deny":{"type":"string","pattern":"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},"error":{"type":"string","enum":["not_found","unavailable"]},"rules":{"$ref":"FixtureSet"},"violations":{"type":"object","additionalProperties":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"shadow":{"$ref":"FixtureShadow"}},"$id":"FixtureExpectation"};
-const schema204 = {"type":["string","array","object"],"maxItems":1000,"items":{"type":"string"},"minProperties":1,"additionalProperties":false,"properties":{"includes":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"excludes":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureSet"};
+const schema214 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"permit":{"$ref":"FixtureSet"},"deny":{"type":"string","pattern":"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},"error":{"type":"string","enum":["not_found","unavailable"]},"rules":{"$ref":"FixtureSet"},"violations":{"type":"object","additionalProperties":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"shadow":{"$ref":"FixtureShadow"}},"$id":"FixtureExpectation"};
+const schema215 = {"type":["string","array","object"],"maxItems":1000,"items":{"type":"string"},"minProperties":1,"additionalProperties":false,"properties":{"includes":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"excludes":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureSet"};
 
-function validate473(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate484(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureSet" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate473.evaluated;
+const evaluated0 = validate484.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -29583,13 +31159,13 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if((!data || typeof data != "object") && (typeof data !== "string")){
-validate473.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema204.type},message:"must be string,array,object"}];
+validate484.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema215.type},message:"must be string,array,object"}];
 return false;
 }
 if(errors === 0){
 if(Array.isArray(data)){
 if(data.length > 1000){
-validate473.errors = [{instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate484.errors = [{instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
@@ -29598,7 +31174,7 @@ const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
 const _errs1 = errors;
 if(typeof data[i0] !== "string"){
-validate473.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate484.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -29611,14 +31187,14 @@ break;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(Object.keys(data).length < 1){
-validate473.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
+validate484.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
 return false;
 }
 else {
 const _errs3 = errors;
 for(const key0 in data){
 if(!((key0 === "includes") || (key0 === "excludes"))){
-validate473.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate484.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -29628,18 +31204,18 @@ if(data.includes !== undefined){
 let data1 = data.includes;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (!(Array.isArray(data1)))){
-validate473.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/type",keyword:"type",params:{type: schema204.properties.includes.type},message:"must be string,array"}];
+validate484.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/type",keyword:"type",params:{type: schema215.properties.includes.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs4){
 if(Array.isArray(data1)){
 if(data1.length > 1000){
-validate473.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate484.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data1.length < 1){
-validate473.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate484.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29648,7 +31224,7 @@ const len1 = data1.length;
 for(let i1=0; i1<len1; i1++){
 const _errs6 = errors;
 if(typeof data1[i1] !== "string"){
-validate473.errors = [{instancePath:instancePath+"/includes/" + i1,schemaPath:"#/properties/includes/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate484.errors = [{instancePath:instancePath+"/includes/" + i1,schemaPath:"#/properties/includes/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs6 === errors;
@@ -29670,18 +31246,18 @@ if(data.excludes !== undefined){
 let data3 = data.excludes;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (!(Array.isArray(data3)))){
-validate473.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/type",keyword:"type",params:{type: schema204.properties.excludes.type},message:"must be string,array"}];
+validate484.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/type",keyword:"type",params:{type: schema215.properties.excludes.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs8){
 if(Array.isArray(data3)){
 if(data3.length > 1000){
-validate473.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate484.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data3.length < 1){
-validate473.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate484.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29690,7 +31266,7 @@ const len2 = data3.length;
 for(let i2=0; i2<len2; i2++){
 const _errs10 = errors;
 if(typeof data3[i2] !== "string"){
-validate473.errors = [{instancePath:instancePath+"/excludes/" + i2,schemaPath:"#/properties/excludes/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate484.errors = [{instancePath:instancePath+"/excludes/" + i2,schemaPath:"#/properties/excludes/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs10 === errors;
@@ -29713,18 +31289,18 @@ var valid1 = true;
 }
 }
 }
-validate473.errors = vErrors;
+validate484.errors = vErrors;
 return errors === 0;
 }
-validate473.evaluated = {"props":true,"items":true,"dynamicProps":false,"dynamicItems":false};
+validate484.evaluated = {"props":true,"items":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema205 = {"type":"object","additionalProperties":false,"properties":{"permit":{"$ref":"FixtureSet"},"wouldDeny":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldAllow":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"required":["permit"],"$id":"FixtureShadow"};
+const schema216 = {"type":"object","additionalProperties":false,"properties":{"permit":{"$ref":"FixtureSet"},"wouldDeny":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldAllow":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"required":["permit"],"$id":"FixtureShadow"};
 
-function validate476(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate487(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureShadow" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate476.evaluated;
+const evaluated0 = validate487.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -29735,14 +31311,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.permit === undefined) && (missing0 = "permit")){
-validate476.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate487.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "permit") || (key0 === "wouldDeny")) || (key0 === "wouldAllow"))){
-validate476.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate487.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -29750,8 +31326,8 @@ break;
 if(_errs1 === errors){
 if(data.permit !== undefined){
 const _errs2 = errors;
-if(!(validate473(data.permit, {instancePath:instancePath+"/permit",parentData:data,parentDataProperty:"permit",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
+if(!(validate484(data.permit, {instancePath:instancePath+"/permit",parentData:data,parentDataProperty:"permit",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -29764,18 +31340,18 @@ if(data.wouldDeny !== undefined){
 let data1 = data.wouldDeny;
 const _errs3 = errors;
 if((typeof data1 !== "string") && (!(Array.isArray(data1)))){
-validate476.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/type",keyword:"type",params:{type: schema205.properties.wouldDeny.type},message:"must be string,array"}];
+validate487.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/type",keyword:"type",params:{type: schema216.properties.wouldDeny.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs3){
 if(Array.isArray(data1)){
 if(data1.length > 1000){
-validate476.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate487.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data1.length < 1){
-validate476.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate487.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29784,7 +31360,7 @@ const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs5 = errors;
 if(typeof data1[i0] !== "string"){
-validate476.errors = [{instancePath:instancePath+"/wouldDeny/" + i0,schemaPath:"#/properties/wouldDeny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate487.errors = [{instancePath:instancePath+"/wouldDeny/" + i0,schemaPath:"#/properties/wouldDeny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs5 === errors;
@@ -29806,18 +31382,18 @@ if(data.wouldAllow !== undefined){
 let data3 = data.wouldAllow;
 const _errs7 = errors;
 if((typeof data3 !== "string") && (!(Array.isArray(data3)))){
-validate476.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/type",keyword:"type",params:{type: schema205.properties.wouldAllow.type},message:"must be string,array"}];
+validate487.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/type",keyword:"type",params:{type: schema216.properties.wouldAllow.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs7){
 if(Array.isArray(data3)){
 if(data3.length > 1000){
-validate476.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate487.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data3.length < 1){
-validate476.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate487.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29826,7 +31402,7 @@ const len1 = data3.length;
 for(let i1=0; i1<len1; i1++){
 const _errs9 = errors;
 if(typeof data3[i1] !== "string"){
-validate476.errors = [{instancePath:instancePath+"/wouldAllow/" + i1,schemaPath:"#/properties/wouldAllow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate487.errors = [{instancePath:instancePath+"/wouldAllow/" + i1,schemaPath:"#/properties/wouldAllow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs9 === errors;
@@ -29849,22 +31425,22 @@ var valid0 = true;
 }
 }
 else {
-validate476.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate487.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate476.errors = vErrors;
+validate487.errors = vErrors;
 return errors === 0;
 }
-validate476.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate487.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const pattern90 = new RegExp("^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$", "u");
+const pattern96 = new RegExp("^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$", "u");
 
-function validate472(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate483(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureExpectation" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate472.evaluated;
+const evaluated0 = validate483.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -29875,8 +31451,8 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema203.properties, key0))){
-validate472.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func1.call(schema214.properties, key0))){
+validate483.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -29886,18 +31462,18 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate472.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema203.properties.action.type},message:"must be string,array"}];
+validate483.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema214.properties.action.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate472.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate483.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate472.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate483.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29906,7 +31482,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate472.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate483.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -29928,18 +31504,18 @@ if(data.key !== undefined){
 let data2 = data.key;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate472.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema203.properties.key.type},message:"must be string,array"}];
+validate483.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema214.properties.key.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate472.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate483.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate472.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate483.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29948,7 +31524,7 @@ const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
 if(typeof data2[i1] !== "string"){
-validate472.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate483.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -29970,18 +31546,18 @@ if(data.model !== undefined){
 let data4 = data.model;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate472.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema203.properties.model.type},message:"must be string,array"}];
+validate483.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema214.properties.model.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate472.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate483.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate472.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate483.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -29990,7 +31566,7 @@ const len2 = data4.length;
 for(let i2=0; i2<len2; i2++){
 const _errs12 = errors;
 if(typeof data4[i2] !== "string"){
-validate472.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate483.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -30012,18 +31588,18 @@ if(data.provider !== undefined){
 let data6 = data.provider;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (!(Array.isArray(data6)))){
-validate472.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema203.properties.provider.type},message:"must be string,array"}];
+validate483.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema214.properties.provider.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 1000){
-validate472.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate483.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate472.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate483.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -30032,7 +31608,7 @@ const len3 = data6.length;
 for(let i3=0; i3<len3; i3++){
 const _errs16 = errors;
 if(typeof data6[i3] !== "string"){
-validate472.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate483.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs16 === errors;
@@ -30054,18 +31630,18 @@ if(data.address !== undefined){
 let data8 = data.address;
 const _errs18 = errors;
 if((typeof data8 !== "string") && (!(Array.isArray(data8)))){
-validate472.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema203.properties.address.type},message:"must be string,array"}];
+validate483.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema214.properties.address.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs18){
 if(Array.isArray(data8)){
 if(data8.length > 1000){
-validate472.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate483.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data8.length < 1){
-validate472.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate483.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -30074,7 +31650,7 @@ const len4 = data8.length;
 for(let i4=0; i4<len4; i4++){
 const _errs20 = errors;
 if(typeof data8[i4] !== "string"){
-validate472.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate483.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid5 = _errs20 === errors;
@@ -30094,8 +31670,8 @@ var valid0 = true;
 if(valid0){
 if(data.permit !== undefined){
 const _errs22 = errors;
-if(!(validate473(data.permit, {instancePath:instancePath+"/permit",parentData:data,parentDataProperty:"permit",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
+if(!(validate484(data.permit, {instancePath:instancePath+"/permit",parentData:data,parentDataProperty:"permit",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs22 === errors;
@@ -30109,13 +31685,13 @@ let data11 = data.deny;
 const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data11 === "string"){
-if(!pattern90.test(data11)){
-validate472.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"+"\""}];
+if(!pattern96.test(data11)){
+validate483.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"+"\""}];
 return false;
 }
 }
 else {
-validate472.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate483.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -30129,11 +31705,11 @@ if(data.error !== undefined){
 let data12 = data.error;
 const _errs25 = errors;
 if(typeof data12 !== "string"){
-validate472.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate483.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data12 === "not_found") || (data12 === "unavailable"))){
-validate472.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/enum",keyword:"enum",params:{allowedValues: schema203.properties.error.enum},message:"must be equal to one of the allowed values"}];
+validate483.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/enum",keyword:"enum",params:{allowedValues: schema214.properties.error.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs25 === errors;
@@ -30144,8 +31720,8 @@ var valid0 = true;
 if(valid0){
 if(data.rules !== undefined){
 const _errs27 = errors;
-if(!(validate473(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
+if(!(validate484(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs27 === errors;
@@ -30163,18 +31739,18 @@ for(const key1 in data14){
 let data15 = data14[key1];
 const _errs31 = errors;
 if((typeof data15 !== "string") && (!(Array.isArray(data15)))){
-validate472.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/type",keyword:"type",params:{type: schema203.properties.violations.additionalProperties.type},message:"must be string,array"}];
+validate483.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/type",keyword:"type",params:{type: schema214.properties.violations.additionalProperties.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs31){
 if(Array.isArray(data15)){
 if(data15.length > 1000){
-validate472.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate483.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data15.length < 1){
-validate472.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate483.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -30183,7 +31759,7 @@ const len5 = data15.length;
 for(let i5=0; i5<len5; i5++){
 const _errs33 = errors;
 if(typeof data15[i5] !== "string"){
-validate472.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i5,schemaPath:"#/properties/violations/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate483.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i5,schemaPath:"#/properties/violations/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid7 = _errs33 === errors;
@@ -30202,7 +31778,7 @@ break;
 }
 }
 else {
-validate472.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate483.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -30214,8 +31790,8 @@ var valid0 = true;
 if(valid0){
 if(data.shadow !== undefined){
 const _errs35 = errors;
-if(!(validate476(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate476.errors : vErrors.concat(validate476.errors);
+if(!(validate487(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs35 === errors;
@@ -30236,22 +31812,22 @@ var valid0 = true;
 }
 }
 else {
-validate472.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate483.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate472.errors = vErrors;
+validate483.errors = vErrors;
 return errors === 0;
 }
-validate472.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate483.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema206 = {"type":"object","additionalProperties":false,"required":["rule"],"properties":{"rule":{"type":"object","additionalProperties":true},"trustedProxies":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"warnings":{"type":"array","maxItems":1000,"items":{"type":"string","minLength":1}},"refused":{"type":"string","minLength":1}},"$id":"FixtureWrite"};
+const schema217 = {"type":"object","additionalProperties":false,"required":["rule"],"properties":{"rule":{"type":"object","additionalProperties":true},"trustedProxies":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"warnings":{"type":"array","maxItems":1000,"items":{"type":"string","minLength":1}},"refused":{"type":"string","minLength":1}},"$id":"FixtureWrite"};
 
-function validate480(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate491(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureWrite" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate480.evaluated;
+const evaluated0 = validate491.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -30262,14 +31838,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.rule === undefined) && (missing0 = "rule")){
-validate480.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate491.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "rule") || (key0 === "trustedProxies")) || (key0 === "warnings")) || (key0 === "refused"))){
-validate480.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate491.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -30282,7 +31858,7 @@ if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 }
 else {
-validate480.errors = [{instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate491.errors = [{instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -30296,18 +31872,18 @@ if(data.trustedProxies !== undefined){
 let data1 = data.trustedProxies;
 const _errs5 = errors;
 if((typeof data1 !== "string") && (!(Array.isArray(data1)))){
-validate480.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema206.properties.trustedProxies.type},message:"must be string,array"}];
+validate491.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema217.properties.trustedProxies.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs5){
 if(Array.isArray(data1)){
 if(data1.length > 1000){
-validate480.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate491.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data1.length < 1){
-validate480.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate491.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -30316,7 +31892,7 @@ const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs7 = errors;
 if(typeof data1[i0] !== "string"){
-validate480.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate491.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs7 === errors;
@@ -30340,7 +31916,7 @@ const _errs9 = errors;
 if(errors === _errs9){
 if(Array.isArray(data3)){
 if(data3.length > 1000){
-validate480.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate491.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
@@ -30352,12 +31928,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data4 === "string"){
 if(func6(data4) < 1){
-validate480.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate491.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate480.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate491.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -30369,7 +31945,7 @@ break;
 }
 }
 else {
-validate480.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate491.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -30385,12 +31961,12 @@ const _errs13 = errors;
 if(errors === _errs13){
 if(typeof data5 === "string"){
 if(func6(data5) < 1){
-validate480.errors = [{instancePath:instancePath+"/refused",schemaPath:"#/properties/refused/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate491.errors = [{instancePath:instancePath+"/refused",schemaPath:"#/properties/refused/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate480.errors = [{instancePath:instancePath+"/refused",schemaPath:"#/properties/refused/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate491.errors = [{instancePath:instancePath+"/refused",schemaPath:"#/properties/refused/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -30406,21 +31982,21 @@ var valid0 = true;
 }
 }
 else {
-validate480.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate491.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate480.errors = vErrors;
+validate491.errors = vErrors;
 return errors === 0;
 }
-validate480.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate491.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate445(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate456(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Fixture" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate445.evaluated;
+const evaluated0 = validate456.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -30431,14 +32007,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.name === undefined) && (missing0 = "name")) || ((data.given === undefined) && (missing0 = "given"))){
-validate445.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate456.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((((key0 === "name") || (key0 === "description")) || (key0 === "skip")) || (key0 === "anchors")) || (key0 === "given")) || (key0 === "requests")) || (key0 === "expect")) || (key0 === "writes"))){
-validate445.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate456.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -30450,18 +32026,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func6(data0) > 256){
-validate445.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate456.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func6(data0) < 1){
-validate445.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate456.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate445.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate456.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -30474,7 +32050,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs4 = errors;
 if(typeof data.description !== "string"){
-validate445.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate456.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -30489,12 +32065,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func6(data2) < 1){
-validate445.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate456.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate445.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate456.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -30506,8 +32082,8 @@ var valid0 = true;
 if(valid0){
 if(data.given !== undefined){
 const _errs8 = errors;
-if(!(validate446(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate446.errors : vErrors.concat(validate446.errors);
+if(!(validate457(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate457.errors : vErrors.concat(validate457.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs8 === errors;
@@ -30518,8 +32094,8 @@ var valid0 = true;
 if(valid0){
 if(data.requests !== undefined){
 const _errs9 = errors;
-if(!(validate470(data.requests, {instancePath:instancePath+"/requests",parentData:data,parentDataProperty:"requests",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate470.errors : vErrors.concat(validate470.errors);
+if(!(validate481(data.requests, {instancePath:instancePath+"/requests",parentData:data,parentDataProperty:"requests",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate481.errors : vErrors.concat(validate481.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs9 === errors;
@@ -30534,7 +32110,7 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(Array.isArray(data5)){
 if(data5.length > 1000){
-validate445.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate456.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
@@ -30542,8 +32118,8 @@ var valid1 = true;
 const len0 = data5.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
-if(!(validate472(data5[i0], {instancePath:instancePath+"/expect/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate472.errors : vErrors.concat(validate472.errors);
+if(!(validate483(data5[i0], {instancePath:instancePath+"/expect/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate483.errors : vErrors.concat(validate483.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs12 === errors;
@@ -30554,7 +32130,7 @@ break;
 }
 }
 else {
-validate445.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate456.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -30570,12 +32146,12 @@ const _errs13 = errors;
 if(errors === _errs13){
 if(Array.isArray(data7)){
 if(data7.length > 1000){
-validate445.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate456.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data7.length < 1){
-validate445.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate456.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -30583,8 +32159,8 @@ var valid2 = true;
 const len1 = data7.length;
 for(let i1=0; i1<len1; i1++){
 const _errs15 = errors;
-if(!(validate480(data7[i1], {instancePath:instancePath+"/writes/" + i1,parentData:data7,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
+if(!(validate491(data7[i1], {instancePath:instancePath+"/writes/" + i1,parentData:data7,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs15 === errors;
@@ -30596,7 +32172,7 @@ break;
 }
 }
 else {
-validate445.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate456.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -30608,7 +32184,7 @@ var valid0 = true;
 if(valid0){
 let missing1;
 if(data.requests !== undefined && ((data.expect === undefined) && (missing1 = "expect"))){
-validate445.errors = [{instancePath,schemaPath:"#/dependentRequired",keyword:"dependentRequired",params:{property: "requests",
+validate456.errors = [{instancePath,schemaPath:"#/dependentRequired",keyword:"dependentRequired",params:{property: "requests",
     missingProperty: missing1,
     depsCount: 1,
     deps: "expect"},message:"must have property expect when property requests is present"}];
@@ -30616,7 +32192,7 @@ return false;
 }
 else {
 if(data.expect !== undefined && ((data.requests === undefined) && (missing1 = "requests"))){
-validate445.errors = [{instancePath,schemaPath:"#/dependentRequired",keyword:"dependentRequired",params:{property: "expect",
+validate456.errors = [{instancePath,schemaPath:"#/dependentRequired",keyword:"dependentRequired",params:{property: "expect",
     missingProperty: missing1,
     depsCount: 1,
     deps: "requests"},message:"must have property requests when property expect is present"}];
@@ -30634,50 +32210,50 @@ return false;
 }
 }
 else {
-validate445.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate456.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate445.errors = vErrors;
+validate456.errors = vErrors;
 return errors === 0;
 }
-validate445.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate456.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateFixtureSet = validate473;
+export const validateFixtureSet = validate484;
 
-export const validateFixtureGiven = validate446;
+export const validateFixtureGiven = validate457;
 
-export const validateFixtureSubject = validate454;
+export const validateFixtureSubject = validate465;
 
-export const validateFixtureKey = validate464;
+export const validateFixtureKey = validate475;
 
-export const validateFixtureRule = validate455;
+export const validateFixtureRule = validate466;
 
-export const validateFixtureCatalog = validate447;
+export const validateFixtureCatalog = validate458;
 
-export const validateFixtureModel = validate448;
+export const validateFixtureModel = validate459;
 
-export const validateFixtureMapping = validate449;
+export const validateFixtureMapping = validate460;
 
-export const validateFixtureRequests = validate470;
+export const validateFixtureRequests = validate481;
 
-export const validateFixtureConnection = validate467;
+export const validateFixtureConnection = validate478;
 
-export const validateFixtureExpectation = validate472;
+export const validateFixtureExpectation = validate483;
 
-export const validateFixtureShadow = validate476;
+export const validateFixtureShadow = validate487;
 
-export const validateFixtureWrite = validate480;
+export const validateFixtureWrite = validate491;
 
-export const validateLintReport = validate482;
-const schema207 = {"type":"object","additionalProperties":false,"required":["findings"],"properties":{"findings":{"type":"array","items":{"$ref":"LintFinding"}}},"$id":"LintReport"};
-const schema208 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","subjectName","ruleIds","message"],"properties":{"code":{"type":"string","enum":["reaches-nothing","dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","overlapping-ranges","open-to-future-models"]},"scope":{"type":"string","enum":["organization","member","key"]},"subjectId":{"type":"string"},"subjectName":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
+export const validateLintReport = validate493;
+const schema218 = {"type":"object","additionalProperties":false,"required":["findings"],"properties":{"findings":{"type":"array","items":{"$ref":"LintFinding"}}},"$id":"LintReport"};
+const schema219 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","subjectName","ruleIds","message"],"properties":{"code":{"type":"string","enum":["reaches-nothing","dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","overlapping-ranges","open-to-future-models"]},"scope":{"type":"string","enum":["organization","member","key"]},"subjectId":{"type":"string"},"subjectName":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
 
-function validate483(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate494(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LintFinding" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate483.evaluated;
+const evaluated0 = validate494.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -30688,14 +32264,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.code === undefined) && (missing0 = "code")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.subjectId === undefined) && (missing0 = "subjectId"))) || ((data.subjectName === undefined) && (missing0 = "subjectName"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))) || ((data.message === undefined) && (missing0 = "message"))){
-validate483.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate494.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "code") || (key0 === "scope")) || (key0 === "subjectId")) || (key0 === "subjectName")) || (key0 === "ruleIds")) || (key0 === "message"))){
-validate483.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate494.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -30705,11 +32281,11 @@ if(data.code !== undefined){
 let data0 = data.code;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate483.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate494.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((((((((data0 === "reaches-nothing") || (data0 === "dead-rule")) || (data0 === "shadowed-rule")) || (data0 === "allow-matches-nothing")) || (data0 === "unknown-model")) || (data0 === "deactivated-model")) || (data0 === "unknown-provider")) || (data0 === "overlapping-ranges")) || (data0 === "open-to-future-models"))){
-validate483.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema208.properties.code.enum},message:"must be equal to one of the allowed values"}];
+validate494.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema219.properties.code.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -30722,11 +32298,11 @@ if(data.scope !== undefined){
 let data1 = data.scope;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate483.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate494.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data1 === "organization") || (data1 === "member")) || (data1 === "key"))){
-validate483.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema208.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate494.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema219.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -30738,7 +32314,7 @@ if(valid0){
 if(data.subjectId !== undefined){
 const _errs6 = errors;
 if(typeof data.subjectId !== "string"){
-validate483.errors = [{instancePath:instancePath+"/subjectId",schemaPath:"#/properties/subjectId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate494.errors = [{instancePath:instancePath+"/subjectId",schemaPath:"#/properties/subjectId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -30750,7 +32326,7 @@ if(valid0){
 if(data.subjectName !== undefined){
 const _errs8 = errors;
 if(typeof data.subjectName !== "string"){
-validate483.errors = [{instancePath:instancePath+"/subjectName",schemaPath:"#/properties/subjectName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate494.errors = [{instancePath:instancePath+"/subjectName",schemaPath:"#/properties/subjectName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -30769,7 +32345,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
 if(typeof data4[i0] !== "string"){
-validate483.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate494.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs12 === errors;
@@ -30779,7 +32355,7 @@ break;
 }
 }
 else {
-validate483.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate494.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -30792,7 +32368,7 @@ if(valid0){
 if(data.message !== undefined){
 const _errs14 = errors;
 if(typeof data.message !== "string"){
-validate483.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate494.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -30809,21 +32385,21 @@ var valid0 = true;
 }
 }
 else {
-validate483.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate494.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate483.errors = vErrors;
+validate494.errors = vErrors;
 return errors === 0;
 }
-validate483.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate494.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate482(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate493(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LintReport" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate482.evaluated;
+const evaluated0 = validate493.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -30834,14 +32410,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.findings === undefined) && (missing0 = "findings")){
-validate482.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate493.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "findings")){
-validate482.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate493.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -30856,8 +32432,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate483(data0[i0], {instancePath:instancePath+"/findings/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate483.errors : vErrors.concat(validate483.errors);
+if(!(validate494(data0[i0], {instancePath:instancePath+"/findings/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate494.errors : vErrors.concat(validate494.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -30867,7 +32443,7 @@ break;
 }
 }
 else {
-validate482.errors = [{instancePath:instancePath+"/findings",schemaPath:"#/properties/findings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate493.errors = [{instancePath:instancePath+"/findings",schemaPath:"#/properties/findings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -30876,27 +32452,27 @@ return false;
 }
 }
 else {
-validate482.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate493.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate482.errors = vErrors;
+validate493.errors = vErrors;
 return errors === 0;
 }
-validate482.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate493.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateLintFinding = validate483;
+export const validateLintFinding = validate494;
 
-export const validateWorldDocument = validate485;
-const schema209 = {"type":"object","additionalProperties":false,"required":["organizations"],"properties":{"organizations":{"type":"array","minItems":1,"items":{"$ref":"WorldDocumentOrganization"}}},"$id":"WorldDocument"};
-const schema210 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"name":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}},"members":{"type":"array","items":{"$ref":"WorldDocumentMember"}},"keys":{"type":"array","items":{"$ref":"WorldDocumentKey"}}},"$id":"WorldDocumentOrganization"};
-const schema211 = {"type":"object","additionalProperties":false,"required":["id","ruleType","ruleValue"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"WorldDocumentRule"};
+export const validateWorldDocument = validate496;
+const schema220 = {"type":"object","additionalProperties":false,"required":["organizations"],"properties":{"organizations":{"type":"array","minItems":1,"items":{"$ref":"WorldDocumentOrganization"}}},"$id":"WorldDocument"};
+const schema221 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"name":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}},"members":{"type":"array","items":{"$ref":"WorldDocumentMember"}},"keys":{"type":"array","items":{"$ref":"WorldDocumentKey"}}},"$id":"WorldDocumentOrganization"};
+const schema222 = {"type":"object","additionalProperties":false,"required":["id","ruleType","ruleValue"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"WorldDocumentRule"};
 
-function validate487(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate498(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate487.evaluated;
+const evaluated0 = validate498.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -30907,14 +32483,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.id === undefined) && (missing0 = "id")) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.ruleValue === undefined) && (missing0 = "ruleValue"))){
-validate487.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate498.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "id") || (key0 === "ruleType")) || (key0 === "ruleValue")) || (key0 === "status")) || (key0 === "mode")) || (key0 === "description"))){
-validate487.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate498.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -30926,18 +32502,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func6(data0) > 128){
-validate487.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate498.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func6(data0) < 1){
-validate487.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate498.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate487.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate498.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -30999,13 +32575,13 @@ if(data.description !== undefined){
 let data5 = data.description;
 const _errs8 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate487.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema211.properties.description.type},message:"must be string,null"}];
+validate498.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema222.properties.description.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs8){
 if(typeof data5 === "string"){
 if(func6(data5) > 256){
-validate487.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate498.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
@@ -31024,22 +32600,22 @@ var valid0 = true;
 }
 }
 else {
-validate487.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate498.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate487.errors = vErrors;
+validate498.errors = vErrors;
 return errors === 0;
 }
-validate487.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate498.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema212 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"email":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentMember"};
+const schema223 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"email":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentMember"};
 
-function validate493(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate504(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentMember" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate493.evaluated;
+const evaluated0 = validate504.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -31050,14 +32626,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate493.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate504.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "id") || (key0 === "email")) || (key0 === "rules"))){
-validate493.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate504.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -31069,18 +32645,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func6(data0) > 128){
-validate493.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate504.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func6(data0) < 1){
-validate493.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate504.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate493.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate504.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -31093,7 +32669,7 @@ if(valid0){
 if(data.email !== undefined){
 const _errs4 = errors;
 if(typeof data.email !== "string"){
-validate493.errors = [{instancePath:instancePath+"/email",schemaPath:"#/properties/email/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate504.errors = [{instancePath:instancePath+"/email",schemaPath:"#/properties/email/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -31111,8 +32687,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate487(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
+if(!(validate498(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate498.errors : vErrors.concat(validate498.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -31122,7 +32698,7 @@ break;
 }
 }
 else {
-validate493.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate504.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -31137,22 +32713,22 @@ var valid0 = true;
 }
 }
 else {
-validate493.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate504.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate493.errors = vErrors;
+validate504.errors = vErrors;
 return errors === 0;
 }
-validate493.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate504.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema213 = {"type":"object","additionalProperties":false,"required":["id","memberId"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"memberId":{"type":"string","minLength":1,"maxLength":128},"description":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentKey"};
+const schema224 = {"type":"object","additionalProperties":false,"required":["id","memberId"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"memberId":{"type":"string","minLength":1,"maxLength":128},"description":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentKey"};
 
-function validate496(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate507(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentKey" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate496.evaluated;
+const evaluated0 = validate507.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -31163,14 +32739,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.id === undefined) && (missing0 = "id")) || ((data.memberId === undefined) && (missing0 = "memberId"))){
-validate496.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate507.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "id") || (key0 === "memberId")) || (key0 === "description")) || (key0 === "rules"))){
-validate496.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate507.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -31182,18 +32758,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func6(data0) > 128){
-validate496.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate507.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func6(data0) < 1){
-validate496.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate507.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate496.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate507.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -31209,18 +32785,18 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(func6(data1) > 128){
-validate496.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate507.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func6(data1) < 1){
-validate496.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate507.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate496.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate507.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -31233,7 +32809,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs6 = errors;
 if(typeof data.description !== "string"){
-validate496.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate507.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -31251,8 +32827,8 @@ var valid1 = true;
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
-if(!(validate487(data3[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
+if(!(validate498(data3[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate498.errors : vErrors.concat(validate498.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs10 === errors;
@@ -31262,7 +32838,7 @@ break;
 }
 }
 else {
-validate496.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate507.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -31278,21 +32854,21 @@ var valid0 = true;
 }
 }
 else {
-validate496.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate507.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate496.errors = vErrors;
+validate507.errors = vErrors;
 return errors === 0;
 }
-validate496.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate507.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate486(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate497(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentOrganization" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate486.evaluated;
+const evaluated0 = validate497.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -31303,14 +32879,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate486.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate497.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "id") || (key0 === "name")) || (key0 === "rules")) || (key0 === "members")) || (key0 === "keys"))){
-validate486.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate497.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -31322,18 +32898,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func6(data0) > 128){
-validate486.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate497.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func6(data0) < 1){
-validate486.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate497.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate486.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate497.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -31346,7 +32922,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs4 = errors;
 if(typeof data.name !== "string"){
-validate486.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate497.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -31364,8 +32940,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate487(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
+if(!(validate498(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate498.errors : vErrors.concat(validate498.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -31375,7 +32951,7 @@ break;
 }
 }
 else {
-validate486.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate497.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -31394,8 +32970,8 @@ var valid2 = true;
 const len1 = data4.length;
 for(let i1=0; i1<len1; i1++){
 const _errs11 = errors;
-if(!(validate493(data4[i1], {instancePath:instancePath+"/members/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate493.errors : vErrors.concat(validate493.errors);
+if(!(validate504(data4[i1], {instancePath:instancePath+"/members/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate504.errors : vErrors.concat(validate504.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -31405,7 +32981,7 @@ break;
 }
 }
 else {
-validate486.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate497.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -31424,8 +33000,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs14 = errors;
-if(!(validate496(data6[i2], {instancePath:instancePath+"/keys/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate496.errors : vErrors.concat(validate496.errors);
+if(!(validate507(data6[i2], {instancePath:instancePath+"/keys/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate507.errors : vErrors.concat(validate507.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs14 === errors;
@@ -31435,7 +33011,7 @@ break;
 }
 }
 else {
-validate486.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate497.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -31452,21 +33028,21 @@ var valid0 = true;
 }
 }
 else {
-validate486.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate497.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate486.errors = vErrors;
+validate497.errors = vErrors;
 return errors === 0;
 }
-validate486.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate497.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate485(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate496(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocument" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate485.evaluated;
+const evaluated0 = validate496.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -31477,14 +33053,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.organizations === undefined) && (missing0 = "organizations")){
-validate485.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate496.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "organizations")){
-validate485.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate496.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -31496,7 +33072,7 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length < 1){
-validate485.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate496.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -31504,8 +33080,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate486(data0[i0], {instancePath:instancePath+"/organizations/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate486.errors : vErrors.concat(validate486.errors);
+if(!(validate497(data0[i0], {instancePath:instancePath+"/organizations/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate497.errors : vErrors.concat(validate497.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -31516,7 +33092,7 @@ break;
 }
 }
 else {
-validate485.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate496.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -31525,19 +33101,19 @@ return false;
 }
 }
 else {
-validate485.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate496.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate485.errors = vErrors;
+validate496.errors = vErrors;
 return errors === 0;
 }
-validate485.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate496.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateWorldDocumentOrganization = validate486;
+export const validateWorldDocumentOrganization = validate497;
 
-export const validateWorldDocumentMember = validate493;
+export const validateWorldDocumentMember = validate504;
 
-export const validateWorldDocumentKey = validate496;
+export const validateWorldDocumentKey = validate507;
 
-export const validateWorldDocumentRule = validate487;
+export const validateWorldDocumentRule = validate498;

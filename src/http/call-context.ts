@@ -14,9 +14,14 @@ const isTrue = (header: string | string[] | undefined): boolean => header === 't
 export function callContext(ctx: AppContext): CallContext {
   const { state, req, res } = ctx;
   const place = placeOf(ctx);
+  // A stream may have begun before, and then the headers are gone.
+  const tell = (name: string, value: string): void => {
+    if (!res.headersSent) res.setHeader(name, value);
+  };
   return {
     requestId: state.requestId,
     clientRequestId: state.clientRequestId,
+    ...(state.tool === undefined ? {} : { tool: state.tool }),
     clientIp: state.clientIp,
     signal: state.signal,
     noFallback: isTrue(req.headers['x-no-fallback']),
@@ -24,18 +29,17 @@ export function callContext(ctx: AppContext): CallContext {
     room: (bytes) => place.holdAnswer(bytes),
     onDecision(decisionId, policyRevision) {
       state.decisionId = decisionId;
-      res.setHeader('x-decision-id', decisionId);
-      res.setHeader('x-policy-revision', policyRevision);
+      tell('x-decision-id', decisionId);
+      tell('x-policy-revision', policyRevision);
     },
     onCall(callId) {
       state.callId = callId;
     },
     onDropped(fields) {
-      // A comment line may have gone out before, and the headers with it.
-      if (!res.headersSent && fields.length > 0) res.setHeader('x-dropped-parameters', fields.join(', '));
+      if (fields.length > 0) tell('x-dropped-parameters', fields.join(', '));
     },
     onCacheHit() {
-      res.setHeader('x-cache', 'HIT');
+      tell('x-cache', 'HIT');
     },
   };
 }

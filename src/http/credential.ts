@@ -29,6 +29,13 @@ function assertUnambiguous(req: IncomingMessage): void {
   }
 }
 
+/** The API key of a request, as bearer token or, where there is no `authorization`, as `x-api-key`. @throws ApiError 400 as below */
+export function apiKeyToken(req: IncomingMessage): string | undefined {
+  const token = bearerToken(req);
+  const apiKey = req.headers['x-api-key'];
+  return req.headers.authorization === undefined && typeof apiKey === 'string' ? apiKey.trim() : token;
+}
+
 /** The bearer token of a request, or undefined when it has none. Throws 400 when the credential is ambiguous. */
 export function bearerToken(req: IncomingMessage): string | undefined {
   assertUnambiguous(req);

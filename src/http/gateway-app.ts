@@ -12,11 +12,15 @@ import { type LimitRateDeps, limitRate, rateLimit } from './middleware/rate-limi
 import { chatCompletionsRoute } from './routes/chat-completions.ts';
 import { descriptionRoutes } from './routes/description.ts';
 import { imagesRoute } from './routes/images.ts';
+import { type McpRouteDeps, mcpRoutes } from './routes/mcp.ts';
 import { modelsRoutes } from './routes/models.ts';
 import { moderationsRoute } from './routes/moderations.ts';
 import type { RequestState } from './state.ts';
 
-export interface GatewayDeps extends AppDeps, LimitRateDeps {
+export interface GatewayDeps
+  extends AppDeps,
+    LimitRateDeps,
+    Pick<McpRouteDeps, 'mcp' | 'closing' | 'checkAddress' | 'version'> {
   authenticate: Authenticate;
   completeChat: CompleteChat;
   generateImage: GenerateImage;
@@ -35,5 +39,6 @@ export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>
     router.post('/v1/chat/completions', authenticated, rateLimit(deps, 'chat'), body, chatCompletionsRoute(deps));
     router.post('/v1/images/generations', authenticated, rateLimit(deps, 'images'), body, imagesRoute(deps));
     router.post('/v1/moderations', authenticated, rateLimit(deps, 'moderations'), body, moderationsRoute(deps));
+    mcpRoutes(router, deps);
     modelsRoutes(router, { ...deps, limited: limitRate(deps, 'models') });
   });

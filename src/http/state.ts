@@ -1,7 +1,14 @@
 import type { Context, Middleware } from 'koa';
 import type { Actor } from '../admin/actor.ts';
 import type { Principal } from '../core/principal.ts';
+import type { ApiError } from '../domain/errors.ts';
 import type { Place } from './load.ts';
+
+/** How a route answers an error where that is not the error envelope. */
+export interface FaultForm {
+  body(error: ApiError): object;
+  headers(error: ApiError): Record<string, string>;
+}
 
 /** What the steps of the pipeline learn about one request, each step's field named after it. */
 export interface RequestState {
@@ -27,7 +34,10 @@ export interface RequestState {
   body: unknown;
   /** Bytes of the body as it came. */
   bodyBytes: number;
+  /** Undefined: the error envelope. */
+  faultForm: FaultForm | undefined;
   /** For the access log. */
+  tool: string | undefined;
   callId: string | undefined;
   decisionId: string | undefined;
   errorCode: string | undefined;

@@ -20,14 +20,22 @@ export function policyCandidate(mapping: Mapping): PolicyCandidate {
   return candidate;
 }
 
-/** The input document of one call. `clientIp` is canonical, or null when unknown; subjects come outermost first. */
+/** The input document of one call. `clientIp` is canonical, or null when unknown; subjects come outermost first; `tool` by which it came. */
 export function inputDocument(
   action: PolicyInput['action'],
   clientIp: string | null,
   subjects: readonly PolicySubject[],
   mappings: readonly Mapping[],
+  tool?: string,
 ): PolicyInput {
-  return { action, client_ip: clientIp, subjects: [...subjects], candidates: mappings.map(policyCandidate) };
+  const input: PolicyInput = {
+    action,
+    client_ip: clientIp,
+    subjects: [...subjects],
+    candidates: mappings.map(policyCandidate),
+  };
+  if (tool !== undefined) input.tool = tool;
+  return input;
 }
 
 /** Every cap is at most 9e12 pico-dollars, so whatever a JSON number cannot hold exactly compares the same when cut off. */

@@ -98,6 +98,8 @@ export interface PartialImage {
 
 /** Translation of image generation. */
 export interface ImageTranslation extends WholeTranslation<ImageCall, UpstreamImages> {
+  /** Whether a model takes `aspect_ratio`, as far as that is known. */
+  takesAspectRatio(mapping: Mapping): boolean;
   /** Absent: the provider gives no partial images. */
   readonly partials?: {
     /** Whether the request asks for them and the model gives them: then `buildRequest` asks for a stream. */

@@ -1,6 +1,6 @@
 import type { GatheredResponse } from '../net/exchange.ts';
 import type { OutboundRequest } from '../net/transport.ts';
-import type { Endpoint, ImageCall, UpstreamImage, UpstreamImages, WholeTranslation } from './adapter.ts';
+import type { Endpoint, ImageCall, ImageTranslation, UpstreamImage, UpstreamImages } from './adapter.ts';
 import { takeApart } from './google-answer.ts';
 import { blockedText, finishReason } from './google-finish.ts';
 import { googleOptions } from './google-options.ts';
@@ -53,4 +53,4 @@ function parseResponse(response: GatheredResponse): UpstreamImages {
   return { model, images, usage: googleUsage(usage, model, { images: images.length, queries: new Set() }), fields };
 }
 
-export const googleImages: WholeTranslation<ImageCall, UpstreamImages> = { buildRequest, parseResponse };
+export const googleImages: ImageTranslation = { buildRequest, parseResponse, takesAspectRatio: () => true };

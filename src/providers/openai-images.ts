@@ -10,6 +10,7 @@ import { openAiChatImages } from './openai-chat-images.ts';
 import { disguisedError, isError } from './openai-error.ts';
 import { openAiUsage } from './openai-usage.ts';
 import { openAiAnswer, openAiPost } from './openai-whole.ts';
+import { takenImageFields } from './request-fields.ts';
 import { badResponse, notTakenByProvider } from './upstream-error.ts';
 
 /** More images than any request may ask for are not what was asked for. */
@@ -29,6 +30,7 @@ const IMAGE_URL = /^(?:https?:\/\/|data:image\/)/i;
 export const openAiImages: ImageTranslation = {
   buildRequest,
   parseResponse,
+  takesAspectRatio: (mapping) => drawsInChats(mapping) || takesAspectRatio(mapping),
   partials: { areGiven: givesPartials, parseStream },
 };
 
@@ -44,9 +46,10 @@ function givesPartials({ request, mapping }: ImageCall): boolean {
  * picture would not be the one that was asked for.
  */
 function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {
-  const { request, mapping } = call;
+  const { request, mapping, namedFields } = call;
   if (drawsInChats(mapping)) return openAiChatImages.buildRequest(call, endpoint);
-  const { stream: _, partial_images: partials, response_format: form, aspect_ratio: ratio, ...rest } = request;
+  const taken = takenImageFields(request, namedFields);
+  const { stream: _, partial_images: partials, response_format: form, aspect_ratio: ratio, ...rest } = taken;
   const streams = givesPartials(call);
   if (isGiven(ratio) && !takesAspectRatio(mapping)) {
     throw notTakenByProvider(`${mapping.id} takes no aspect_ratio: ask for a size.`);
@@ -54,6 +57,7 @@ function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {
   const base64Only = BASE64_ONLY.test(mapping.externalId);
   if (form === 'url' && base64Only) throw notTakenByProvider(`${mapping.id} gives no URLs: ask for b64_json.`);
   const body: ImageRequest = {
+    prompt: request.prompt,
     ...rest,
     ...(isGiven(ratio) ? { aspect_ratio: ratio } : {}),
     ...(isGiven(form) && !base64Only ? { response_format: form } : {}),

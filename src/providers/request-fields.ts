@@ -64,6 +64,16 @@ export function unknownImageField(request: ImageRequest, named: ReadonlySet<stri
   return undefined;
 }
 
+/** An image request with the fields that the provider takes, and no other: one that is null is left out, whatever its name. */
+export function takenImageFields(
+  request: ImageRequest,
+  named: ReadonlySet<string> = NONE,
+): Omit<ImageRequest, 'prompt'> {
+  return Object.fromEntries(
+    Object.entries(request).filter(([name, value]) => value !== null && (IMAGE_FIELDS.has(name) || named.has(name))),
+  );
+}
+
 const unknown = (name: string): Unsupported => ({
   param: pointer(name),
   message: `\`${name}\` is not a field that the provider takes.`,

@@ -54,6 +54,7 @@ const openColumns = {
   request_id: bind<string>('requestId'),
   client_request_id: bind<string | null>('clientRequestId'),
   client_address: bind<string | null>('clientAddress'),
+  tool: bind<string | null>('tool'),
   requested_model: bind<string>('requestedModel'),
   stream: bind<Flag>('stream'),
   created_at: bind<number>('now'),

@@ -28,6 +28,8 @@ export interface NewCall extends DecidedCall {
   readonly requestId: string;
   readonly clientRequestId: string | null;
   readonly clientAddress: string | null;
+  /** The MCP tool that was called; null for other doors. */
+  readonly tool: string | null;
   readonly stream: boolean;
 }
 

@@ -278,6 +278,8 @@ export interface CallsTable {
   request_id: string;
   client_request_id: Generated<string | null>;
   client_address: Generated<string | null>;
+  /** The MCP tool that was called; null for other doors. */
+  tool: Generated<string | null>;
   requested_model: string;
   stream: Flag;
   created_at: number;

@@ -8,6 +8,7 @@ import { openAiAdapterFor } from '../../src/providers/openai.ts';
 import { mappingOf } from '../providers/answers.ts';
 import { bearer, chat, errorOf, hello, JSON_TYPE } from '../support/chat.ts';
 import { addKey, startGateway, type TestGateway } from '../support/gateway.ts';
+import { draw, pictured } from '../support/images.ts';
 import { addOwnModels, FLAT } from '../support/own-models.ts';
 import { send } from '../support/request.ts';
 import { callRows } from '../support/rows.ts';
@@ -22,6 +23,7 @@ beforeAll(async () => {
     ...upstreamEnv('acme', upstream.origin, 'large', 'large=1/10'),
     UPSTREAM_ACME_FIELDS: 'x_trace, x_style',
     ...upstreamEnv('other', upstream.origin, 'large', 'large=2/20'),
+    ...upstreamEnv('painter', upstream.origin, 'sandbox-image-max', 'sandbox-image-max=5/40'),
     ALLOW_PRIVATE_UPSTREAMS: new URL(upstream.origin).host,
   });
 });
@@ -111,6 +113,19 @@ describe('a field that no table knows', () => {
       `/${field}`,
     ]);
   });
+
+  it.each(['mcp_servers', 'provider', '\u202emodel'])(
+    'counts as absent where it is null, and is not sent: %s',
+    async (field) => {
+      const nothing = JSON.parse(`{${JSON.stringify(field)}:null}`);
+      await chat(gateway, hello({ model: 'large', ...nothing }));
+      expect(upstream.received.map((call) => call.json)).toEqual([hello({ model: 'large' })]);
+
+      upstream.begin(pictured());
+      await draw(gateway, { prompt: 'a fox', model: 'painter/sandbox-image-max', size: null, ...nothing });
+      expect(upstream.received.map((call) => call.json)).toEqual([{ prompt: 'a fox', model: 'sandbox-image-max' }]);
+    },
+  );
 
   it.each([
     ['/messages/0/model', { messages: [{ role: 'user', content: 'Hi', model: 'gpt-5' }] }],

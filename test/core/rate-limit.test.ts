@@ -1,7 +1,14 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createTakeRate, type Rate, rateLimitExceeded } from '../../src/core/rate-limit.ts';
 
-const OFF = { chat: undefined, images: undefined, models: undefined, moderations: undefined, management: undefined };
+const OFF = {
+  chat: undefined,
+  images: undefined,
+  models: undefined,
+  moderations: undefined,
+  mcp: undefined,
+  management: undefined,
+};
 
 // The windows are the package's, by the system's time and a timer.
 beforeEach(() => void vi.useFakeTimers({ now: 0, toFake: ['Date', 'setTimeout', 'clearTimeout'] }));

@@ -40,7 +40,7 @@ function request(fields: object): ImageRequest {
 }
 
 const build = (fields: object, to: Mapping) =>
-  openAiImages.buildRequest({ request: request(fields), mapping: to }, ENDPOINT);
+  openAiImages.buildRequest({ request: request(fields), mapping: to, namedFields: new Set(['x_new']) }, ENDPOINT);
 
 const sent = (fields: object, to: Mapping): unknown => JSON.parse(build(fields, to).body ?? '');
 
@@ -61,15 +61,15 @@ const parse = (answer: unknown) =>
   });
 
 describe('the request', () => {
-  it('is the caller’s under the upstream’s model, unknown fields at any depth with it, and without stream', () => {
-    const fields = { model: 'openai/dall-e-3', n: 2, size: null, x_new: { a: [1, null] }, stream: false };
+  it('is the caller’s under the upstream’s model, with fields that the operator has named, and without null and stream', () => {
+    const fields = { model: 'openai/dall-e-3', n: 2, size: null, other: null, x_new: { a: [1, null] }, stream: false };
 
     expect(build(fields, DALL_E)).toEqual({
       origin: 'https://up.example',
       path: '/v1/images/generations',
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json', authorization: 'Bearer sk-x' },
-      body: '{"prompt":"a fox","model":"dall-e-3","n":2,"size":null,"x_new":{"a":[1,null]}}',
+      body: '{"prompt":"a fox","model":"dall-e-3","n":2,"x_new":{"a":[1,null]}}',
       stream: false,
       addresses: 'trusted',
     });

@@ -96,6 +96,7 @@ export const newCall = (tenant: Tenant, changes: Partial<NewCall> = {}): NewCall
   requestId: newId('req'),
   clientRequestId: null,
   clientAddress: '192.0.2.1',
+  tool: null,
   requestedModel: 'sandbox/echo',
   stream: false,
   ...changes,

@@ -61,6 +61,7 @@ describe('a call', () => {
       request_id: call.requestId,
       client_request_id: 'abc',
       client_address: '192.0.2.1',
+      tool: null,
       requested_model: 'sandbox/echo',
       stream: 1,
       created_at: START,

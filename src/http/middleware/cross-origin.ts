@@ -4,6 +4,7 @@ import type { AppMiddleware } from '../state.ts';
 /** Headers of answers that a web page may read. */
 const READABLE = [
   'retry-after',
+  'www-authenticate',
   'x-cache',
   'x-decision-id',
   'x-dropped-parameters',

@@ -41,9 +41,10 @@ function answerFault(ctx: AppContext, error: ApiError, telemetry: Telemetry): vo
     return;
   }
   ctx.status = error.status;
-  ctx.set(error.headers);
+  const { faultForm } = ctx.state;
+  ctx.set({ ...error.headers, ...faultForm?.headers(error) });
   ctx.type = 'application/json';
-  ctx.body = JSON.stringify(error.envelope());
+  ctx.body = JSON.stringify(faultForm?.body(error) ?? error.envelope());
 }
 
 /** Something failed inside: the database, the policy, the code. */

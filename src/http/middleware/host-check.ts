@@ -34,11 +34,8 @@ export interface HostCheckOptions {
   allowedHosts: readonly string[];
 }
 
-/**
- * Refuses a foreign `Host` with 421, so that a web page cannot reach a loopback listener by rebinding its own name to it
- * (decisions.md, section 1). A listener bound to every address also accepts any literal address: a name cannot be rebound to itself.
- */
-export function hostCheck(options: HostCheckOptions): AppMiddleware {
+/** Whether a host name, lower-cased and without its port, is one of this gateway's. */
+export function hostKnower(options: HostCheckOptions): (name: string) => boolean {
   const known = new Set([
     ...LOOPBACK,
     bracketed(options.boundHost.toLowerCase()),
@@ -46,9 +43,17 @@ export function hostCheck(options: HostCheckOptions): AppMiddleware {
   ]);
   if (options.publicUrl !== undefined) known.add(new URL(options.publicUrl).hostname);
   const anyAddress = options.boundHost === '0.0.0.0' || options.boundHost === '::';
+  return (name) => known.has(name) || (anyAddress && isAddress(name));
+}
+
+/**
+ * Refuses a foreign `Host` with 421, so that a web page cannot reach a loopback listener by rebinding its own name to it
+ * (decisions.md, section 1). A listener bound to every address also accepts any literal address: a name cannot be rebound to itself.
+ */
+export function hostCheck(options: HostCheckOptions): AppMiddleware {
+  const isKnown = hostKnower(options);
   return (ctx, next) => {
-    const name = hostName(ctx.req.headers.host ?? '');
-    if (known.has(name) || (anyAddress && isAddress(name))) return next();
+    if (isKnown(hostName(ctx.req.headers.host ?? ''))) return next();
     throw new ApiError(421, 'misdirected_request', 'This gateway does not serve the host named in the request.');
   };
 }

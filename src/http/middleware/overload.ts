@@ -15,7 +15,8 @@ export function overload(load: Load): AppMiddleware {
     const place = load.enter();
     ctx.state.place = place;
     ctx.res.on('close', () => place.closed());
-    if (ctx.req.headers.authorization === undefined) place.countForAddress(ctx.state.network);
+    const { authorization, 'x-api-key': apiKey } = ctx.req.headers;
+    if (authorization === undefined && apiKey === undefined) place.countForAddress(ctx.state.network);
     return next();
   };
 }

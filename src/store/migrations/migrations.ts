@@ -5,6 +5,7 @@ import { budgets } from './0004-budgets.ts';
 import { unknownPrices } from './0005-unknown-prices.ts';
 import { rolledSecrets } from './0006-rolled-secrets.ts';
 import { keptUsage } from './0007-kept-usage.ts';
+import { tools } from './0008-tools.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -15,4 +16,5 @@ export const MIGRATIONS: readonly string[] = [
   unknownPrices,
   rolledSecrets,
   keptUsage,
+  tools,
 ];

@@ -63,6 +63,26 @@ function* errorFaults(asked: Asked, answer: Answer): Generator<Broken> {
     yield [NO_500, brief(answer)];
 }
 
+/** What is wrong with an answer of `/mcp`: JSON-RPC in JSON or in events, with the words of the error envelope where there are any. */
+function* mcpFaults(answer: Answer): Generator<Broken> {
+  const { status, headers, json, text } = answer;
+  if (status === 202 && text === '') return;
+  const events = text.split('\n').filter((line) => line.startsWith('data: '));
+  const messages = isStream(headers) ? events.map((line): unknown => JSON.parse(line.slice('data: '.length))) : [json];
+  if (messages.length === 0) yield [WELL_FORMED, `an empty answer: ${brief(answer)}`];
+  for (const message of messages) {
+    const { jsonrpc, error, result } = record(message);
+    if (jsonrpc !== '2.0') yield [WELL_FORMED, `no JSON-RPC: ${brief(answer)}`];
+    const code = record(record(error).data).code ?? record(record(result)._meta)['portcullis/code'];
+    const isOurs = code === 'internal_error' || code === 'policy_unavailable';
+    if (isOurs || (status >= 500 && !REFUSALS_OF_503.includes(code)) || record(error).code === -32603)
+      yield [NO_500, brief(answer)];
+  }
+}
+
+const isMcp = ({ path }: Asked, { text, status }: Answer): boolean =>
+  /^\/mcp$/.test(path) && (status === 202 || text.includes('"jsonrpc"'));
+
 type End = Pick<ReturnType<typeof eventsOf>, 'done' | 'error'>;
 
 /** How a stream of events ends, of chats or of images. @throws Error for what is no event, and for one that may not stand there */
@@ -104,6 +124,7 @@ export function* answerFaults(asked: Asked, answer: Answer): Generator<Broken> {
     yield [WELL_FORMED, `no request id: ${brief(answer)}`];
   if (headers['x-injected'] !== undefined) yield [WELL_FORMED, 'a header that the caller wrote'];
   if (status < 200 || status >= 600) yield [WELL_FORMED, brief(answer)];
+  else if (isMcp(asked, answer)) yield* mcpFaults(answer);
   else if (status >= 400) yield* errorFaults(asked, answer);
   else if (isStream(headers)) yield* streamFaults(asked, answer);
   else if (status === 200 && asked.method !== 'HEAD' && asked.method !== 'OPTIONS') {

@@ -5,6 +5,7 @@ import type { Generator } from './calls.ts';
 import * as calls from './calls.ts';
 import * as headers from './headers.ts';
 import { master } from './master.ts';
+import { mcp } from './mcp.ts';
 import { smuggling } from './smuggling.ts';
 import * as sockets from './sockets.ts';
 
@@ -25,6 +26,7 @@ export const GENERATORS: Readonly<Record<string, Drawn>> = {
   drawings: { generator: calls.drawings, weight: 1, most: 2 },
   moderations: { generator: calls.moderations, weight: 3 },
   'rule-changes': { generator: calls.ruleChanges, weight: 3 },
+  mcp: { generator: mcp, weight: 8 },
   'large-bodies': { generator: calls.largeBodies, weight: 1, most: 3 },
   'large-answers': { generator: calls.largeAnswers, weight: 1, most: 3 },
   headers: { generator: headers.headers, weight: 6 },

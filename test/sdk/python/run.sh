@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the Python `openai` package, unmodified, against this product and its sandbox. Where there is no Python, or the package
+# Runs the Python packages `openai` and `mcp`, unmodified, against this product and its sandbox. Where there is no Python, or the package
 # index cannot be reached, it says so in one line and is content.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -18,4 +18,4 @@ if ! "$work/venv/bin/pip" install --quiet --retries 2 --timeout 20 --requirement
   cat "$work/pip.log"
   exit 1
 fi
-"$work/venv/bin/python" -m unittest -v test_openai
+"$work/venv/bin/python" -m unittest -v test_openai test_mcp

@@ -14,6 +14,7 @@ async function settleOne(): Promise<void> {
     requestId: newId('req'),
     clientRequestId: null,
     clientAddress: null,
+    tool: null,
     requestedModel: 'sandbox/echo',
     stream: false,
   };

@@ -1,0 +1,221 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type Router from '@koa/router';
+import type { Authenticate } from '../../core/authenticate.ts';
+import type { CheckAddress } from '../../core/check-address.ts';
+import { rateLimitExceeded } from '../../core/rate-limit.ts';
+import { ApiError, invalidRequest, permissionDenied } from '../../domain/errors.ts';
+import type { McpCaller, McpServer, ReplyForm } from '../../mcp/mcp-server.ts';
+import { field } from '../../mcp/read-answer.ts';
+import { callContext, principalOf } from '../call-context.ts';
+import { apiKeyToken } from '../credential.ts';
+import { setPrincipal } from '../middleware/authenticate.ts';
+import { isOurFault } from '../middleware/error-envelope.ts';
+import { type HostCheckOptions, hostKnower } from '../middleware/host-check.ts';
+import { type BodyLimits, jsonBody } from '../middleware/json-body.ts';
+import { type LimitRateDeps, limitOrganization, limitRate } from '../middleware/rate-limit.ts';
+import type { AppContext, AppMiddleware, FaultForm, RequestState } from '../state.ts';
+
+export interface McpRouteDeps extends LimitRateDeps {
+  readonly authenticate: Authenticate;
+  readonly checkAddress: CheckAddress;
+  /** Loads it with the first message: gateways that serve no MCP keep the memory. */
+  readonly mcp: () => Promise<McpServer>;
+  /** Aborted when the gateway stops. */
+  readonly closing: AbortSignal;
+  readonly version: string;
+  readonly keepAliveMs: number;
+  readonly hosts: HostCheckOptions;
+  readonly allowedOrigins: readonly string[];
+  readonly bodyLimits: BodyLimits;
+}
+
+/** Streams for notifications that one key can hold open at once. */
+const MAX_STREAMS = 32;
+
+/** `/mcp`: MCP over streamable HTTP (decisions.md, section 8). */
+export function mcpRoutes(router: Router<RequestState>, deps: McpRouteDeps): void {
+  const streams = new Streams();
+  const body = jsonBody(deps.bodyLimits, deps.telemetry);
+  router.get('/mcp', jsonRpcFaults, ownOrigin(deps), listenRoute(deps, streams));
+  router.post('/mcp', jsonRpcFaults, ownOrigin(deps), admit(deps), body, messageRoute(deps, streams));
+}
+
+/** Parse error, invalid request and internal error of JSON-RPC; the HTTP status says more. */
+function jsonRpcCode({ status, code }: ApiError): number {
+  if (code === 'invalid_json') return -32700;
+  return status >= 500 ? -32603 : -32600;
+}
+
+const idOf = (message: unknown): string | number | null => {
+  const id = typeof message === 'object' && message !== null && 'id' in message ? message.id : null;
+  return typeof id === 'string' || typeof id === 'number' ? id : null;
+};
+
+/** Errors of HTTP are JSON-RPC errors whose `data` is what the error envelope holds elsewhere. */
+const jsonRpcFaults: AppMiddleware = (ctx, next) => {
+  const form: FaultForm = {
+    body: (error) => ({
+      jsonrpc: '2.0',
+      id: idOf(ctx.state.body),
+      error: { code: jsonRpcCode(error), message: error.message, data: error.envelope().error },
+    }),
+    headers: ({ status }): Record<string, string> => (status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+  };
+  ctx.state.faultForm = form;
+  return next();
+};
+
+/** A web page can call only from an origin of the gateway itself or of `ALLOWED_ORIGINS`. @throws ApiError 403 */
+function ownOrigin({ hosts, allowedOrigins }: McpRouteDeps): AppMiddleware {
+  const isKnownHost = hostKnower(hosts);
+  const isOwn = (origin: string): boolean =>
+    allowedOrigins.includes(origin) || isKnownHost(URL.parse(origin)?.hostname ?? '');
+  return (ctx, next) => {
+    const { origin } = ctx.req.headers;
+    if (origin === undefined || isOwn(origin)) return next();
+    throw permissionDenied('Web pages of this origin may not call the gateway. Add the origin to ALLOWED_ORIGINS.');
+  };
+}
+
+/** The key, in either header, becomes a principal that may call from its address. @throws ApiError 401, 403, 429, 503 */
+function admit(deps: McpRouteDeps): AppMiddleware {
+  const limited = limitRate(deps, 'mcp');
+  return async (ctx, next) => {
+    setPrincipal(ctx, await deps.authenticate(apiKeyToken(ctx.req)));
+    await limitOrganization(ctx, limited);
+    await deps.checkAddress({ principal: principalOf(ctx), clientIp: ctx.state.clientIp });
+    return next();
+  };
+}
+
+/** `application/json` for whoever does not ask for events alone or for both: clients that name only one, or none, get an answer too. */
+function replyForm({ req }: AppContext): ReplyForm {
+  const accept = (req.headers.accept ?? '').toLowerCase();
+  if (!accept.includes('text/event-stream')) return 'json';
+  return accept.includes('application/json') ? 'either' : 'events';
+}
+
+/** Without `text/event-stream`: a sign of life that needs no key. With it: a stream for notifications, of which there are none. */
+function listenRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
+  const admitted = admit(deps);
+  return async (ctx) => {
+    if (ctx.method === 'HEAD' || replyForm(ctx) === 'json') {
+      ctx.body = { status: 'ok', name: 'portcullis', version: deps.version };
+      return;
+    }
+    await admitted(ctx, () => streams.hold(ctx, () => waitForClose(ctx, deps)));
+  };
+}
+
+/** Comments keep the stream open until the client leaves or the gateway stops. */
+function waitForClose(ctx: AppContext, { closing, keepAliveMs }: McpRouteDeps): Promise<void> {
+  const { res, state } = ctx;
+  ctx.respond = false;
+  res.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
+  res.write(': open\n\n');
+  const alive = setInterval(() => res.write(': keep-alive\n\n'), keepAliveMs);
+  return new Promise((resolve) => {
+    AbortSignal.any([state.signal, closing]).addEventListener('abort', () => {
+      clearInterval(alive);
+      res.end();
+      resolve();
+    });
+  });
+}
+
+/** Streams that wait for notifications, by key. */
+class Streams {
+  readonly #open = new Map<string, number>();
+
+  /** Counts a stream until `work` ends. @throws ApiError 429 */
+  async hold(ctx: AppContext, work: () => Promise<void>): Promise<void> {
+    const { keyId } = principalOf(ctx);
+    const open = this.#open.get(keyId) ?? 0;
+    if (open >= MAX_STREAMS) {
+      throw new ApiError(429, 'rate_limit_exceeded', `This key has ${MAX_STREAMS} open MCP streams: close one first.`);
+    }
+    this.#open.set(keyId, open + 1);
+    try {
+      await work();
+    } finally {
+      const left = (this.#open.get(keyId) ?? 1) - 1;
+      if (left === 0) this.#open.delete(keyId);
+      else this.#open.set(keyId, left);
+    }
+  }
+}
+
+/** The body as one JSON-RPC message; revisions that had lists of them are served without. @throws ApiError 400 */
+function messageOf(body: unknown): object {
+  if (typeof body === 'object' && body !== null && 'jsonrpc' in body && body.jsonrpc === '2.0') return body;
+  throw invalidRequest('The request body must be one JSON-RPC 2.0 message.');
+}
+
+function messageRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
+  return async (ctx) => {
+    const message = messageOf(ctx.state.body);
+    const mcp = await deps.mcp();
+    ctx.state.tool = mcp.toolOf(message);
+    let refusal: ApiError | undefined;
+    const caller: McpCaller = {
+      principal: principalOf(ctx),
+      context: callContext(ctx),
+      takeRate: (endpoint) => takeRate(ctx, deps, endpoint),
+      onFailure(error) {
+        ctx.state.errorCode = error.code;
+        if (isOurFault(error)) deps.telemetry.failure(ctx.state.requestId, error);
+        if (error.status === 401) refusal = error;
+      },
+    };
+    const answer = async (): Promise<void> => {
+      const response = await mcp.answer(webRequest(ctx), message, replyForm(ctx), caller);
+      // A key that has reached its limit gets 401, as everywhere, as long as the status is still open.
+      if (refusal !== undefined) throw refusal;
+      await sendResponse(ctx, response);
+    };
+    await (field(message, 'method') === 'subscriptions/listen' ? streams.hold(ctx, answer) : answer());
+  };
+}
+
+/** The limit of the endpoint whose work a tool does. Its headers would come too late for a stream. @throws ApiError 429 */
+async function takeRate(
+  ctx: AppContext,
+  deps: LimitRateDeps,
+  endpoint: Parameters<McpCaller['takeRate']>[0],
+): Promise<void> {
+  const rate = await deps.takeRate(endpoint, principalOf(ctx).organizationId);
+  if (rate?.exceeded !== true) return;
+  deps.telemetry.rateLimited(endpoint);
+  throw rateLimitExceeded(rate, 'Your organization');
+}
+
+/** The request as the SDK reads it: without its body, which is parsed already, and with an `Accept` that the SDK takes. */
+function webRequest({ req, state }: AppContext): Request {
+  const headers = new Headers({ accept: 'application/json, text/event-stream', 'content-type': 'application/json' });
+  for (const [name, value] of Object.entries(req.headers)) {
+    if (name.startsWith('mcp-') && typeof value === 'string') headers.set(name, value);
+  }
+  return new Request('http://gateway/mcp', { method: 'POST', headers, signal: state.signal });
+}
+
+async function sendResponse(ctx: AppContext, response: Response): Promise<void> {
+  const { status, headers, body } = response;
+  const type = headers.get('content-type') ?? 'application/json';
+  ctx.respond = false;
+  if (body === null || !type.startsWith('text/event-stream')) {
+    const text = await response.text();
+    ctx.res.writeHead(status, {
+      ...(text === '' ? {} : { 'content-type': type }),
+      'content-length': Buffer.byteLength(text),
+    });
+    ctx.res.end(text);
+    return;
+  }
+  ctx.res.writeHead(status, { 'content-type': type, 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
+  try {
+    await pipeline(Readable.fromWeb(body), ctx.res);
+  } catch (error) {
+    if (!ctx.state.signal.aborted) throw error;
+  }
+}

@@ -1,0 +1,27 @@
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import schema from '../../schemas/mcp/chat.json' with { type: 'json' };
+import type { CompleteChat } from '../core/complete-chat.ts';
+import { validateChatArguments } from '../generated/validators.js';
+import { field, readAnswer } from './read-answer.ts';
+import { defineTool, type McpTool, text } from './tool.ts';
+
+/** `chat`: the same call as `POST /v1/chat/completions`, answered with the text of the first choice. */
+export const chatTool = (completeChat: CompleteChat): McpTool =>
+  defineTool(
+    { name: 'chat', title: 'Chat', schema, isReadOnly: false },
+    validateChatArguments,
+    async ({ principal, context, takeRate }, args): Promise<CallToolResult> => {
+      await takeRate('chat');
+      const outcome = await completeChat(principal, context, args);
+      if (outcome.kind === 'stream') throw new Error('a chat that was not to be streamed was streamed');
+      const answer = readAnswer(outcome.completion);
+      const message = field(field(field(answer, 'choices'), 0), 'message');
+      const [content, refusal] = [field(message, 'content'), field(message, 'refusal')];
+      const said = typeof content === 'string' && content !== '' ? content : refusal;
+      const { model, usage, metadata } = outcome.completion.ours;
+      return {
+        content: [text(typeof said === 'string' ? said : '')],
+        _meta: { 'portcullis/model': model, 'portcullis/usage': usage, 'portcullis/metadata': metadata },
+      };
+    },
+  );

@@ -1,0 +1,120 @@
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import imageSchema from '../../schemas/mcp/generate-image.json' with { type: 'json' };
+import bananaSchema from '../../schemas/mcp/generate-nano-banana.json' with { type: 'json' };
+import type { CallContext } from '../core/call-context.ts';
+import type { FindImageModel } from '../core/find-image-model.ts';
+import type { GenerateImage } from '../core/generate-image.ts';
+import { ApiError } from '../domain/errors.ts';
+import type { Clock } from '../domain/time.ts';
+import type { ImageRequest } from '../generated/types.ts';
+import { validateGenerateImageArguments, validateNanoBananaArguments } from '../generated/validators.js';
+import type { Telemetry } from '../telemetry.ts';
+import { type Picture, pictureOf, previewOf } from './preview.ts';
+import { field, readAnswer } from './read-answer.ts';
+import { defineTool, type McpTool, type ToolCaller, text } from './tool.ts';
+import { defaultFilename, saveUpload, type UploadName, uploadName } from './uploads.ts';
+
+export interface ImageToolsDeps {
+  readonly generateImage: GenerateImage;
+  readonly findImageModel: FindImageModel;
+  readonly clock: Clock;
+  /** Of `generate-nano-banana`; undefined: the cheapest permitted one that takes an aspect ratio. */
+  readonly nanoBananaModel: string | undefined;
+  /** Absolute; undefined: no file is written. */
+  readonly uploadDir: string | undefined;
+  readonly telemetry: Pick<Telemetry, 'failure'>;
+}
+
+/** One generated image: the picture, or an address where the provider keeps it. */
+type Generated = { readonly picture: Picture } | { readonly url: string };
+
+/** `generate-image` and `generate-nano-banana`: the same call as `POST /v1/images/generations`, answered with previews. */
+export const imageTools = (deps: ImageToolsDeps): readonly McpTool[] => [generateImageTool(deps), nanoBananaTool(deps)];
+
+const generateImageTool = ({ generateImage }: ImageToolsDeps): McpTool =>
+  defineTool(
+    { name: 'generate-image', title: 'Generate images', schema: imageSchema, isReadOnly: false },
+    validateGenerateImageArguments,
+    async (caller, { prompt, model, size = '1024x1024', n = 1 }): Promise<CallToolResult> => {
+      const request = { prompt, ...(model === undefined ? {} : { model }), size, n };
+      const { images, meta } = await generate(generateImage, caller, request);
+      return { content: await contentOf(images), _meta: meta };
+    },
+  );
+
+function nanoBananaTool(deps: ImageToolsDeps): McpTool {
+  const { generateImage, findImageModel, clock, nanoBananaModel } = deps;
+  return defineTool(
+    { name: 'generate-nano-banana', title: 'Generate an image', schema: bananaSchema, isReadOnly: false },
+    validateNanoBananaArguments,
+    async (caller, { prompt, filename, aspect_ratio: ratio }): Promise<CallToolResult> => {
+      const name = uploadName(filename ?? defaultFilename(clock.now()));
+      const { principal, context } = caller;
+      const model = nanoBananaModel ?? (await findImageModel({ principal, clientIp: context.clientIp }));
+      const request = { prompt, model, ...(ratio === undefined ? {} : { aspect_ratio: ratio }) };
+      const { images, meta } = await generate(generateImage, caller, request);
+      const [first] = images;
+      const content = await contentOf(images.slice(0, 1));
+      if (first !== undefined && 'picture' in first) content.push(...(await saved(deps, context, name, first.picture)));
+      return { content, _meta: meta };
+    },
+  );
+}
+
+/** What a result says of the saved file. A file that cannot be written does not take away the image, which is paid for. */
+async function saved(
+  { uploadDir, telemetry }: ImageToolsDeps,
+  { requestId }: CallContext,
+  name: UploadName,
+  picture: Picture,
+): Promise<CallToolResult['content']> {
+  if (uploadDir === undefined) return [];
+  try {
+    return [text(`Saved as ${await saveUpload(uploadDir, name, picture)}.`)];
+  } catch (error) {
+    if (error instanceof ApiError) return [text(error.message)];
+    telemetry.failure(requestId, error);
+    return [text('The gateway could not save the image.')];
+  }
+}
+
+async function generate(
+  generateImage: GenerateImage,
+  { principal, context, takeRate }: ToolCaller,
+  request: ImageRequest,
+): Promise<{ images: Generated[]; meta: CallToolResult['_meta'] }> {
+  await takeRate('images');
+  const outcome = await generateImage(principal, context, request);
+  if (outcome.kind === 'stream') throw new Error('images that were not to be streamed were streamed');
+  const data = field(readAnswer(outcome.answer), 'data');
+  const { usage, metadata } = outcome.answer.ours;
+  return {
+    images: await Promise.all((Array.isArray(data) ? data : []).map(generatedOf)),
+    meta: { 'portcullis/usage': usage, 'portcullis/metadata': metadata },
+  };
+}
+
+const unreadable = (cause?: unknown): ApiError =>
+  new ApiError(502, 'upstream_error', 'The provider sent an image that cannot be read.', { cause });
+
+/** @throws ApiError 502 */
+async function generatedOf(item: unknown): Promise<Generated> {
+  const [base64, url] = [field(item, 'b64_json'), field(item, 'url')];
+  if (typeof url === 'string' && !url.startsWith('data:')) return { url };
+  const encoded = typeof url === 'string' ? url.slice(url.indexOf(',') + 1) : base64;
+  if (typeof encoded !== 'string') throw unreadable();
+  try {
+    return { picture: await pictureOf(Buffer.from(encoded, 'base64')) };
+  } catch (error) {
+    throw unreadable(error);
+  }
+}
+
+async function contentOf(images: readonly Generated[]): Promise<CallToolResult['content']> {
+  const blocks = images.map(async (image): Promise<CallToolResult['content'][number]> => {
+    if ('url' in image) return text(`The provider keeps the image at ${image.url}`);
+    const { bytes, format } = await previewOf(image.picture, images.length);
+    return { type: 'image', data: bytes.toString('base64'), mimeType: `image/${format}` };
+  });
+  return Promise.all(blocks);
+}

@@ -1,0 +1,140 @@
+// MCP clients as people run them, against a fresh gateway with the sandbox: the Inspector's command line in both eras, the bridge
+// `mcp-remote` for clients that speak over stdio, and curl with the headers of the specification's own example.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { isDeepStrictEqual } from 'node:util';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+
+const TOOLS = ['chat', 'generate-image', 'generate-nano-banana', 'list-models', 'list-image-models'];
+
+/** Arguments of each tool, and what its result shows. */
+const CALLS: readonly (readonly [tool: string, args: object, shows: string])[] = [
+  ['chat', { model: 'sandbox-paid', messages: [{ role: 'user', content: 'Hello' }] }, 'Hello'],
+  ['generate-image', { prompt: 'a red fox', size: '64x32' }, 'image/png'],
+  ['generate-nano-banana', { prompt: 'a banana', aspect_ratio: '16:9' }, 'image/png'],
+  ['list-models', { family: 'sandbox' }, 'sandbox-paid'],
+  ['list-image-models', {}, 'sandbox-image-plus'],
+];
+
+const bin = (name: string): string => path.join(import.meta.dirname, 'node_modules/.bin', name);
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+
+const namesOf = (result: unknown): unknown[] =>
+  isObject(result) && Array.isArray(result.tools) ? result.tools.map((tool: { name: unknown }) => tool.name) : [];
+
+/** Runs a program to its end. `HOME` is a scratch folder: some of them leave files there. */
+async function run(command: string, args: string[], home: string): Promise<{ code: unknown; out: string }> {
+  const env = { PATH: process.env.PATH, HOME: home };
+  const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const [out, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  return { code, out };
+}
+
+let failed = 0;
+
+function report(what: string, isRight: boolean, shown: unknown): void {
+  console.log(`${isRight ? 'ok  ' : 'FAIL'} ${what}`);
+  if (isRight) return;
+  failed += 1;
+  console.log(typeof shown === 'string' ? shown : JSON.stringify(shown, undefined, 2));
+}
+
+async function inspector({ origin, firstRun }: TestGateway, home: string): Promise<void> {
+  for (const era of ['legacy', 'modern']) {
+    const ask = (...args: string[]) =>
+      run(
+        process.execPath,
+        [
+          bin('mcp-inspector'),
+          ...['--cli', `${origin}/mcp`, '--transport', 'http', '--header', `x-api-key: ${firstRun.gatewayKey}`],
+          ...['--protocol-era', era, '--format', 'json', '-q', ...args],
+        ],
+        home,
+      );
+    const listed = await ask('--method', 'tools/list', '--strict');
+    report(
+      `Inspector, ${era}: tools/list, strict`,
+      listed.code === 0 && TOOLS.every((name) => listed.out.includes(name)),
+      listed.out,
+    );
+    for (const [tool, args, shows] of CALLS) {
+      const { code, out } = await ask(
+        '--method',
+        'tools/call',
+        '--tool-name',
+        tool,
+        '--tool-args-json',
+        JSON.stringify(args),
+      );
+      report(`Inspector, ${era}: ${tool}`, code === 0 && out.includes(shows), out);
+    }
+  }
+}
+
+async function bridge({ origin, firstRun }: TestGateway, home: string): Promise<void> {
+  const child = spawn(
+    process.execPath,
+    [
+      bin('mcp-remote'),
+      ...[`${origin}/mcp`, '--transport', 'http-only', '--allow-http', '--header', `x-api-key:${firstRun.gatewayKey}`],
+    ],
+    { env: { PATH: process.env.PATH, HOME: home }, stdio: ['pipe', 'pipe', 'ignore'] },
+  );
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  let id = 0;
+  const ask = async (method: string, params: object): Promise<unknown> => {
+    id += 1;
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
+    const answer: unknown = JSON.parse((await lines.next()).value ?? '');
+    return isObject(answer) ? answer.result : undefined;
+  };
+  try {
+    await ask('initialize', {
+      protocolVersion: '2025-06-18',
+      capabilities: {},
+      clientInfo: { name: 'test', version: '1' },
+    });
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`);
+    const listed = await ask('tools/list', {});
+    report('mcp-remote: tools/list', isDeepStrictEqual(namesOf(listed), TOOLS), listed);
+    for (const [name, args, shows] of CALLS) {
+      const result = await ask('tools/call', { name, arguments: args });
+      report(`mcp-remote: ${name}`, JSON.stringify(result).includes(shows), result);
+    }
+  } finally {
+    child.kill();
+    await once(child, 'close');
+  }
+}
+
+async function curl({ origin, firstRun }: TestGateway, home: string): Promise<void> {
+  for (const header of [`Authorization: Bearer ${firstRun.gatewayKey}`, `x-api-key: ${firstRun.gatewayKey}`]) {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} });
+    const { out } = await run(
+      'curl',
+      ['-sS', `${origin}/mcp`, '-H', 'Content-Type: application/json', '-H', header, '-d', body],
+      home,
+    );
+    const answer: unknown = JSON.parse(out);
+    const names = namesOf(isObject(answer) ? answer.result : undefined);
+    report(`curl with ${header.split(':')[0]}: tools/list`, isDeepStrictEqual(names, TOOLS), out);
+  }
+}
+
+const home = mkdtempSync(path.join(tmpdir(), 'portcullis-clients-'));
+const gateway = await startGateway();
+try {
+  await inspector(gateway, home);
+  await bridge(gateway, home);
+  await curl(gateway, home);
+} finally {
+  await gateway.close();
+  rmSync(home, { recursive: true, force: true });
+}
+if (failed > 0) process.exitCode = 1;

@@ -1,0 +1,93 @@
+// The official MCP conformance suite, against the gateway as it is and against the same gateway with the tools that the suite
+// calls. Scenarios of features that the gateway does not have are in the baselines, each with its reason; a scenario that fails
+// outside them, or passes inside them, fails this run.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { parse } from 'yaml';
+import type { Overrides } from '../../src/container.ts';
+import { startGateway } from '../support/gateway.ts';
+import { serveFixture } from '../support/mcp-fixture.ts';
+
+const folder = import.meta.dirname;
+const suite = path.join(folder, 'node_modules/@modelcontextprotocol/conformance');
+
+/** The suite sends no key: each request gets one on its way. `Host` and `Origin` stay as they are. */
+async function withKey(origin: string, key: string): Promise<{ url: string; close(): void }> {
+  const { hostname, port } = new URL(origin);
+  const server = createServer((req, res) => {
+    const headers = { ...req.headers, 'x-api-key': key };
+    const onward = request({ hostname, port, path: req.url, method: req.method, headers }, (answer) => {
+      res.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(res);
+    });
+    onward.on('error', () => res.destroy());
+    res.on('close', () => onward.destroy());
+    req.pipe(onward);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return {
+    url: `http://127.0.0.1:${address.port}/mcp`,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** Names in the list `server` of a YAML file, with the checks that some are narrowed to. */
+function serverList(file: string): string[] {
+  const { server }: { server: string[] } = parse(readFileSync(file, 'utf8'));
+  return server;
+}
+
+async function run(build: 'product' | 'fixture', revision: string): Promise<boolean> {
+  const overrides: Overrides = { prepareMcp: build === 'fixture' ? serveFixture : undefined };
+  const gateway = await startGateway({ RATE_LIMIT_MCP_PER_MINUTE: 'off' }, overrides);
+  const keyed = await withKey(gateway.origin, gateway.firstRun.gatewayKey);
+  const results = mkdtempSync(path.join(tmpdir(), 'portcullis-conformance-'));
+  try {
+    const baseline = path.join(folder, 'baselines', `${build}-${revision}.yml`);
+    const args = [
+      'server',
+      '--url',
+      keyed.url,
+      '--requirements',
+      revision,
+      '--expected-failures',
+      baseline,
+      '-o',
+      results,
+    ];
+    const child = spawn(process.execPath, [path.join(suite, 'dist/index.js'), ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [output, [exitCode]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+    const required = serverList(path.join(suite, 'requirements', `${revision}.yaml`));
+    const failing = serverList(baseline);
+    const passing = required.filter((name) => !failing.includes(name));
+    console.log(
+      `${build}, ${revision}: ${passing.length} of ${required.length} scenarios expected: ${passing.join(', ')}`,
+    );
+    if (exitCode !== 0) console.log(output.slice(output.indexOf('=== SUMMARY')));
+    console.log(exitCode === 0 ? '  as expected' : '  NOT as expected');
+    return exitCode === 0;
+  } finally {
+    keyed.close();
+    await gateway.close();
+    rmSync(results, { recursive: true });
+  }
+}
+
+for (const build of ['product', 'fixture'] as const) {
+  for (const revision of ['2025-11-25', '2026-07-28']) {
+    if (!(await run(build, revision))) process.exitCode = 1;
+  }
+}
