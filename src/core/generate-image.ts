@@ -98,6 +98,8 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
       (mapping) => promptUsage(request, mapping),
     );
     const created = Math.floor(clock.now() / 1000);
+    const dropped = ({ mapping, provider: { adapter, namedFields } }: Target): readonly string[] =>
+      adapter.images?.dropped({ request, mapping, namedFields }) ?? [];
 
     async function serve(view?: View): Promise<Made> {
       // What a provider leaves unreported is no tokens: where they alone would be charged, the cost is unknown.
@@ -107,8 +109,9 @@ export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
         facts,
         (each, limits) => draw(request, each, limits, view),
         (made) => made.usage ?? { ...NO_USAGE, images: made.images },
-        { isShown: () => view?.isShown === true },
+        { isShown: () => view?.isShown === true, dropped },
       );
+      context.onDropped(dropped(target));
       const metadata = callMetadata({ facts, call, requestedProvider, created }, target.mapping, value.model, attempts);
       return { json: value.json, end: { usage: imageUsage(usage, cost), metadata } };
     }

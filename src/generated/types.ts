@@ -2705,7 +2705,7 @@ export interface Model {
    */
   aliases?: string[];
   /**
-   * Unix seconds; 0 when not known.
+   * Unix seconds: the release, else the day the model was added.
    */
   created: number;
   description?: string;

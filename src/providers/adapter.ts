@@ -98,6 +98,8 @@ export interface PartialImage {
 
 /** Translation of image generation. */
 export interface ImageTranslation extends WholeTranslation<ImageCall, UpstreamImages> {
+  /** Fields of a request that the model does not honour, or only roughly: they are left out. */
+  dropped(call: ImageCall): readonly string[];
   /** Whether a model takes `aspect_ratio`, as far as that is known. */
   takesAspectRatio(mapping: Mapping): boolean;
   /** Absent: the provider gives no partial images. */
@@ -143,7 +145,7 @@ export interface Adapter {
    * that cannot take a request is no candidate for it.
    */
   unsupported(call: Omit<ChatCall, 'maxOutputTokens'>): Unsupported | undefined;
-  /** Fields that only tune or label, and that the provider does not honour: they are left out. */
+  /** Fields that only tune or label, and that the provider does not honour, or only in part: that much is left out. */
   dropped(call: Omit<ChatCall, 'maxOutputTokens'>): readonly string[];
   /** Web searches that the provider bills for a request and reports nowhere; absent: it reports them. */
   unreportedSearches?(request: ChatRequest): number;

@@ -139,7 +139,13 @@ const TABLE: RequestTable = { extensions: EXTENSIONS, searchTools: WEB_SEARCH, c
 /** What of a request the Messages API cannot take. */
 export const unsupported: Adapter['unsupported'] = (call) => unsupportedBy(call, TABLE);
 
-export const dropped: Adapter['dropped'] = (call) => droppedBy(call, TABLE);
+/** Fields that the API takes in part: it refuses blank stop texts, and temperatures above 1. */
+function reduced({ request: { stop, temperature } }: FitCall): readonly string[] {
+  const isBlank = [stop ?? []].flat().some((text) => text.trim() === '');
+  return [...(isBlank ? ['stop'] : []), ...((temperature ?? 0) > 1 ? ['temperature'] : [])];
+}
+
+export const dropped: Adapter['dropped'] = (call) => [...new Set([...droppedBy(call, TABLE), ...reduced(call)])];
 
 /** What a request says in the API's own words. */
 export interface AnthropicOptions {

@@ -6,7 +6,7 @@ import { blockedText, finishReason } from './google-finish.ts';
 import { googleOptions } from './google-options.ts';
 import { googleRequest } from './google-request.ts';
 import { googleUsage } from './google-usage.ts';
-import { aspectRatio } from './image-ratio.ts';
+import { aspectRatio, droppedForRatio } from './image-ratio.ts';
 import { parseJson, record } from './json.ts';
 import { badResponse, notTakenByProvider, UpstreamError } from './upstream-error.ts';
 
@@ -14,6 +14,7 @@ import { badResponse, notTakenByProvider, UpstreamError } from './upstream-error
 function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {
   const { request, mapping } = call;
   if ((request.n ?? 1) > 1) throw notTakenByProvider('This provider makes one image at a time.');
+  if (request.response_format === 'url') throw notTakenByProvider('This provider gives no URLs: ask for b64_json.');
   const ratio = aspectRatio(request);
   const { body: own, generation } = googleOptions(request);
   const imageConfig = { ...(ratio === undefined ? {} : { aspectRatio: ratio }), ...record(generation.imageConfig) };
@@ -53,4 +54,9 @@ function parseResponse(response: GatheredResponse): UpstreamImages {
   return { model, images, usage: googleUsage(usage, model, { images: images.length, queries: new Set() }), fields };
 }
 
-export const googleImages: ImageTranslation = { buildRequest, parseResponse, takesAspectRatio: () => true };
+export const googleImages: ImageTranslation = {
+  buildRequest,
+  parseResponse,
+  takesAspectRatio: () => true,
+  dropped: ({ request }) => [...droppedForRatio(request), ...(typeof request.user === 'string' ? ['user'] : [])],
+};

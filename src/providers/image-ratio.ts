@@ -20,6 +20,26 @@ function nearestRatio(size: string): string {
   return RATIOS.reduce<string>((nearest, ratio) => (distance(ratio) < distance(nearest) ? ratio : nearest), '1:1');
 }
 
+/** What models that draw by a ratio choose themselves, and what they do anyway. */
+const THEIR_OWN: Readonly<Record<string, unknown>> = {
+  background: 'auto',
+  moderation: 'auto',
+  output_compression: 100,
+  output_format: 'png',
+  quality: 'auto',
+  size: 'auto',
+  style: undefined,
+};
+
+/** The fields of a request that a model which draws by a ratio leaves out; of a size it takes the nearest ratio. */
+export function droppedForRatio(request: ImageRequest): readonly string[] {
+  const given = new Map<string, unknown>(Object.entries(request));
+  return Object.entries(THEIR_OWN).flatMap(([name, usual]) => {
+    const value = given.get(name) ?? undefined;
+    return value === undefined || value === usual ? [] : [name];
+  });
+}
+
 /**
  * The aspect ratio that a request asks for, of a model that knows no sizes: a size becomes the nearest one. Undefined when it
  * asks for neither. @throws UpstreamError `rejected` for text that is no size

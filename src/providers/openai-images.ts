@@ -5,6 +5,7 @@ import { EventStream } from '../net/event-stream.ts';
 import type { GatheredResponse, StreamedResponse } from '../net/exchange.ts';
 import type { OutboundRequest } from '../net/transport.ts';
 import type { Endpoint, ImageCall, ImageTranslation, PartialImage, UpstreamImage, UpstreamImages } from './adapter.ts';
+import { droppedForRatio } from './image-ratio.ts';
 import { count, eventJson, isRecord, modelId, record } from './json.ts';
 import { openAiChatImages } from './openai-chat-images.ts';
 import { disguisedError, isError } from './openai-error.ts';
@@ -30,6 +31,7 @@ const IMAGE_URL = /^(?:https?:\/\/|data:image\/)/i;
 export const openAiImages: ImageTranslation = {
   buildRequest,
   parseResponse,
+  dropped: ({ request, mapping }) => (drawsInChats(mapping) ? droppedForRatio(request) : []),
   takesAspectRatio: (mapping) => drawsInChats(mapping) || takesAspectRatio(mapping),
   partials: { areGiven: givesPartials, parseStream },
 };

@@ -343,6 +343,12 @@ describe('an entry says', () => {
     ]);
   });
 
+  it('the description of a rule next to its id (issue 12, 14)', () => {
+    const db = seededDatabase();
+    createRule(db, owner, { kind: 'key', key: ID.ownerKey }, { ...DENY, description: 'No GPT-5' }, ruleWrite);
+    expect(only(db).map(({ target }) => masked(target))).toEqual([{ type: 'rule', id: 'rule_new', name: 'No GPT-5' }]);
+  });
+
   it('what was, and what is, as the API shows it', () => {
     const db = seededDatabase();
     const { rule } = createRule(db, owner, { kind: 'key', key: ID.ownerKey }, DENY, ruleWrite);

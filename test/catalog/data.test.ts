@@ -112,6 +112,13 @@ describe('mappings', () => {
     ]);
   });
 
+  it('say how long an answer can be, or how much the model reads and writes: a capped key can call them (issue 12, 1)', () => {
+    const writing = catalog.mappings().filter(({ outputModalities }) => outputModalities.includes('text'));
+    expect(
+      writing.filter(({ contextLength, maxOutput }) => contextLength === undefined && maxOutput === undefined),
+    ).toEqual([]);
+  });
+
   it('charge in each tier for all that they charge for without', () => {
     for (const { prices, tiers = [] } of catalog.mappings()) {
       for (const tier of tiers) expect(Object.keys(tier.prices).sort()).toEqual(Object.keys(prices).sort());

@@ -384,6 +384,22 @@ describe('portcullis policy explain', () => {
     });
   });
 
+  it('says of a retired model since when no provider serves it (issue 12, 18)', async () => {
+    const { code, stderr } = await cli.run(
+      'policy',
+      'explain',
+      '--key',
+      'First gateway key',
+      '--model',
+      'claude-3-opus',
+    );
+
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining('is retired since 2026-01-05: no provider serves it any more.'),
+    ]);
+  });
+
   it('says of a model that nobody can call what a caller is told, and what the rules would do', async () => {
     const { code, stdout } = await explain('--model', 'gpt-5');
     expect({ code, stdout }).toEqual({

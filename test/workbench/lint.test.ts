@@ -32,6 +32,16 @@ it('finds nothing where every rule decides something', async () => {
   );
 });
 
+it('names rules by their descriptions (issue 12, 14)', async () => {
+  const denied = { ...rule('r1', 'deny_models', { models: ['gpt-5', 'gpt-5'] }), description: 'No GPT-5' };
+  const twice = { ...rule('r2', 'deny_models', { models: ['gpt-5'] }), description: 'Once more' };
+  const messages = (await findings({ organization: [denied], key: [ANYTHING, twice] })).map((finding) =>
+    finding.at(-1),
+  );
+
+  expect(messages.join('\n')).toContain('r2 (Once more)');
+});
+
 it('finds keys that are open to every future model, whatever is denied by name', async () => {
   expect(await findings({ key: [rule('r1', 'deny_models', { models: ['gpt-5'] })] })).toEqual([
     [

@@ -91,6 +91,28 @@ describe('a field that only tunes or labels', () => {
     expect('x-dropped-parameters' in resting.headers).toBe(false);
   });
 
+  it.each([
+    ['a stop text of blanks', { stop: ['\n\n', 'END'] }, { stop_sequences: ['END'] }, 'stop'],
+    ['a temperature above 1', { temperature: 1.5 }, { temperature: 1 }, 'temperature'],
+  ])('that Claude takes in part is named: %s', async (_, fields, sent, named) => {
+    upstream.begin(
+      json({
+        id: 'msg_1',
+        type: 'message',
+        role: 'assistant',
+        model: 'claude-sonnet-4-6',
+        content: [{ type: 'text', text: 'Hi' }],
+        stop_reason: 'end_turn',
+        usage: { input_tokens: 1, output_tokens: 1 },
+      }),
+    );
+
+    const answer = await chat(gateway, hello({ model: CLAUDE, ...fields }));
+
+    expect([answer.status, answer.headers['x-dropped-parameters']]).toEqual([200, named]);
+    expect(upstream.received[0]?.json).toMatchObject(sent);
+  });
+
   it('goes to a provider that honours it, though another one is cheaper', async () => {
     const model = 'gemma-4-31b-it';
     upstream.begin(json({ candidates: [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }] }));

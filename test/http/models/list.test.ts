@@ -173,6 +173,24 @@ describe('mapped', () => {
   });
 });
 
+describe('every model of the list', () => {
+  it('has the day of its release, or of its entry, in whole seconds, as SDKs require (issue 12, 18)', async () => {
+    const { data } = listOf(await get('?mapped=true&include_deactivated=true'));
+
+    expect(data.filter(({ created }) => !Number.isInteger(created) || Number(created) < 1_500_000_000)).toEqual([]);
+  });
+
+  it('is served by some endpoint: of the models that moderate, only the configured one (issue 12, 18)', async () => {
+    const other = await startGateway({ MODERATION_MODEL: 'omni-moderation-latest' });
+    const moderating = ({ data }: ModelList): string[] =>
+      data.filter(({ architecture }) => architecture.output_modalities.includes('moderation')).map(({ id }) => id);
+    const lists = [listOf(await get()), listOf(await send(other.origin, { path: '/v1/models' }))].map(moderating);
+    await other.close();
+
+    expect(lists).toEqual([['sandbox-moderation'], ['omni-moderation-latest']]);
+  });
+});
+
 describe('the catalogue’s models', () => {
   it('are listed with all that is known of them at each provider', async () => {
     const opus = listOf(await get()).data.find(({ id }) => id === 'claude-opus-4-5');

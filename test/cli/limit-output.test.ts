@@ -1,0 +1,20 @@
+// Limits in one cell of a table (issue 12, 4 and 14).
+import { expect, it } from 'vitest';
+import { limitsText, windowText } from '../../src/cli/limit-output.ts';
+
+it('a running window says what was spent in it and when it resets', () => {
+  expect([
+    windowText({ currentPeriodUsage: '0.5', currentPeriodResetAt: '2026-12-01T00:00:00.000Z' }),
+    windowText({ currentPeriodUsage: '0', currentPeriodResetAt: null }),
+    windowText({ currentPeriodUsage: null, currentPeriodResetAt: null }),
+  ]).toEqual(['0.5 until 2026-12-01T00:00:00.000Z', '0', '-']);
+});
+
+it('both limits stand in one cell', () => {
+  const period = { periodUsageLimit: '10', periodUsageDurationValue: 1, periodUsageDurationUnit: 'day' } as const;
+  const none = { periodUsageLimit: null, periodUsageDurationValue: null, periodUsageDurationUnit: null };
+  expect([limitsText({ usageLimit: '25', ...period }), limitsText({ usageLimit: null, ...none })]).toEqual([
+    '25 in all, 10 per 1 day',
+    '-',
+  ]);
+});
