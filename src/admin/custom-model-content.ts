@@ -1,6 +1,6 @@
 import { invalidRequest } from '../domain/errors.ts';
 import { type Prices, TEXT_ONLY } from '../domain/model.ts';
-import { formatUsd, parseUsd } from '../domain/money.ts';
+import { formatUsd, formatUsdPerMillion, parseUsd, parseUsdPerMillion } from '../domain/money.ts';
 import type { CustomModelPatch, CustomModelPrices, CustomModelPricing } from '../generated/types.ts';
 import type { NewCustomModel } from '../store/custom-models.ts';
 
@@ -31,7 +31,7 @@ export function changedContent(before: CustomModelContent, patch: CustomModelPat
   const { supportedParameters = before.supportedParameters } = patch;
   return {
     displayName: patch.displayName ?? before.displayName,
-    prices: changedPrices(before.prices, patch.pricing ?? {}),
+    prices: changedPrices(before.prices, pricesIn(patch)),
     contextLength,
     maxOutput,
     streaming: patch.streaming ?? before.streaming,
@@ -85,6 +85,24 @@ export const PRICE_NAMES = [
   'web_search',
 ] as const satisfies readonly (keyof Prices)[];
 
+/** The fields of a body that state a token price per million, and the price that each stands for. */
+const PER_MILLION = { inputPricePerMillion: 'prompt', outputPricePerMillion: 'completion' } as const;
+
+/** The stated prices, those of tokens from whichever field has them. @throws ApiError 400 for one that both state */
+function pricesIn(patch: CustomModelPatch): CustomModelPrices {
+  const { pricing = {} } = patch;
+  const prices = { ...pricing };
+  for (const field of ['inputPricePerMillion', 'outputPricePerMillion'] as const) {
+    const price = patch[field];
+    if (price === undefined) continue;
+    const name = PER_MILLION[field];
+    if (pricing[name] !== undefined)
+      throw invalidRequest(`/${field} and /pricing/${name} state the same price.`, `/${field}`);
+    prices[name] = price === null ? null : formatUsd(parseUsdPerMillion(price, `/${field}`));
+  }
+  return prices;
+}
+
 function changedPrices(before: Prices, given: CustomModelPrices): Prices {
   const prices: Partial<Record<keyof Prices, bigint>> = {};
   for (const name of PRICE_NAMES) {
@@ -95,6 +113,15 @@ function changedPrices(before: Prices, given: CustomModelPrices): Prices {
   }
   return prices;
 }
+
+const perMillion = (price: bigint | undefined): string | null =>
+  price === undefined ? null : formatUsdPerMillion(price);
+
+/** The token prices in the unit of rules. */
+export const showPerMillion = ({ prompt, completion }: Prices) => ({
+  inputPricePerMillion: perMillion(prompt),
+  outputPricePerMillion: perMillion(completion),
+});
 
 /** Prices as admin JSON shows them: every name, null for what is unknown. */
 export function showPrices(prices: Prices): CustomModelPricing {

@@ -15,6 +15,7 @@ import {
   changedContent,
   NOTHING_SAID,
   PRICE_NAMES,
+  showPerMillion,
   showPrices,
 } from './custom-model-content.ts';
 
@@ -29,6 +30,10 @@ const EXPLANATIONS = [
   {
     at: new RegExp(`^/pricing/(${PRICE_NAMES.join('|')})$`),
     must: 'must be null or a price in USD: a plain decimal string such as "0.0000025", with at most 12 places, at most 9000000',
+  },
+  {
+    at: /^\/(inputPricePerMillion|outputPricePerMillion)$/,
+    must: 'must be null or a price in USD per million tokens: a plain decimal string such as "2.5", with at most 6 places',
   },
 ];
 
@@ -134,6 +139,7 @@ export const viewCustomModel = (model: store.CustomModelRecord, provider: string
   name: `${provider}/${model.model}`,
   displayName: model.displayName,
   pricing: showPrices(model.prices),
+  ...showPerMillion(model.prices),
   contextLength: model.contextLength,
   maxOutput: model.maxOutput,
   streaming: model.streaming,

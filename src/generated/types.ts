@@ -205,6 +205,14 @@ export interface CustomModelCreate {
   displayName?: string;
   pricing?: CustomModelPrices;
   /**
+   * The same as `pricing.prompt`, in USD per million tokens; null: unknown. Only one of the two may be given.
+   */
+  inputPricePerMillion?: string | null;
+  /**
+   * The same as `pricing.completion`, in USD per million tokens; null: unknown. Only one of the two may be given.
+   */
+  outputPricePerMillion?: string | null;
+  /**
    * Tokens; null: unknown.
    */
   contextLength?: number | null;
@@ -275,6 +283,14 @@ export interface CustomModelList {
 export interface CustomModelPatch {
   displayName?: string;
   pricing?: CustomModelPrices;
+  /**
+   * The same as `pricing.prompt`, in USD per million tokens; null: unknown. Only one of the two may be given.
+   */
+  inputPricePerMillion?: string | null;
+  /**
+   * The same as `pricing.completion`, in USD per million tokens; null: unknown. Only one of the two may be given.
+   */
+  outputPricePerMillion?: string | null;
   /**
    * Tokens; null: unknown.
    */
@@ -353,6 +369,14 @@ export interface CustomModelRecord {
   name: string;
   displayName: string;
   pricing: CustomModelPricing;
+  /**
+   * `pricing.prompt` in USD per million tokens, the unit of rules.
+   */
+  inputPricePerMillion: string | null;
+  /**
+   * `pricing.completion` in USD per million tokens, the unit of rules.
+   */
+  outputPricePerMillion: string | null;
   /**
    * Tokens; null: unknown.
    */

@@ -1187,7 +1187,7 @@ export const validateBudgetState = validate64;
 
 export const validateCustomModelAnswer = validate75;
 const schema31 = {"type":"object","additionalProperties":false,"required":["customModel"],"properties":{"customModel":{"$ref":"CustomModelRecord"}},"$id":"CustomModelAnswer"};
-const schema32 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","customProviderId","model","name","displayName","pricing","contextLength","maxOutput","streaming","vision","tools","parallelToolCalls","reasoning","jsonOutput","structuredOutputs","inputModalities","outputModalities","supportedParameters","status"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"customProviderId":{"type":"string"},"model":{"type":"string"},"name":{"type":"string"},"displayName":{"type":"string"},"pricing":{"$ref":"CustomModelPricing"},"contextLength":{"type":["integer","null"]},"maxOutput":{"type":["integer","null"]},"streaming":{"type":"boolean"},"vision":{"type":"boolean"},"tools":{"type":"boolean"},"parallelToolCalls":{"type":"boolean"},"reasoning":{"type":"boolean"},"jsonOutput":{"type":"boolean"},"structuredOutputs":{"type":"boolean"},"inputModalities":{"type":"array","items":{"type":"string"}},"outputModalities":{"type":"array","items":{"type":"string"}},"supportedParameters":{"anyOf":[{"type":"array","items":{"type":"string"}},{"type":"null"}]},"status":{"$ref":"CustomModelStatus"}},"$id":"CustomModelRecord"};
+const schema32 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","customProviderId","model","name","displayName","pricing","inputPricePerMillion","outputPricePerMillion","contextLength","maxOutput","streaming","vision","tools","parallelToolCalls","reasoning","jsonOutput","structuredOutputs","inputModalities","outputModalities","supportedParameters","status"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"customProviderId":{"type":"string"},"model":{"type":"string"},"name":{"type":"string"},"displayName":{"type":"string"},"pricing":{"$ref":"CustomModelPricing"},"inputPricePerMillion":{"type":["string","null"]},"outputPricePerMillion":{"type":["string","null"]},"contextLength":{"type":["integer","null"]},"maxOutput":{"type":["integer","null"]},"streaming":{"type":"boolean"},"vision":{"type":"boolean"},"tools":{"type":"boolean"},"parallelToolCalls":{"type":"boolean"},"reasoning":{"type":"boolean"},"jsonOutput":{"type":"boolean"},"structuredOutputs":{"type":"boolean"},"inputModalities":{"type":"array","items":{"type":"string"}},"outputModalities":{"type":"array","items":{"type":"string"}},"supportedParameters":{"anyOf":[{"type":"array","items":{"type":"string"}},{"type":"null"}]},"status":{"$ref":"CustomModelStatus"}},"$id":"CustomModelRecord"};
 const schema33 = {"type":"object","additionalProperties":false,"required":["prompt","completion","request","image","input_cache_read","input_cache_write","input_cache_write_1h","internal_reasoning","input_audio","input_audio_cache_read","output_audio","input_image","output_image","per_image","web_search"],"properties":{"prompt":{"type":["string","null"]},"completion":{"type":["string","null"]},"request":{"type":["string","null"]},"image":{"type":["string","null"]},"input_cache_read":{"type":["string","null"]},"input_cache_write":{"type":["string","null"]},"input_cache_write_1h":{"type":["string","null"]},"internal_reasoning":{"type":["string","null"]},"input_audio":{"type":["string","null"]},"input_audio_cache_read":{"type":["string","null"]},"output_audio":{"type":["string","null"]},"input_image":{"type":["string","null"]},"output_image":{"type":["string","null"]},"per_image":{"type":["string","null"]},"web_search":{"type":["string","null"]}},"$id":"CustomModelPricing"};
 
 function validate77(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -1480,7 +1480,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.customProviderId === undefined) && (missing0 = "customProviderId"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.displayName === undefined) && (missing0 = "displayName"))) || ((data.pricing === undefined) && (missing0 = "pricing"))) || ((data.contextLength === undefined) && (missing0 = "contextLength"))) || ((data.maxOutput === undefined) && (missing0 = "maxOutput"))) || ((data.streaming === undefined) && (missing0 = "streaming"))) || ((data.vision === undefined) && (missing0 = "vision"))) || ((data.tools === undefined) && (missing0 = "tools"))) || ((data.parallelToolCalls === undefined) && (missing0 = "parallelToolCalls"))) || ((data.reasoning === undefined) && (missing0 = "reasoning"))) || ((data.jsonOutput === undefined) && (missing0 = "jsonOutput"))) || ((data.structuredOutputs === undefined) && (missing0 = "structuredOutputs"))) || ((data.inputModalities === undefined) && (missing0 = "inputModalities"))) || ((data.outputModalities === undefined) && (missing0 = "outputModalities"))) || ((data.supportedParameters === undefined) && (missing0 = "supportedParameters"))) || ((data.status === undefined) && (missing0 = "status"))){
+if((((((((((((((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.updatedAt === undefined) && (missing0 = "updatedAt"))) || ((data.customProviderId === undefined) && (missing0 = "customProviderId"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.displayName === undefined) && (missing0 = "displayName"))) || ((data.pricing === undefined) && (missing0 = "pricing"))) || ((data.inputPricePerMillion === undefined) && (missing0 = "inputPricePerMillion"))) || ((data.outputPricePerMillion === undefined) && (missing0 = "outputPricePerMillion"))) || ((data.contextLength === undefined) && (missing0 = "contextLength"))) || ((data.maxOutput === undefined) && (missing0 = "maxOutput"))) || ((data.streaming === undefined) && (missing0 = "streaming"))) || ((data.vision === undefined) && (missing0 = "vision"))) || ((data.tools === undefined) && (missing0 = "tools"))) || ((data.parallelToolCalls === undefined) && (missing0 = "parallelToolCalls"))) || ((data.reasoning === undefined) && (missing0 = "reasoning"))) || ((data.jsonOutput === undefined) && (missing0 = "jsonOutput"))) || ((data.structuredOutputs === undefined) && (missing0 = "structuredOutputs"))) || ((data.inputModalities === undefined) && (missing0 = "inputModalities"))) || ((data.outputModalities === undefined) && (missing0 = "outputModalities"))) || ((data.supportedParameters === undefined) && (missing0 = "supportedParameters"))) || ((data.status === undefined) && (missing0 = "status"))){
 validate76.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -1590,11 +1590,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.contextLength !== undefined){
-let data8 = data.contextLength;
+if(data.inputPricePerMillion !== undefined){
+let data8 = data.inputPricePerMillion;
 const _errs17 = errors;
-if((!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))) && (data8 !== null)){
-validate76.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/type",keyword:"type",params:{type: schema32.properties.contextLength.type},message:"must be integer,null"}];
+if((typeof data8 !== "string") && (data8 !== null)){
+validate76.errors = [{instancePath:instancePath+"/inputPricePerMillion",schemaPath:"#/properties/inputPricePerMillion/type",keyword:"type",params:{type: schema32.properties.inputPricePerMillion.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -1603,11 +1603,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.maxOutput !== undefined){
-let data9 = data.maxOutput;
+if(data.outputPricePerMillion !== undefined){
+let data9 = data.outputPricePerMillion;
 const _errs19 = errors;
-if((!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))) && (data9 !== null)){
-validate76.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/type",keyword:"type",params:{type: schema32.properties.maxOutput.type},message:"must be integer,null"}];
+if((typeof data9 !== "string") && (data9 !== null)){
+validate76.errors = [{instancePath:instancePath+"/outputPricePerMillion",schemaPath:"#/properties/outputPricePerMillion/type",keyword:"type",params:{type: schema32.properties.outputPricePerMillion.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -1616,10 +1616,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.streaming !== undefined){
+if(data.contextLength !== undefined){
+let data10 = data.contextLength;
 const _errs21 = errors;
-if(typeof data.streaming !== "boolean"){
-validate76.errors = [{instancePath:instancePath+"/streaming",schemaPath:"#/properties/streaming/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if((!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))) && (data10 !== null)){
+validate76.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/type",keyword:"type",params:{type: schema32.properties.contextLength.type},message:"must be integer,null"}];
 return false;
 }
 var valid0 = _errs21 === errors;
@@ -1628,10 +1629,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.vision !== undefined){
+if(data.maxOutput !== undefined){
+let data11 = data.maxOutput;
 const _errs23 = errors;
-if(typeof data.vision !== "boolean"){
-validate76.errors = [{instancePath:instancePath+"/vision",schemaPath:"#/properties/vision/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if((!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))) && (data11 !== null)){
+validate76.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/type",keyword:"type",params:{type: schema32.properties.maxOutput.type},message:"must be integer,null"}];
 return false;
 }
 var valid0 = _errs23 === errors;
@@ -1640,10 +1642,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.tools !== undefined){
+if(data.streaming !== undefined){
 const _errs25 = errors;
-if(typeof data.tools !== "boolean"){
-validate76.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.streaming !== "boolean"){
+validate76.errors = [{instancePath:instancePath+"/streaming",schemaPath:"#/properties/streaming/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs25 === errors;
@@ -1652,10 +1654,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.parallelToolCalls !== undefined){
+if(data.vision !== undefined){
 const _errs27 = errors;
-if(typeof data.parallelToolCalls !== "boolean"){
-validate76.errors = [{instancePath:instancePath+"/parallelToolCalls",schemaPath:"#/properties/parallelToolCalls/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.vision !== "boolean"){
+validate76.errors = [{instancePath:instancePath+"/vision",schemaPath:"#/properties/vision/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs27 === errors;
@@ -1664,10 +1666,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.reasoning !== undefined){
+if(data.tools !== undefined){
 const _errs29 = errors;
-if(typeof data.reasoning !== "boolean"){
-validate76.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.tools !== "boolean"){
+validate76.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs29 === errors;
@@ -1676,10 +1678,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.jsonOutput !== undefined){
+if(data.parallelToolCalls !== undefined){
 const _errs31 = errors;
-if(typeof data.jsonOutput !== "boolean"){
-validate76.errors = [{instancePath:instancePath+"/jsonOutput",schemaPath:"#/properties/jsonOutput/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.parallelToolCalls !== "boolean"){
+validate76.errors = [{instancePath:instancePath+"/parallelToolCalls",schemaPath:"#/properties/parallelToolCalls/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs31 === errors;
@@ -1688,10 +1690,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.structuredOutputs !== undefined){
+if(data.reasoning !== undefined){
 const _errs33 = errors;
-if(typeof data.structuredOutputs !== "boolean"){
-validate76.errors = [{instancePath:instancePath+"/structuredOutputs",schemaPath:"#/properties/structuredOutputs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.reasoning !== "boolean"){
+validate76.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs33 === errors;
@@ -1700,20 +1702,44 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.inputModalities !== undefined){
-let data17 = data.inputModalities;
+if(data.jsonOutput !== undefined){
 const _errs35 = errors;
-if(errors === _errs35){
-if(Array.isArray(data17)){
-var valid1 = true;
-const len0 = data17.length;
-for(let i0=0; i0<len0; i0++){
+if(typeof data.jsonOutput !== "boolean"){
+validate76.errors = [{instancePath:instancePath+"/jsonOutput",schemaPath:"#/properties/jsonOutput/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs35 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.structuredOutputs !== undefined){
 const _errs37 = errors;
-if(typeof data17[i0] !== "string"){
+if(typeof data.structuredOutputs !== "boolean"){
+validate76.errors = [{instancePath:instancePath+"/structuredOutputs",schemaPath:"#/properties/structuredOutputs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs37 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.inputModalities !== undefined){
+let data19 = data.inputModalities;
+const _errs39 = errors;
+if(errors === _errs39){
+if(Array.isArray(data19)){
+var valid1 = true;
+const len0 = data19.length;
+for(let i0=0; i0<len0; i0++){
+const _errs41 = errors;
+if(typeof data19[i0] !== "string"){
 validate76.errors = [{instancePath:instancePath+"/inputModalities/" + i0,schemaPath:"#/properties/inputModalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid1 = _errs37 === errors;
+var valid1 = _errs41 === errors;
 if(!valid1){
 break;
 }
@@ -1724,26 +1750,26 @@ validate76.errors = [{instancePath:instancePath+"/inputModalities",schemaPath:"#
 return false;
 }
 }
-var valid0 = _errs35 === errors;
+var valid0 = _errs39 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.outputModalities !== undefined){
-let data19 = data.outputModalities;
-const _errs39 = errors;
-if(errors === _errs39){
-if(Array.isArray(data19)){
+let data21 = data.outputModalities;
+const _errs43 = errors;
+if(errors === _errs43){
+if(Array.isArray(data21)){
 var valid2 = true;
-const len1 = data19.length;
+const len1 = data21.length;
 for(let i1=0; i1<len1; i1++){
-const _errs41 = errors;
-if(typeof data19[i1] !== "string"){
+const _errs45 = errors;
+if(typeof data21[i1] !== "string"){
 validate76.errors = [{instancePath:instancePath+"/outputModalities/" + i1,schemaPath:"#/properties/outputModalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid2 = _errs41 === errors;
+var valid2 = _errs45 === errors;
 if(!valid2){
 break;
 }
@@ -1754,25 +1780,25 @@ validate76.errors = [{instancePath:instancePath+"/outputModalities",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs39 === errors;
+var valid0 = _errs43 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.supportedParameters !== undefined){
-let data21 = data.supportedParameters;
-const _errs43 = errors;
-const _errs44 = errors;
-let valid3 = false;
-const _errs45 = errors;
-if(errors === _errs45){
-if(Array.isArray(data21)){
-var valid4 = true;
-const len2 = data21.length;
-for(let i2=0; i2<len2; i2++){
+let data23 = data.supportedParameters;
 const _errs47 = errors;
-if(typeof data21[i2] !== "string"){
+const _errs48 = errors;
+let valid3 = false;
+const _errs49 = errors;
+if(errors === _errs49){
+if(Array.isArray(data23)){
+var valid4 = true;
+const len2 = data23.length;
+for(let i2=0; i2<len2; i2++){
+const _errs51 = errors;
+if(typeof data23[i2] !== "string"){
 const err0 = {instancePath:instancePath+"/supportedParameters/" + i2,schemaPath:"#/properties/supportedParameters/anyOf/0/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err0];
@@ -1782,7 +1808,7 @@ vErrors.push(err0);
 }
 errors++;
 }
-var valid4 = _errs47 === errors;
+var valid4 = _errs51 === errors;
 if(!valid4){
 break;
 }
@@ -1799,10 +1825,10 @@ vErrors.push(err1);
 errors++;
 }
 }
-var _valid0 = _errs45 === errors;
+var _valid0 = _errs49 === errors;
 valid3 = valid3 || _valid0;
-const _errs49 = errors;
-if(data21 !== null){
+const _errs53 = errors;
+if(data23 !== null){
 const err2 = {instancePath:instancePath+"/supportedParameters",schemaPath:"#/properties/supportedParameters/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
 vErrors = [err2];
@@ -1812,7 +1838,7 @@ vErrors.push(err2);
 }
 errors++;
 }
-var _valid0 = _errs49 === errors;
+var _valid0 = _errs53 === errors;
 valid3 = valid3 || _valid0;
 if(!valid3){
 const err3 = {instancePath:instancePath+"/supportedParameters",schemaPath:"#/properties/supportedParameters/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf"};
@@ -1827,32 +1853,34 @@ validate76.errors = vErrors;
 return false;
 }
 else {
-errors = _errs44;
+errors = _errs48;
 if(vErrors !== null){
-if(_errs44){
-vErrors.length = _errs44;
+if(_errs48){
+vErrors.length = _errs48;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs43 === errors;
+var valid0 = _errs47 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.status !== undefined){
-const _errs51 = errors;
+const _errs55 = errors;
 if(!(validate79(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate79.errors : vErrors.concat(validate79.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs51 === errors;
+var valid0 = _errs55 === errors;
 }
 else {
 var valid0 = true;
+}
+}
 }
 }
 }
@@ -1936,9 +1964,10 @@ return errors === 0;
 validate75.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 export const validateCustomModelCreate = validate82;
-const schema35 = {"type":"object","additionalProperties":false,"required":["customProviderId","model"],"properties":{"customProviderId":{"type":"string","minLength":1,"maxLength":64},"model":{"type":"string","maxLength":448,"pattern":"^[A-Za-z0-9._:@/-]+$"},"displayName":{"type":"string","minLength":1,"maxLength":256},"pricing":{"$ref":"CustomModelPrices"},"contextLength":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"maxOutput":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"streaming":{"type":"boolean"},"vision":{"type":"boolean"},"tools":{"type":"boolean"},"parallelToolCalls":{"type":"boolean"},"reasoning":{"type":"boolean"},"jsonOutput":{"type":"boolean"},"structuredOutputs":{"type":"boolean"},"inputModalities":{"type":"array","minItems":1,"maxItems":5,"items":{"$ref":"InputModality"}},"outputModalities":{"type":"array","minItems":1,"maxItems":3,"items":{"$ref":"OutputModality"}},"supportedParameters":{"anyOf":[{"type":"array","maxItems":100,"items":{"type":"string","minLength":1,"maxLength":64}},{"type":"null"}]},"status":{"$ref":"CustomModelStatus"}},"$id":"CustomModelCreate"};
+const schema35 = {"type":"object","additionalProperties":false,"required":["customProviderId","model"],"properties":{"customProviderId":{"type":"string","minLength":1,"maxLength":64},"model":{"type":"string","maxLength":448,"pattern":"^[A-Za-z0-9._:@/-]+$"},"displayName":{"type":"string","minLength":1,"maxLength":256},"pricing":{"$ref":"CustomModelPrices"},"inputPricePerMillion":{"type":["string","null"],"pattern":"^[0-9]{1,13}(\\.[0-9]{1,6})?$"},"outputPricePerMillion":{"type":["string","null"],"pattern":"^[0-9]{1,13}(\\.[0-9]{1,6})?$"},"contextLength":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"maxOutput":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"streaming":{"type":"boolean"},"vision":{"type":"boolean"},"tools":{"type":"boolean"},"parallelToolCalls":{"type":"boolean"},"reasoning":{"type":"boolean"},"jsonOutput":{"type":"boolean"},"structuredOutputs":{"type":"boolean"},"inputModalities":{"type":"array","minItems":1,"maxItems":5,"items":{"$ref":"InputModality"}},"outputModalities":{"type":"array","minItems":1,"maxItems":3,"items":{"$ref":"OutputModality"}},"supportedParameters":{"anyOf":[{"type":"array","maxItems":100,"items":{"type":"string","minLength":1,"maxLength":64}},{"type":"null"}]},"status":{"$ref":"CustomModelStatus"}},"$id":"CustomModelCreate"};
 const func6 = require("ajv/dist/runtime/ucs2length").default;
 const pattern4 = new RegExp("^[A-Za-z0-9._:@/-]+$", "u");
+const pattern5 = new RegExp("^[0-9]{1,13}(\\.[0-9]{1,6})?$", "u");
 const schema36 = {"type":"object","additionalProperties":false,"properties":{"prompt":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"completion":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"request":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"image":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"input_cache_read":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"input_cache_write":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"input_cache_write_1h":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"internal_reasoning":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"input_audio":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"input_audio_cache_read":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"output_audio":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"input_image":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"output_image":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"per_image":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]},"web_search":{"anyOf":[{"$ref":"UsdAmount"},{"type":"null"}]}},"$id":"CustomModelPrices"};
 
 function validate83(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -2972,24 +3001,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.contextLength !== undefined){
-let data4 = data.contextLength;
+if(data.inputPricePerMillion !== undefined){
+let data4 = data.inputPricePerMillion;
 const _errs9 = errors;
-if((!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))) && (data4 !== null)){
-validate82.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/type",keyword:"type",params:{type: schema35.properties.contextLength.type},message:"must be integer,null"}];
+if((typeof data4 !== "string") && (data4 !== null)){
+validate82.errors = [{instancePath:instancePath+"/inputPricePerMillion",schemaPath:"#/properties/inputPricePerMillion/type",keyword:"type",params:{type: schema35.properties.inputPricePerMillion.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs9){
-if((typeof data4 == "number") && (isFinite(data4))){
-if(data4 > 1000000000 || isNaN(data4)){
-validate82.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+if(typeof data4 === "string"){
+if(!pattern5.test(data4)){
+validate82.errors = [{instancePath:instancePath+"/inputPricePerMillion",schemaPath:"#/properties/inputPricePerMillion/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,13}(\\.[0-9]{1,6})?$"},message:"must match pattern \""+"^[0-9]{1,13}(\\.[0-9]{1,6})?$"+"\""}];
 return false;
-}
-else {
-if(data4 < 1 || isNaN(data4)){
-validate82.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
-return false;
-}
 }
 }
 }
@@ -2999,24 +3022,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.maxOutput !== undefined){
-let data5 = data.maxOutput;
+if(data.outputPricePerMillion !== undefined){
+let data5 = data.outputPricePerMillion;
 const _errs11 = errors;
-if((!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))) && (data5 !== null)){
-validate82.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/type",keyword:"type",params:{type: schema35.properties.maxOutput.type},message:"must be integer,null"}];
+if((typeof data5 !== "string") && (data5 !== null)){
+validate82.errors = [{instancePath:instancePath+"/outputPricePerMillion",schemaPath:"#/properties/outputPricePerMillion/type",keyword:"type",params:{type: schema35.properties.outputPricePerMillion.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs11){
-if((typeof data5 == "number") && (isFinite(data5))){
-if(data5 > 1000000000 || isNaN(data5)){
-validate82.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+if(typeof data5 === "string"){
+if(!pattern5.test(data5)){
+validate82.errors = [{instancePath:instancePath+"/outputPricePerMillion",schemaPath:"#/properties/outputPricePerMillion/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,13}(\\.[0-9]{1,6})?$"},message:"must match pattern \""+"^[0-9]{1,13}(\\.[0-9]{1,6})?$"+"\""}];
 return false;
-}
-else {
-if(data5 < 1 || isNaN(data5)){
-validate82.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
-return false;
-}
 }
 }
 }
@@ -3026,11 +3043,26 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.streaming !== undefined){
+if(data.contextLength !== undefined){
+let data6 = data.contextLength;
 const _errs13 = errors;
-if(typeof data.streaming !== "boolean"){
-validate82.errors = [{instancePath:instancePath+"/streaming",schemaPath:"#/properties/streaming/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if((!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))) && (data6 !== null)){
+validate82.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/type",keyword:"type",params:{type: schema35.properties.contextLength.type},message:"must be integer,null"}];
 return false;
+}
+if(errors === _errs13){
+if((typeof data6 == "number") && (isFinite(data6))){
+if(data6 > 1000000000 || isNaN(data6)){
+validate82.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+return false;
+}
+else {
+if(data6 < 1 || isNaN(data6)){
+validate82.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
 }
 var valid0 = _errs13 === errors;
 }
@@ -3038,11 +3070,26 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.vision !== undefined){
+if(data.maxOutput !== undefined){
+let data7 = data.maxOutput;
 const _errs15 = errors;
-if(typeof data.vision !== "boolean"){
-validate82.errors = [{instancePath:instancePath+"/vision",schemaPath:"#/properties/vision/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if((!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))) && (data7 !== null)){
+validate82.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/type",keyword:"type",params:{type: schema35.properties.maxOutput.type},message:"must be integer,null"}];
 return false;
+}
+if(errors === _errs15){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 > 1000000000 || isNaN(data7)){
+validate82.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+return false;
+}
+else {
+if(data7 < 1 || isNaN(data7)){
+validate82.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
 }
 var valid0 = _errs15 === errors;
 }
@@ -3050,10 +3097,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.tools !== undefined){
+if(data.streaming !== undefined){
 const _errs17 = errors;
-if(typeof data.tools !== "boolean"){
-validate82.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.streaming !== "boolean"){
+validate82.errors = [{instancePath:instancePath+"/streaming",schemaPath:"#/properties/streaming/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -3062,10 +3109,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.parallelToolCalls !== undefined){
+if(data.vision !== undefined){
 const _errs19 = errors;
-if(typeof data.parallelToolCalls !== "boolean"){
-validate82.errors = [{instancePath:instancePath+"/parallelToolCalls",schemaPath:"#/properties/parallelToolCalls/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.vision !== "boolean"){
+validate82.errors = [{instancePath:instancePath+"/vision",schemaPath:"#/properties/vision/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -3074,10 +3121,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.reasoning !== undefined){
+if(data.tools !== undefined){
 const _errs21 = errors;
-if(typeof data.reasoning !== "boolean"){
-validate82.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.tools !== "boolean"){
+validate82.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs21 === errors;
@@ -3086,10 +3133,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.jsonOutput !== undefined){
+if(data.parallelToolCalls !== undefined){
 const _errs23 = errors;
-if(typeof data.jsonOutput !== "boolean"){
-validate82.errors = [{instancePath:instancePath+"/jsonOutput",schemaPath:"#/properties/jsonOutput/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.parallelToolCalls !== "boolean"){
+validate82.errors = [{instancePath:instancePath+"/parallelToolCalls",schemaPath:"#/properties/parallelToolCalls/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs23 === errors;
@@ -3098,10 +3145,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.structuredOutputs !== undefined){
+if(data.reasoning !== undefined){
 const _errs25 = errors;
-if(typeof data.structuredOutputs !== "boolean"){
-validate82.errors = [{instancePath:instancePath+"/structuredOutputs",schemaPath:"#/properties/structuredOutputs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.reasoning !== "boolean"){
+validate82.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs25 === errors;
@@ -3110,30 +3157,54 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.inputModalities !== undefined){
-let data13 = data.inputModalities;
+if(data.jsonOutput !== undefined){
 const _errs27 = errors;
-if(errors === _errs27){
-if(Array.isArray(data13)){
-if(data13.length > 5){
+if(typeof data.jsonOutput !== "boolean"){
+validate82.errors = [{instancePath:instancePath+"/jsonOutput",schemaPath:"#/properties/jsonOutput/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs27 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.structuredOutputs !== undefined){
+const _errs29 = errors;
+if(typeof data.structuredOutputs !== "boolean"){
+validate82.errors = [{instancePath:instancePath+"/structuredOutputs",schemaPath:"#/properties/structuredOutputs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs29 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.inputModalities !== undefined){
+let data15 = data.inputModalities;
+const _errs31 = errors;
+if(errors === _errs31){
+if(Array.isArray(data15)){
+if(data15.length > 5){
 validate82.errors = [{instancePath:instancePath+"/inputModalities",schemaPath:"#/properties/inputModalities/maxItems",keyword:"maxItems",params:{limit: 5},message:"must NOT have more than 5 items"}];
 return false;
 }
 else {
-if(data13.length < 1){
+if(data15.length < 1){
 validate82.errors = [{instancePath:instancePath+"/inputModalities",schemaPath:"#/properties/inputModalities/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
 var valid1 = true;
-const len0 = data13.length;
+const len0 = data15.length;
 for(let i0=0; i0<len0; i0++){
-const _errs29 = errors;
-if(!(validate100(data13[i0], {instancePath:instancePath+"/inputModalities/" + i0,parentData:data13,parentDataProperty:i0,rootData,dynamicAnchors}))){
+const _errs33 = errors;
+if(!(validate100(data15[i0], {instancePath:instancePath+"/inputModalities/" + i0,parentData:data15,parentDataProperty:i0,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate100.errors : vErrors.concat(validate100.errors);
 errors = vErrors.length;
 }
-var valid1 = _errs29 === errors;
+var valid1 = _errs33 === errors;
 if(!valid1){
 break;
 }
@@ -3146,36 +3217,36 @@ validate82.errors = [{instancePath:instancePath+"/inputModalities",schemaPath:"#
 return false;
 }
 }
-var valid0 = _errs27 === errors;
+var valid0 = _errs31 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.outputModalities !== undefined){
-let data15 = data.outputModalities;
-const _errs30 = errors;
-if(errors === _errs30){
-if(Array.isArray(data15)){
-if(data15.length > 3){
+let data17 = data.outputModalities;
+const _errs34 = errors;
+if(errors === _errs34){
+if(Array.isArray(data17)){
+if(data17.length > 3){
 validate82.errors = [{instancePath:instancePath+"/outputModalities",schemaPath:"#/properties/outputModalities/maxItems",keyword:"maxItems",params:{limit: 3},message:"must NOT have more than 3 items"}];
 return false;
 }
 else {
-if(data15.length < 1){
+if(data17.length < 1){
 validate82.errors = [{instancePath:instancePath+"/outputModalities",schemaPath:"#/properties/outputModalities/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
 var valid2 = true;
-const len1 = data15.length;
+const len1 = data17.length;
 for(let i1=0; i1<len1; i1++){
-const _errs32 = errors;
-if(!(validate102(data15[i1], {instancePath:instancePath+"/outputModalities/" + i1,parentData:data15,parentDataProperty:i1,rootData,dynamicAnchors}))){
+const _errs36 = errors;
+if(!(validate102(data17[i1], {instancePath:instancePath+"/outputModalities/" + i1,parentData:data17,parentDataProperty:i1,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate102.errors : vErrors.concat(validate102.errors);
 errors = vErrors.length;
 }
-var valid2 = _errs32 === errors;
+var valid2 = _errs36 === errors;
 if(!valid2){
 break;
 }
@@ -3188,21 +3259,21 @@ validate82.errors = [{instancePath:instancePath+"/outputModalities",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs30 === errors;
+var valid0 = _errs34 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.supportedParameters !== undefined){
-let data17 = data.supportedParameters;
-const _errs33 = errors;
-const _errs34 = errors;
+let data19 = data.supportedParameters;
+const _errs37 = errors;
+const _errs38 = errors;
 let valid3 = false;
-const _errs35 = errors;
-if(errors === _errs35){
-if(Array.isArray(data17)){
-if(data17.length > 100){
+const _errs39 = errors;
+if(errors === _errs39){
+if(Array.isArray(data19)){
+if(data19.length > 100){
 const err0 = {instancePath:instancePath+"/supportedParameters",schemaPath:"#/properties/supportedParameters/anyOf/0/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
 if(vErrors === null){
 vErrors = [err0];
@@ -3214,13 +3285,13 @@ errors++;
 }
 else {
 var valid4 = true;
-const len2 = data17.length;
+const len2 = data19.length;
 for(let i2=0; i2<len2; i2++){
-let data18 = data17[i2];
-const _errs37 = errors;
-if(errors === _errs37){
-if(typeof data18 === "string"){
-if(func6(data18) > 64){
+let data20 = data19[i2];
+const _errs41 = errors;
+if(errors === _errs41){
+if(typeof data20 === "string"){
+if(func6(data20) > 64){
 const err1 = {instancePath:instancePath+"/supportedParameters/" + i2,schemaPath:"#/properties/supportedParameters/anyOf/0/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
 if(vErrors === null){
 vErrors = [err1];
@@ -3231,7 +3302,7 @@ vErrors.push(err1);
 errors++;
 }
 else {
-if(func6(data18) < 1){
+if(func6(data20) < 1){
 const err2 = {instancePath:instancePath+"/supportedParameters/" + i2,schemaPath:"#/properties/supportedParameters/anyOf/0/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err2];
@@ -3254,7 +3325,7 @@ vErrors.push(err3);
 errors++;
 }
 }
-var valid4 = _errs37 === errors;
+var valid4 = _errs41 === errors;
 if(!valid4){
 break;
 }
@@ -3272,10 +3343,10 @@ vErrors.push(err4);
 errors++;
 }
 }
-var _valid0 = _errs35 === errors;
+var _valid0 = _errs39 === errors;
 valid3 = valid3 || _valid0;
-const _errs39 = errors;
-if(data17 !== null){
+const _errs43 = errors;
+if(data19 !== null){
 const err5 = {instancePath:instancePath+"/supportedParameters",schemaPath:"#/properties/supportedParameters/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
 vErrors = [err5];
@@ -3285,7 +3356,7 @@ vErrors.push(err5);
 }
 errors++;
 }
-var _valid0 = _errs39 === errors;
+var _valid0 = _errs43 === errors;
 valid3 = valid3 || _valid0;
 if(!valid3){
 const err6 = {instancePath:instancePath+"/supportedParameters",schemaPath:"#/properties/supportedParameters/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf"};
@@ -3300,32 +3371,34 @@ validate82.errors = vErrors;
 return false;
 }
 else {
-errors = _errs34;
+errors = _errs38;
 if(vErrors !== null){
-if(_errs34){
-vErrors.length = _errs34;
+if(_errs38){
+vErrors.length = _errs38;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs33 === errors;
+var valid0 = _errs37 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.status !== undefined){
-const _errs41 = errors;
+const _errs45 = errors;
 if(!(validate79(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate79.errors : vErrors.concat(validate79.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs41 === errors;
+var valid0 = _errs45 === errors;
 }
 else {
 var valid0 = true;
+}
+}
 }
 }
 }
@@ -3444,7 +3517,7 @@ return errors === 0;
 validate105.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 export const validateCustomModelPatch = validate107;
-const schema40 = {"type":"object","additionalProperties":false,"minProperties":1,"properties":{"displayName":{"type":"string","minLength":1,"maxLength":256},"pricing":{"$ref":"CustomModelPrices"},"contextLength":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"maxOutput":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"streaming":{"type":"boolean"},"vision":{"type":"boolean"},"tools":{"type":"boolean"},"parallelToolCalls":{"type":"boolean"},"reasoning":{"type":"boolean"},"jsonOutput":{"type":"boolean"},"structuredOutputs":{"type":"boolean"},"inputModalities":{"type":"array","minItems":1,"maxItems":5,"items":{"$ref":"InputModality"}},"outputModalities":{"type":"array","minItems":1,"maxItems":3,"items":{"$ref":"OutputModality"}},"supportedParameters":{"anyOf":[{"type":"array","maxItems":100,"items":{"type":"string","minLength":1,"maxLength":64}},{"type":"null"}]},"status":{"$ref":"CustomModelStatus"}},"$id":"CustomModelPatch"};
+const schema40 = {"type":"object","additionalProperties":false,"minProperties":1,"properties":{"displayName":{"type":"string","minLength":1,"maxLength":256},"pricing":{"$ref":"CustomModelPrices"},"inputPricePerMillion":{"type":["string","null"],"pattern":"^[0-9]{1,13}(\\.[0-9]{1,6})?$"},"outputPricePerMillion":{"type":["string","null"],"pattern":"^[0-9]{1,13}(\\.[0-9]{1,6})?$"},"contextLength":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"maxOutput":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"streaming":{"type":"boolean"},"vision":{"type":"boolean"},"tools":{"type":"boolean"},"parallelToolCalls":{"type":"boolean"},"reasoning":{"type":"boolean"},"jsonOutput":{"type":"boolean"},"structuredOutputs":{"type":"boolean"},"inputModalities":{"type":"array","minItems":1,"maxItems":5,"items":{"$ref":"InputModality"}},"outputModalities":{"type":"array","minItems":1,"maxItems":3,"items":{"$ref":"OutputModality"}},"supportedParameters":{"anyOf":[{"type":"array","maxItems":100,"items":{"type":"string","minLength":1,"maxLength":64}},{"type":"null"}]},"status":{"$ref":"CustomModelStatus"}},"$id":"CustomModelPatch"};
 
 function validate107(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CustomModelPatch" */;
@@ -3512,24 +3585,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.contextLength !== undefined){
-let data2 = data.contextLength;
+if(data.inputPricePerMillion !== undefined){
+let data2 = data.inputPricePerMillion;
 const _errs5 = errors;
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (data2 !== null)){
-validate107.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/type",keyword:"type",params:{type: schema40.properties.contextLength.type},message:"must be integer,null"}];
+if((typeof data2 !== "string") && (data2 !== null)){
+validate107.errors = [{instancePath:instancePath+"/inputPricePerMillion",schemaPath:"#/properties/inputPricePerMillion/type",keyword:"type",params:{type: schema40.properties.inputPricePerMillion.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs5){
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 > 1000000000 || isNaN(data2)){
-validate107.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+if(typeof data2 === "string"){
+if(!pattern5.test(data2)){
+validate107.errors = [{instancePath:instancePath+"/inputPricePerMillion",schemaPath:"#/properties/inputPricePerMillion/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,13}(\\.[0-9]{1,6})?$"},message:"must match pattern \""+"^[0-9]{1,13}(\\.[0-9]{1,6})?$"+"\""}];
 return false;
-}
-else {
-if(data2 < 1 || isNaN(data2)){
-validate107.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
-return false;
-}
 }
 }
 }
@@ -3539,24 +3606,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.maxOutput !== undefined){
-let data3 = data.maxOutput;
+if(data.outputPricePerMillion !== undefined){
+let data3 = data.outputPricePerMillion;
 const _errs7 = errors;
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (data3 !== null)){
-validate107.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/type",keyword:"type",params:{type: schema40.properties.maxOutput.type},message:"must be integer,null"}];
+if((typeof data3 !== "string") && (data3 !== null)){
+validate107.errors = [{instancePath:instancePath+"/outputPricePerMillion",schemaPath:"#/properties/outputPricePerMillion/type",keyword:"type",params:{type: schema40.properties.outputPricePerMillion.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs7){
-if((typeof data3 == "number") && (isFinite(data3))){
-if(data3 > 1000000000 || isNaN(data3)){
-validate107.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+if(typeof data3 === "string"){
+if(!pattern5.test(data3)){
+validate107.errors = [{instancePath:instancePath+"/outputPricePerMillion",schemaPath:"#/properties/outputPricePerMillion/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,13}(\\.[0-9]{1,6})?$"},message:"must match pattern \""+"^[0-9]{1,13}(\\.[0-9]{1,6})?$"+"\""}];
 return false;
-}
-else {
-if(data3 < 1 || isNaN(data3)){
-validate107.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
-return false;
-}
 }
 }
 }
@@ -3566,11 +3627,26 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.streaming !== undefined){
+if(data.contextLength !== undefined){
+let data4 = data.contextLength;
 const _errs9 = errors;
-if(typeof data.streaming !== "boolean"){
-validate107.errors = [{instancePath:instancePath+"/streaming",schemaPath:"#/properties/streaming/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if((!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))) && (data4 !== null)){
+validate107.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/type",keyword:"type",params:{type: schema40.properties.contextLength.type},message:"must be integer,null"}];
 return false;
+}
+if(errors === _errs9){
+if((typeof data4 == "number") && (isFinite(data4))){
+if(data4 > 1000000000 || isNaN(data4)){
+validate107.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+return false;
+}
+else {
+if(data4 < 1 || isNaN(data4)){
+validate107.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
 }
 var valid0 = _errs9 === errors;
 }
@@ -3578,11 +3654,26 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.vision !== undefined){
+if(data.maxOutput !== undefined){
+let data5 = data.maxOutput;
 const _errs11 = errors;
-if(typeof data.vision !== "boolean"){
-validate107.errors = [{instancePath:instancePath+"/vision",schemaPath:"#/properties/vision/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if((!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))) && (data5 !== null)){
+validate107.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/type",keyword:"type",params:{type: schema40.properties.maxOutput.type},message:"must be integer,null"}];
 return false;
+}
+if(errors === _errs11){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 > 1000000000 || isNaN(data5)){
+validate107.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+return false;
+}
+else {
+if(data5 < 1 || isNaN(data5)){
+validate107.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
 }
 var valid0 = _errs11 === errors;
 }
@@ -3590,10 +3681,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.tools !== undefined){
+if(data.streaming !== undefined){
 const _errs13 = errors;
-if(typeof data.tools !== "boolean"){
-validate107.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.streaming !== "boolean"){
+validate107.errors = [{instancePath:instancePath+"/streaming",schemaPath:"#/properties/streaming/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -3602,10 +3693,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.parallelToolCalls !== undefined){
+if(data.vision !== undefined){
 const _errs15 = errors;
-if(typeof data.parallelToolCalls !== "boolean"){
-validate107.errors = [{instancePath:instancePath+"/parallelToolCalls",schemaPath:"#/properties/parallelToolCalls/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.vision !== "boolean"){
+validate107.errors = [{instancePath:instancePath+"/vision",schemaPath:"#/properties/vision/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -3614,10 +3705,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.reasoning !== undefined){
+if(data.tools !== undefined){
 const _errs17 = errors;
-if(typeof data.reasoning !== "boolean"){
-validate107.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.tools !== "boolean"){
+validate107.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -3626,10 +3717,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.jsonOutput !== undefined){
+if(data.parallelToolCalls !== undefined){
 const _errs19 = errors;
-if(typeof data.jsonOutput !== "boolean"){
-validate107.errors = [{instancePath:instancePath+"/jsonOutput",schemaPath:"#/properties/jsonOutput/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.parallelToolCalls !== "boolean"){
+validate107.errors = [{instancePath:instancePath+"/parallelToolCalls",schemaPath:"#/properties/parallelToolCalls/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -3638,10 +3729,10 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.structuredOutputs !== undefined){
+if(data.reasoning !== undefined){
 const _errs21 = errors;
-if(typeof data.structuredOutputs !== "boolean"){
-validate107.errors = [{instancePath:instancePath+"/structuredOutputs",schemaPath:"#/properties/structuredOutputs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(typeof data.reasoning !== "boolean"){
+validate107.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs21 === errors;
@@ -3650,30 +3741,54 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.inputModalities !== undefined){
-let data11 = data.inputModalities;
+if(data.jsonOutput !== undefined){
 const _errs23 = errors;
-if(errors === _errs23){
-if(Array.isArray(data11)){
-if(data11.length > 5){
+if(typeof data.jsonOutput !== "boolean"){
+validate107.errors = [{instancePath:instancePath+"/jsonOutput",schemaPath:"#/properties/jsonOutput/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs23 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.structuredOutputs !== undefined){
+const _errs25 = errors;
+if(typeof data.structuredOutputs !== "boolean"){
+validate107.errors = [{instancePath:instancePath+"/structuredOutputs",schemaPath:"#/properties/structuredOutputs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs25 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.inputModalities !== undefined){
+let data13 = data.inputModalities;
+const _errs27 = errors;
+if(errors === _errs27){
+if(Array.isArray(data13)){
+if(data13.length > 5){
 validate107.errors = [{instancePath:instancePath+"/inputModalities",schemaPath:"#/properties/inputModalities/maxItems",keyword:"maxItems",params:{limit: 5},message:"must NOT have more than 5 items"}];
 return false;
 }
 else {
-if(data11.length < 1){
+if(data13.length < 1){
 validate107.errors = [{instancePath:instancePath+"/inputModalities",schemaPath:"#/properties/inputModalities/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
 var valid1 = true;
-const len0 = data11.length;
+const len0 = data13.length;
 for(let i0=0; i0<len0; i0++){
-const _errs25 = errors;
-if(!(validate100(data11[i0], {instancePath:instancePath+"/inputModalities/" + i0,parentData:data11,parentDataProperty:i0,rootData,dynamicAnchors}))){
+const _errs29 = errors;
+if(!(validate100(data13[i0], {instancePath:instancePath+"/inputModalities/" + i0,parentData:data13,parentDataProperty:i0,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate100.errors : vErrors.concat(validate100.errors);
 errors = vErrors.length;
 }
-var valid1 = _errs25 === errors;
+var valid1 = _errs29 === errors;
 if(!valid1){
 break;
 }
@@ -3686,36 +3801,36 @@ validate107.errors = [{instancePath:instancePath+"/inputModalities",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs23 === errors;
+var valid0 = _errs27 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.outputModalities !== undefined){
-let data13 = data.outputModalities;
-const _errs26 = errors;
-if(errors === _errs26){
-if(Array.isArray(data13)){
-if(data13.length > 3){
+let data15 = data.outputModalities;
+const _errs30 = errors;
+if(errors === _errs30){
+if(Array.isArray(data15)){
+if(data15.length > 3){
 validate107.errors = [{instancePath:instancePath+"/outputModalities",schemaPath:"#/properties/outputModalities/maxItems",keyword:"maxItems",params:{limit: 3},message:"must NOT have more than 3 items"}];
 return false;
 }
 else {
-if(data13.length < 1){
+if(data15.length < 1){
 validate107.errors = [{instancePath:instancePath+"/outputModalities",schemaPath:"#/properties/outputModalities/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
 var valid2 = true;
-const len1 = data13.length;
+const len1 = data15.length;
 for(let i1=0; i1<len1; i1++){
-const _errs28 = errors;
-if(!(validate102(data13[i1], {instancePath:instancePath+"/outputModalities/" + i1,parentData:data13,parentDataProperty:i1,rootData,dynamicAnchors}))){
+const _errs32 = errors;
+if(!(validate102(data15[i1], {instancePath:instancePath+"/outputModalities/" + i1,parentData:data15,parentDataProperty:i1,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate102.errors : vErrors.concat(validate102.errors);
 errors = vErrors.length;
 }
-var valid2 = _errs28 === errors;
+var valid2 = _errs32 === errors;
 if(!valid2){
 break;
 }
@@ -3728,21 +3843,21 @@ validate107.errors = [{instancePath:instancePath+"/outputModalities",schemaPath:
 return false;
 }
 }
-var valid0 = _errs26 === errors;
+var valid0 = _errs30 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.supportedParameters !== undefined){
-let data15 = data.supportedParameters;
-const _errs29 = errors;
-const _errs30 = errors;
+let data17 = data.supportedParameters;
+const _errs33 = errors;
+const _errs34 = errors;
 let valid3 = false;
-const _errs31 = errors;
-if(errors === _errs31){
-if(Array.isArray(data15)){
-if(data15.length > 100){
+const _errs35 = errors;
+if(errors === _errs35){
+if(Array.isArray(data17)){
+if(data17.length > 100){
 const err0 = {instancePath:instancePath+"/supportedParameters",schemaPath:"#/properties/supportedParameters/anyOf/0/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
 if(vErrors === null){
 vErrors = [err0];
@@ -3754,13 +3869,13 @@ errors++;
 }
 else {
 var valid4 = true;
-const len2 = data15.length;
+const len2 = data17.length;
 for(let i2=0; i2<len2; i2++){
-let data16 = data15[i2];
-const _errs33 = errors;
-if(errors === _errs33){
-if(typeof data16 === "string"){
-if(func6(data16) > 64){
+let data18 = data17[i2];
+const _errs37 = errors;
+if(errors === _errs37){
+if(typeof data18 === "string"){
+if(func6(data18) > 64){
 const err1 = {instancePath:instancePath+"/supportedParameters/" + i2,schemaPath:"#/properties/supportedParameters/anyOf/0/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
 if(vErrors === null){
 vErrors = [err1];
@@ -3771,7 +3886,7 @@ vErrors.push(err1);
 errors++;
 }
 else {
-if(func6(data16) < 1){
+if(func6(data18) < 1){
 const err2 = {instancePath:instancePath+"/supportedParameters/" + i2,schemaPath:"#/properties/supportedParameters/anyOf/0/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err2];
@@ -3794,7 +3909,7 @@ vErrors.push(err3);
 errors++;
 }
 }
-var valid4 = _errs33 === errors;
+var valid4 = _errs37 === errors;
 if(!valid4){
 break;
 }
@@ -3812,10 +3927,10 @@ vErrors.push(err4);
 errors++;
 }
 }
-var _valid0 = _errs31 === errors;
+var _valid0 = _errs35 === errors;
 valid3 = valid3 || _valid0;
-const _errs35 = errors;
-if(data15 !== null){
+const _errs39 = errors;
+if(data17 !== null){
 const err5 = {instancePath:instancePath+"/supportedParameters",schemaPath:"#/properties/supportedParameters/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
 vErrors = [err5];
@@ -3825,7 +3940,7 @@ vErrors.push(err5);
 }
 errors++;
 }
-var _valid0 = _errs35 === errors;
+var _valid0 = _errs39 === errors;
 valid3 = valid3 || _valid0;
 if(!valid3){
 const err6 = {instancePath:instancePath+"/supportedParameters",schemaPath:"#/properties/supportedParameters/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf"};
@@ -3840,32 +3955,34 @@ validate107.errors = vErrors;
 return false;
 }
 else {
-errors = _errs30;
+errors = _errs34;
 if(vErrors !== null){
-if(_errs30){
-vErrors.length = _errs30;
+if(_errs34){
+vErrors.length = _errs34;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs29 === errors;
+var valid0 = _errs33 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.status !== undefined){
-const _errs37 = errors;
+const _errs41 = errors;
 if(!(validate79(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate79.errors : vErrors.concat(validate79.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs37 === errors;
+var valid0 = _errs41 === errors;
 }
 else {
 var valid0 = true;
+}
+}
 }
 }
 }
@@ -3936,7 +4053,7 @@ return errors === 0;
 validate114.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 const schema44 = {"type":"array","maxItems":50,"items":{"type":"string","pattern":"^[A-Za-z_][A-Za-z0-9_]{0,63}$"},"$id":"CustomProviderFields"};
-const pattern5 = new RegExp("^[A-Za-z_][A-Za-z0-9_]{0,63}$", "u");
+const pattern9 = new RegExp("^[A-Za-z_][A-Za-z0-9_]{0,63}$", "u");
 
 function validate116(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CustomProviderFields" */;
@@ -3963,7 +4080,7 @@ let data0 = data[i0];
 const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
-if(!pattern5.test(data0)){
+if(!pattern9.test(data0)){
 validate116.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z_][A-Za-z0-9_]{0,63}$"},message:"must match pattern \""+"^[A-Za-z_][A-Za-z0-9_]{0,63}$"+"\""}];
 return false;
 }
@@ -4184,7 +4301,7 @@ validate112.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateCustomProviderCreate = validate119;
 const schema45 = {"type":"object","additionalProperties":false,"required":["name","baseUrl"],"properties":{"name":{"type":"string","maxLength":63,"pattern":"^[a-z]+(-[a-z]+)*$"},"wire":{"$ref":"CustomProviderWire"},"baseUrl":{"type":"string","minLength":1,"maxLength":2048},"keyless":{"type":"boolean"},"fields":{"$ref":"CustomProviderFields"}},"$id":"CustomProviderCreate"};
-const pattern6 = new RegExp("^[a-z]+(-[a-z]+)*$", "u");
+const pattern10 = new RegExp("^[a-z]+(-[a-z]+)*$", "u");
 
 function validate119(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CustomProviderCreate" */;
@@ -4224,7 +4341,7 @@ validate119.errors = [{instancePath:instancePath+"/name",schemaPath:"#/propertie
 return false;
 }
 else {
-if(!pattern6.test(data0)){
+if(!pattern10.test(data0)){
 validate119.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "^[a-z]+(-[a-z]+)*$"},message:"must match pattern \""+"^[a-z]+(-[a-z]+)*$"+"\""}];
 return false;
 }
@@ -4624,7 +4741,7 @@ validate129.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 const schema51 = {"anyOf":[{"$ref":"ModelsValue"},{"$ref":"ProvidersValue"},{"$ref":"PricingValue"},{"$ref":"IpCidrsValue"}],"$id":"RuleValue"};
 const schema52 = {"type":"object","additionalProperties":false,"required":["models"],"properties":{"models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}}},"$id":"ModelsValue"};
-const pattern7 = new RegExp("^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$", "u");
+const pattern11 = new RegExp("^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$", "u");
 
 function validate132(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModelsValue" */;
@@ -4676,7 +4793,7 @@ let data1 = data0[i0];
 const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
-if(!pattern7.test(data1)){
+if(!pattern11.test(data1)){
 validate132.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
@@ -4714,7 +4831,7 @@ return errors === 0;
 validate132.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema53 = {"type":"object","additionalProperties":false,"required":["providers"],"properties":{"providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}}},"$id":"ProvidersValue"};
-const pattern8 = new RegExp("^[A-Za-z0-9._:@/-]{1,512}$", "u");
+const pattern12 = new RegExp("^[A-Za-z0-9._:@/-]{1,512}$", "u");
 
 function validate134(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ProvidersValue" */;
@@ -4766,7 +4883,7 @@ let data1 = data0[i0];
 const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
-if(!pattern8.test(data1)){
+if(!pattern12.test(data1)){
 validate134.errors = [{instancePath:instancePath+"/providers/" + i0,schemaPath:"#/properties/providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -5366,7 +5483,7 @@ export const validateIpCidrsValue = validate141;
 export const validateInvitationAccept = validate148;
 const schema59 = {"type":"object","additionalProperties":false,"required":["token"],"properties":{"token":{"type":"string","maxLength":256},"name":{"$ref":"MemberName"}},"$id":"InvitationAccept"};
 const schema60 = {"type":["string","null"],"minLength":1,"maxLength":256,"pattern":"\\S","$id":"MemberName"};
-const pattern9 = new RegExp("\\S", "u");
+const pattern13 = new RegExp("\\S", "u");
 
 function validate149(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="MemberName" */;
@@ -5395,7 +5512,7 @@ validate149.errors = [{instancePath,schemaPath:"#/minLength",keyword:"minLength"
 return false;
 }
 else {
-if(!pattern9.test(data)){
+if(!pattern13.test(data)){
 validate149.errors = [{instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""}];
 return false;
 }
@@ -5802,7 +5919,7 @@ validate151.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 export const validateInvitationCreate = validate158;
 const schema65 = {"type":"object","additionalProperties":false,"required":["email","role"],"properties":{"email":{"$ref":"EmailAddress"},"role":{"$ref":"MemberRole"},"ttl":{"$ref":"InvitationTtl"}},"$id":"InvitationCreate"};
 const schema66 = {"type":"string","maxLength":254,"pattern":"^[!-?A-~]{1,64}@[!-?A-~]+$","$id":"EmailAddress"};
-const pattern10 = new RegExp("^[!-?A-~]{1,64}@[!-?A-~]+$", "u");
+const pattern14 = new RegExp("^[!-?A-~]{1,64}@[!-?A-~]+$", "u");
 
 function validate159(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="EmailAddress" */;
@@ -5822,7 +5939,7 @@ validate159.errors = [{instancePath,schemaPath:"#/maxLength",keyword:"maxLength"
 return false;
 }
 else {
-if(!pattern10.test(data)){
+if(!pattern14.test(data)){
 validate159.errors = [{instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[!-?A-~]{1,64}@[!-?A-~]+$"},message:"must match pattern \""+"^[!-?A-~]{1,64}@[!-?A-~]+$"+"\""}];
 return false;
 }
@@ -7584,7 +7701,7 @@ validate190.errors = [{instancePath:instancePath+"/description",schemaPath:"#/pr
 return false;
 }
 else {
-if(!pattern9.test(data0)){
+if(!pattern13.test(data0)){
 validate190.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""}];
 return false;
 }
@@ -7742,7 +7859,7 @@ validate193.errors = [{instancePath:instancePath+"/description",schemaPath:"#/pr
 return false;
 }
 else {
-if(!pattern9.test(data0)){
+if(!pattern13.test(data0)){
 validate193.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""}];
 return false;
 }
@@ -8409,7 +8526,7 @@ validate212.errors = [{instancePath:instancePath+"/name",schemaPath:"#/propertie
 return false;
 }
 else {
-if(!pattern9.test(data0)){
+if(!pattern13.test(data0)){
 validate212.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""}];
 return false;
 }
@@ -8437,7 +8554,7 @@ validate212.errors = [{instancePath:instancePath+"/ownerEmail",schemaPath:"#/pro
 return false;
 }
 else {
-if(!pattern10.test(data1)){
+if(!pattern14.test(data1)){
 validate212.errors = [{instancePath:instancePath+"/ownerEmail",schemaPath:"#/properties/ownerEmail/pattern",keyword:"pattern",params:{pattern: "^[!-?A-~]{1,64}@[!-?A-~]+$"},message:"must match pattern \""+"^[!-?A-~]{1,64}@[!-?A-~]+$"+"\""}];
 return false;
 }
@@ -8512,7 +8629,7 @@ validate213.errors = [{instancePath:instancePath+"/name",schemaPath:"#/propertie
 return false;
 }
 else {
-if(!pattern9.test(data0)){
+if(!pattern13.test(data0)){
 validate213.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""}];
 return false;
 }
@@ -9032,7 +9149,7 @@ validate223.errors = [{instancePath:instancePath+"/name",schemaPath:"#/propertie
 return false;
 }
 else {
-if(!pattern9.test(data0)){
+if(!pattern13.test(data0)){
 validate223.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""}];
 return false;
 }
@@ -9235,7 +9352,7 @@ validate226.errors = [{instancePath:instancePath+"/name",schemaPath:"#/propertie
 return false;
 }
 else {
-if(!pattern9.test(data0)){
+if(!pattern13.test(data0)){
 validate226.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""}];
 return false;
 }
@@ -9574,7 +9691,7 @@ validate227.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateProviderKeyCreate = validate232;
 const schema103 = {"type":"object","additionalProperties":false,"required":["provider","label","token"],"properties":{"provider":{"type":"string","minLength":1,"maxLength":512},"label":{"type":"string","minLength":1,"maxLength":256},"token":{"type":"string","minLength":1,"maxLength":4096,"pattern":"^[!-~]+$"},"projectId":{"type":["string","null"],"minLength":1,"maxLength":64},"baseUrl":{"type":["string","null"],"minLength":1,"maxLength":2048},"position":{"type":"integer","minimum":1,"maximum":100},"status":{"$ref":"ProviderKeyStatus"}},"$id":"ProviderKeyCreate"};
-const pattern18 = new RegExp("^[!-~]+$", "u");
+const pattern22 = new RegExp("^[!-~]+$", "u");
 
 function validate232(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ProviderKeyCreate" */;
@@ -9673,7 +9790,7 @@ validate232.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properti
 return false;
 }
 else {
-if(!pattern18.test(data2)){
+if(!pattern22.test(data2)){
 validate232.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/pattern",keyword:"pattern",params:{pattern: "^[!-~]+$"},message:"must match pattern \""+"^[!-~]+$"+"\""}];
 return false;
 }
@@ -9961,7 +10078,7 @@ validate236.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properti
 return false;
 }
 else {
-if(!pattern18.test(data1)){
+if(!pattern22.test(data1)){
 validate236.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/pattern",keyword:"pattern",params:{pattern: "^[!-~]+$"},message:"must match pattern \""+"^[!-~]+$"+"\""}];
 return false;
 }
@@ -11298,9 +11415,9 @@ validate260.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateUsageQuery = validate264;
 const schema114 = {"type":"object","additionalProperties":false,"properties":{"from":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"to":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"granularity":{"type":"string","enum":["hour","day","total"]},"groupBy":{"type":"string","pattern":"^(member|model|provider|project|key)(,(member|model|provider|project|key))*$"},"projectId":{"type":"string"},"keyId":{"type":"string"},"memberId":{"type":"string"},"limit":{"type":"string","pattern":"^([1-9][0-9]{0,3}|10000)$"},"cursor":{"type":"string","maxLength":4096},"format":{"type":"string","enum":["json","csv"]}},"$id":"UsageQuery"};
-const pattern20 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$", "u");
-const pattern22 = new RegExp("^(member|model|provider|project|key)(,(member|model|provider|project|key))*$", "u");
-const pattern23 = new RegExp("^([1-9][0-9]{0,3}|10000)$", "u");
+const pattern24 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$", "u");
+const pattern26 = new RegExp("^(member|model|provider|project|key)(,(member|model|provider|project|key))*$", "u");
+const pattern27 = new RegExp("^([1-9][0-9]{0,3}|10000)$", "u");
 
 function validate264(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="UsageQuery" */;
@@ -11329,7 +11446,7 @@ let data0 = data.from;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern20.test(data0)){
+if(!pattern24.test(data0)){
 validate264.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
 return false;
 }
@@ -11350,7 +11467,7 @@ let data1 = data.to;
 const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
-if(!pattern20.test(data1)){
+if(!pattern24.test(data1)){
 validate264.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
 return false;
 }
@@ -11388,7 +11505,7 @@ let data3 = data.groupBy;
 const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
-if(!pattern22.test(data3)){
+if(!pattern26.test(data3)){
 validate264.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/pattern",keyword:"pattern",params:{pattern: "^(member|model|provider|project|key)(,(member|model|provider|project|key))*$"},message:"must match pattern \""+"^(member|model|provider|project|key)(,(member|model|provider|project|key))*$"+"\""}];
 return false;
 }
@@ -11445,7 +11562,7 @@ let data7 = data.limit;
 const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data7 === "string"){
-if(!pattern23.test(data7)){
+if(!pattern27.test(data7)){
 validate264.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,3}|10000)$"},message:"must match pattern \""+"^([1-9][0-9]{0,3}|10000)$"+"\""}];
 return false;
 }
@@ -14836,7 +14953,7 @@ export const validateRoutingAttempt = validate288;
 
 export const validateChatRequest = validate303;
 const schema133 = {"type":"object","required":["model","messages"],"properties":{"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"messages":{"type":"array","minItems":1,"items":{"$ref":"ChatMessage"}},"audio":{"type":["object","null"],"properties":{"format":{"type":"string"},"voice":{"type":["string","object"],"properties":{"id":{"type":"string"}},"additionalProperties":false}},"additionalProperties":false},"frequency_penalty":{"type":["number","null"],"minimum":-2,"maximum":2},"function_call":{"type":["string","object","null"],"properties":{"name":{"type":"string"}},"additionalProperties":false},"functions":{"type":["array","null"],"items":{"$ref":"FunctionDefinition"}},"logit_bias":{"type":["object","null"],"additionalProperties":{"type":"number"}},"logprobs":{"type":["boolean","null"]},"max_completion_tokens":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"max_tokens":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"metadata":{"type":["object","null"],"additionalProperties":{"type":"string"}},"modalities":{"type":["array","null"],"items":{"type":"string"}},"n":{"type":["integer","null"],"minimum":1,"maximum":8},"parallel_tool_calls":{"type":["boolean","null"]},"prediction":{"type":["object","null"],"required":["type","content"],"properties":{"type":{"type":"string"},"content":{"type":["string","array"],"items":{"$ref":"ContentPart"}}},"additionalProperties":false},"presence_penalty":{"type":["number","null"],"minimum":-2,"maximum":2},"moderation":{"type":["object","null"],"required":["model"],"properties":{"model":{"type":"string","pattern":"^(omni|text)-moderation-[a-z0-9.-]{1,64}$"},"policy":{"type":["object","null"],"properties":{"input":{"type":["object","null"],"properties":{"mode":{"type":"string"}},"additionalProperties":false},"output":{"type":["object","null"],"properties":{"mode":{"type":"string"}},"additionalProperties":false}},"additionalProperties":false}},"additionalProperties":false},"prompt_cache_options":{"type":["object","null"],"properties":{"mode":{"type":["string","null"]},"ttl":{"type":["string","null"]}},"additionalProperties":false},"prompt_cache_key":{"type":["string","null"]},"prompt_cache_retention":{"type":["string","null"]},"reasoning_effort":{"type":["string","null"]},"response_format":{"$ref":"ResponseFormat"},"safety_identifier":{"type":["string","null"]},"seed":{"type":["integer","null"]},"service_tier":{"type":["string","null"]},"stop":{"type":["string","array","null"],"items":{"type":"string"}},"store":{"type":["boolean","null"]},"stream":{"type":["boolean","null"]},"stream_options":{"type":["object","null"],"properties":{"include_usage":{"type":["boolean","null"]},"include_obfuscation":{"type":["boolean","null"]},"continuous_usage_stats":{"type":["boolean","null"]}},"additionalProperties":false},"temperature":{"type":["number","null"],"minimum":0,"maximum":2},"tool_choice":{"$ref":"ToolChoice"},"tools":{"type":["array","null"],"items":{"$ref":"ChatTool"}},"top_logprobs":{"type":["integer","null"],"minimum":0,"maximum":20},"top_p":{"type":["number","null"],"minimum":0,"maximum":1},"user":{"type":["string","null"]},"verbosity":{"type":["string","null"]},"web_search_options":{"type":["object","null"],"properties":{"search_context_size":{"type":["string","null"]},"user_location":{"type":["object","null"],"properties":{"type":{"type":"string"},"approximate":{"type":["object","null"],"properties":{"city":{"type":["string","null"]},"country":{"type":["string","null"]},"region":{"type":["string","null"]},"timezone":{"type":["string","null"]}},"additionalProperties":false}},"additionalProperties":false}},"additionalProperties":false}},"$id":"ChatRequest"};
-const pattern25 = new RegExp("^(omni|text)-moderation-[a-z0-9.-]{1,64}$", "u");
+const pattern29 = new RegExp("^(omni|text)-moderation-[a-z0-9.-]{1,64}$", "u");
 const schema134 = {"type":"object","required":["role"],"properties":{"role":{"type":"string","enum":["developer","system","user","assistant","tool","function"]},"content":{"type":["string","array","null"],"items":{"$ref":"ContentPart"}},"name":{"type":["string","null"]},"tool_calls":{"type":["array","null"],"items":{"$ref":"MessageToolCall"}},"tool_call_id":{"type":["string","null"]},"function_call":{"type":["object","null"],"required":["name","arguments"],"properties":{"name":{"type":"string"},"arguments":{"type":"string"}},"additionalProperties":false},"refusal":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":["array","null"],"items":{"$ref":"ReasoningDetail"}},"audio":{"type":["object","null"],"properties":{"id":{"type":"string"},"data":{"type":["string","null"]},"expires_at":{"type":["number","null"]},"transcript":{"type":["string","null"]}},"additionalProperties":false},"reasoning_content":{"type":["string","null"]},"images":{"type":["array","null"],"items":{"type":"object","properties":{"type":{"type":"string"},"image_url":{"type":"object","properties":{"url":{"type":"string"}},"additionalProperties":false},"index":{"type":["integer","null"]},"extra_content":{"type":["object","null"],"additionalProperties":true}},"additionalProperties":false}},"annotations":{"type":["array","null"],"items":{"type":"object","additionalProperties":true}},"extra_content":{"type":["object","null"],"additionalProperties":true},"cache_control":{"$ref":"CacheControl"},"prefix":{"type":["boolean","null"]},"partial":{"type":["boolean","null"]},"parsed":{},"provider_specific_fields":{},"thinking_blocks":{}},"allOf":[{"if":{"required":["role"],"properties":{"role":{"const":"assistant"}}},"else":{"required":["content"]}},{"if":{"required":["role"],"properties":{"role":{"const":"tool"}}},"then":{"required":["tool_call_id"],"properties":{"tool_call_id":{"type":"string"}}}}],"additionalProperties":false,"$id":"ChatMessage"};
 const schema135 = {"type":"object","required":["type"],"properties":{"type":{"type":"string","enum":["text","image_url","input_audio","video_url","file","refusal"]},"text":{"type":"string"},"image_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"},"detail":{"type":["string","null"]},"format":{"type":["string","null"]}},"additionalProperties":false},"input_audio":{"type":"object","required":["data"],"properties":{"data":{"type":"string"},"format":{"type":"string"}},"additionalProperties":false},"video_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"}},"additionalProperties":false},"file":{"type":"object","properties":{"file_data":{"type":["string","null"]},"file_id":{"type":["string","null"]},"filename":{"type":["string","null"]},"format":{"type":["string","null"]}},"additionalProperties":false},"refusal":{"type":"string"},"cache_control":{"$ref":"CacheControl"},"prompt_cache_breakpoint":{"type":["object","null"],"properties":{"mode":{"type":"string"},"ttl":{"type":["string","null"]}},"additionalProperties":false}},"allOf":[{"if":{"required":["type"],"properties":{"type":{"const":"text"}}},"then":{"required":["text"]}},{"if":{"required":["type"],"properties":{"type":{"const":"image_url"}}},"then":{"required":["image_url"]}},{"if":{"required":["type"],"properties":{"type":{"const":"input_audio"}}},"then":{"required":["input_audio"]}},{"if":{"required":["type"],"properties":{"type":{"const":"file"}}},"then":{"required":["file"]}},{"if":{"required":["type"],"properties":{"type":{"const":"video_url"}}},"then":{"required":["video_url"]}}],"additionalProperties":false,"$id":"ContentPart"};
 const schema136 = {"type":["object","null"],"properties":{"type":{"type":"string"},"ttl":{"type":["string","null"]}},"additionalProperties":false,"$id":"CacheControl"};
@@ -17800,7 +17917,7 @@ let data0 = data.model;
 const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
-if(!pattern8.test(data0)){
+if(!pattern12.test(data0)){
 validate303.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -18340,7 +18457,7 @@ let data29 = data28.model;
 const _errs63 = errors;
 if(errors === _errs63){
 if(typeof data29 === "string"){
-if(!pattern25.test(data29)){
+if(!pattern29.test(data29)){
 validate303.errors = [{instancePath:instancePath+"/moderation/model",schemaPath:"#/properties/moderation/properties/model/pattern",keyword:"pattern",params:{pattern: "^(omni|text)-moderation-[a-z0-9.-]{1,64}$"},message:"must match pattern \""+"^(omni|text)-moderation-[a-z0-9.-]{1,64}$"+"\""}];
 return false;
 }
@@ -19798,7 +19915,7 @@ validate334.evaluated = {"props":{"type":true,"created_at":true,"b64_json":true,
 
 export const validateImageRequest = validate337;
 const schema147 = {"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":["string","null"],"pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"n":{"type":["integer","null"],"minimum":1,"maximum":10},"size":{"type":["string","null"]},"quality":{"type":["string","null"]},"background":{"type":["string","null"]},"moderation":{"type":["string","null"]},"output_compression":{"type":["integer","null"],"minimum":0,"maximum":100},"output_format":{"type":["string","null"]},"response_format":{"type":["string","null"],"enum":["b64_json","url",null]},"style":{"type":["string","null"]},"user":{"type":["string","null"]},"aspect_ratio":{"type":["string","null"],"pattern":"^[0-9]{1,2}:[0-9]{1,2}$"},"stream":{"type":["boolean","null"]},"partial_images":{"type":["integer","null"],"minimum":0,"maximum":3}},"$id":"ImageRequest"};
-const pattern27 = new RegExp("^[0-9]{1,2}:[0-9]{1,2}$", "u");
+const pattern31 = new RegExp("^[0-9]{1,2}:[0-9]{1,2}$", "u");
 
 function validate337(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ImageRequest" */;
@@ -19849,7 +19966,7 @@ return false;
 }
 if(errors === _errs3){
 if(typeof data1 === "string"){
-if(!pattern8.test(data1)){
+if(!pattern12.test(data1)){
 validate337.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -20032,7 +20149,7 @@ return false;
 }
 if(errors === _errs25){
 if(typeof data12 === "string"){
-if(!pattern27.test(data12)){
+if(!pattern31.test(data12)){
 validate337.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,2}:[0-9]{1,2}$"},message:"must match pattern \""+"^[0-9]{1,2}:[0-9]{1,2}$"+"\""}];
 return false;
 }
@@ -22095,7 +22212,7 @@ return false;
 }
 if(errors === _errs16){
 if(typeof data6 === "string"){
-if(!pattern8.test(data6)){
+if(!pattern12.test(data6)){
 validate356.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -22122,33 +22239,33 @@ validate356.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateEnvironment = validate357;
 const schema157 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","DEFAULT_MAX_OUTPUT_TOKENS","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"}},"patternProperties":{"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
-const pattern29 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
-const pattern30 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
-const pattern33 = new RegExp("^https?://[^\\s?#@]+$", "u");
-const pattern34 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
-const pattern35 = new RegExp("^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
-const pattern36 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$", "u");
-const pattern37 = new RegExp("^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$", "u");
-const pattern41 = new RegExp("^[1-9][0-9]{0,10}$", "u");
-const pattern42 = new RegExp("^[1-9][0-9]{0,2}$", "u");
-const pattern43 = new RegExp("^[1-9][0-9]{0,8}$", "u");
-const pattern52 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
-const pattern66 = new RegExp("^[!-~]{16,4096}$", "u");
-const pattern67 = new RegExp("^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$", "u");
-const pattern69 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$", "u");
-const pattern70 = new RegExp("^[!-~]{1,4096}$", "u");
-const pattern71 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$", "u");
-const pattern73 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$", "u");
-const pattern74 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
-const pattern75 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
-const pattern77 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
-const pattern79 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
-const pattern80 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
-const pattern81 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
-const pattern82 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
-const pattern83 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
-const pattern84 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
-const pattern85 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
+const pattern33 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
+const pattern34 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
+const pattern37 = new RegExp("^https?://[^\\s?#@]+$", "u");
+const pattern38 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
+const pattern39 = new RegExp("^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
+const pattern40 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$", "u");
+const pattern41 = new RegExp("^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$", "u");
+const pattern45 = new RegExp("^[1-9][0-9]{0,10}$", "u");
+const pattern46 = new RegExp("^[1-9][0-9]{0,2}$", "u");
+const pattern47 = new RegExp("^[1-9][0-9]{0,8}$", "u");
+const pattern56 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
+const pattern70 = new RegExp("^[!-~]{16,4096}$", "u");
+const pattern71 = new RegExp("^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$", "u");
+const pattern73 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$", "u");
+const pattern74 = new RegExp("^[!-~]{1,4096}$", "u");
+const pattern75 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$", "u");
+const pattern77 = new RegExp("^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$", "u");
+const pattern78 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
+const pattern79 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
+const pattern81 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
+const pattern83 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
+const pattern84 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
+const pattern85 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
+const pattern86 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
+const pattern87 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
+const pattern88 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
+const pattern89 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
 
 function validate357(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Environment" */;
@@ -22174,7 +22291,7 @@ let data0 = data.HOST;
 const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
-if(!pattern29.test(data0)){
+if(!pattern33.test(data0)){
 validate357.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
 return false;
 }
@@ -22195,7 +22312,7 @@ let data1 = data.PORT;
 const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data1 === "string"){
-if(!pattern30.test(data1)){
+if(!pattern34.test(data1)){
 validate357.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
 return false;
 }
@@ -22216,7 +22333,7 @@ let data2 = data.MANAGEMENT_HOST;
 const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data2 === "string"){
-if(!pattern29.test(data2)){
+if(!pattern33.test(data2)){
 validate357.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
 return false;
 }
@@ -22237,7 +22354,7 @@ let data3 = data.MANAGEMENT_PORT;
 const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
-if(!pattern30.test(data3)){
+if(!pattern34.test(data3)){
 validate357.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
 return false;
 }
@@ -22263,7 +22380,7 @@ validate357.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/pro
 return false;
 }
 else {
-if(!pattern33.test(data4)){
+if(!pattern37.test(data4)){
 validate357.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -22290,7 +22407,7 @@ validate357.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/
 return false;
 }
 else {
-if(!pattern34.test(data5)){
+if(!pattern38.test(data5)){
 validate357.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
 return false;
 }
@@ -22317,7 +22434,7 @@ validate357.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"
 return false;
 }
 else {
-if(!pattern35.test(data6)){
+if(!pattern39.test(data6)){
 validate357.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"#/properties/ALLOWED_ORIGINS/pattern",keyword:"pattern",params:{pattern: "^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
 return false;
 }
@@ -22371,7 +22488,7 @@ validate357.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",sche
 return false;
 }
 else {
-if(!pattern36.test(data8)){
+if(!pattern40.test(data8)){
 validate357.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
 return false;
 }
@@ -22437,7 +22554,7 @@ let data11 = data.RETENTION_DAYS;
 const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data11 === "string"){
-if(!pattern37.test(data11)){
+if(!pattern41.test(data11)){
 validate357.errors = [{instancePath:instancePath+"/RETENTION_DAYS",schemaPath:"#/properties/RETENTION_DAYS/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"+"\""}];
 return false;
 }
@@ -22475,7 +22592,7 @@ let data13 = data.DEFAULT_IMAGE_MODEL;
 const _errs27 = errors;
 if(errors === _errs27){
 if(typeof data13 === "string"){
-if(!pattern8.test(data13)){
+if(!pattern12.test(data13)){
 validate357.errors = [{instancePath:instancePath+"/DEFAULT_IMAGE_MODEL",schemaPath:"#/properties/DEFAULT_IMAGE_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -22496,7 +22613,7 @@ let data14 = data.MODERATION_MODEL;
 const _errs29 = errors;
 if(errors === _errs29){
 if(typeof data14 === "string"){
-if(!pattern8.test(data14)){
+if(!pattern12.test(data14)){
 validate357.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -22517,7 +22634,7 @@ let data15 = data.NANO_BANANA_MODEL;
 const _errs31 = errors;
 if(errors === _errs31){
 if(typeof data15 === "string"){
-if(!pattern8.test(data15)){
+if(!pattern12.test(data15)){
 validate357.errors = [{instancePath:instancePath+"/NANO_BANANA_MODEL",schemaPath:"#/properties/NANO_BANANA_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -22626,7 +22743,7 @@ let data20 = data.MAX_BODY_BYTES;
 const _errs41 = errors;
 if(errors === _errs41){
 if(typeof data20 === "string"){
-if(!pattern41.test(data20)){
+if(!pattern45.test(data20)){
 validate357.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -22647,7 +22764,7 @@ let data21 = data.MAX_DEPTH;
 const _errs43 = errors;
 if(errors === _errs43){
 if(typeof data21 === "string"){
-if(!pattern42.test(data21)){
+if(!pattern46.test(data21)){
 validate357.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
@@ -22668,7 +22785,7 @@ let data22 = data.MAX_JSON_VALUES;
 const _errs45 = errors;
 if(errors === _errs45){
 if(typeof data22 === "string"){
-if(!pattern43.test(data22)){
+if(!pattern47.test(data22)){
 validate357.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -22689,7 +22806,7 @@ let data23 = data.MAX_JSON_FIELDS;
 const _errs47 = errors;
 if(errors === _errs47){
 if(typeof data23 === "string"){
-if(!pattern43.test(data23)){
+if(!pattern47.test(data23)){
 validate357.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -22710,7 +22827,7 @@ let data24 = data.MAX_IN_FLIGHT;
 const _errs49 = errors;
 if(errors === _errs49){
 if(typeof data24 === "string"){
-if(!pattern43.test(data24)){
+if(!pattern47.test(data24)){
 validate357.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -22731,7 +22848,7 @@ let data25 = data.MAX_BUFFERED_BYTES;
 const _errs51 = errors;
 if(errors === _errs51){
 if(typeof data25 === "string"){
-if(!pattern41.test(data25)){
+if(!pattern45.test(data25)){
 validate357.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -22752,7 +22869,7 @@ let data26 = data.MANAGEMENT_MAX_IN_FLIGHT;
 const _errs53 = errors;
 if(errors === _errs53){
 if(typeof data26 === "string"){
-if(!pattern43.test(data26)){
+if(!pattern47.test(data26)){
 validate357.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -22773,7 +22890,7 @@ let data27 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
 const _errs55 = errors;
 if(errors === _errs55){
 if(typeof data27 === "string"){
-if(!pattern41.test(data27)){
+if(!pattern45.test(data27)){
 validate357.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -22794,7 +22911,7 @@ let data28 = data.MAX_RESPONSE_BYTES;
 const _errs57 = errors;
 if(errors === _errs57){
 if(typeof data28 === "string"){
-if(!pattern41.test(data28)){
+if(!pattern45.test(data28)){
 validate357.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -22815,7 +22932,7 @@ let data29 = data.CACHE_MAX_BYTES;
 const _errs59 = errors;
 if(errors === _errs59){
 if(typeof data29 === "string"){
-if(!pattern41.test(data29)){
+if(!pattern45.test(data29)){
 validate357.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -22836,7 +22953,7 @@ let data30 = data.DEFAULT_MAX_OUTPUT_TOKENS;
 const _errs61 = errors;
 if(errors === _errs61){
 if(typeof data30 === "string"){
-if(!pattern43.test(data30)){
+if(!pattern47.test(data30)){
 validate357.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",schemaPath:"#/properties/DEFAULT_MAX_OUTPUT_TOKENS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -22857,7 +22974,7 @@ let data31 = data.RATE_LIMIT_CHAT_PER_MINUTE;
 const _errs63 = errors;
 if(errors === _errs63){
 if(typeof data31 === "string"){
-if(!pattern52.test(data31)){
+if(!pattern56.test(data31)){
 validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -22878,7 +22995,7 @@ let data32 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
 const _errs65 = errors;
 if(errors === _errs65){
 if(typeof data32 === "string"){
-if(!pattern52.test(data32)){
+if(!pattern56.test(data32)){
 validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -22899,7 +23016,7 @@ let data33 = data.RATE_LIMIT_MODELS_PER_MINUTE;
 const _errs67 = errors;
 if(errors === _errs67){
 if(typeof data33 === "string"){
-if(!pattern52.test(data33)){
+if(!pattern56.test(data33)){
 validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -22920,7 +23037,7 @@ let data34 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
 const _errs69 = errors;
 if(errors === _errs69){
 if(typeof data34 === "string"){
-if(!pattern52.test(data34)){
+if(!pattern56.test(data34)){
 validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -22941,7 +23058,7 @@ let data35 = data.RATE_LIMIT_MCP_PER_MINUTE;
 const _errs71 = errors;
 if(errors === _errs71){
 if(typeof data35 === "string"){
-if(!pattern52.test(data35)){
+if(!pattern56.test(data35)){
 validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -22962,7 +23079,7 @@ let data36 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
 const _errs73 = errors;
 if(errors === _errs73){
 if(typeof data36 === "string"){
-if(!pattern52.test(data36)){
+if(!pattern56.test(data36)){
 validate357.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -22983,7 +23100,7 @@ let data37 = data.REQUEST_HEADERS_TIMEOUT_MS;
 const _errs75 = errors;
 if(errors === _errs75){
 if(typeof data37 === "string"){
-if(!pattern43.test(data37)){
+if(!pattern47.test(data37)){
 validate357.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -23004,7 +23121,7 @@ let data38 = data.REQUEST_BODY_TIMEOUT_MS;
 const _errs77 = errors;
 if(errors === _errs77){
 if(typeof data38 === "string"){
-if(!pattern43.test(data38)){
+if(!pattern47.test(data38)){
 validate357.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -23025,7 +23142,7 @@ let data39 = data.CONNECT_TIMEOUT_MS;
 const _errs79 = errors;
 if(errors === _errs79){
 if(typeof data39 === "string"){
-if(!pattern43.test(data39)){
+if(!pattern47.test(data39)){
 validate357.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -23046,7 +23163,7 @@ let data40 = data.FIRST_BYTE_TIMEOUT_MS;
 const _errs81 = errors;
 if(errors === _errs81){
 if(typeof data40 === "string"){
-if(!pattern43.test(data40)){
+if(!pattern47.test(data40)){
 validate357.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -23067,7 +23184,7 @@ let data41 = data.IDLE_TIMEOUT_MS;
 const _errs83 = errors;
 if(errors === _errs83){
 if(typeof data41 === "string"){
-if(!pattern43.test(data41)){
+if(!pattern47.test(data41)){
 validate357.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -23088,7 +23205,7 @@ let data42 = data.TOTAL_TIMEOUT_MS;
 const _errs85 = errors;
 if(errors === _errs85){
 if(typeof data42 === "string"){
-if(!pattern43.test(data42)){
+if(!pattern47.test(data42)){
 validate357.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -23109,7 +23226,7 @@ let data43 = data.KEEP_ALIVE_COMMENT_MS;
 const _errs87 = errors;
 if(errors === _errs87){
 if(typeof data43 === "string"){
-if(!pattern43.test(data43)){
+if(!pattern47.test(data43)){
 validate357.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -23130,7 +23247,7 @@ let data44 = data.SHUTDOWN_GRACE_MS;
 const _errs89 = errors;
 if(errors === _errs89){
 if(typeof data44 === "string"){
-if(!pattern43.test(data44)){
+if(!pattern47.test(data44)){
 validate357.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -23151,7 +23268,7 @@ let data45 = data.METRICS_TOKEN;
 const _errs91 = errors;
 if(errors === _errs91){
 if(typeof data45 === "string"){
-if(!pattern66.test(data45)){
+if(!pattern70.test(data45)){
 validate357.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
 return false;
 }
@@ -23172,7 +23289,7 @@ let data46 = data.PEPPER;
 const _errs93 = errors;
 if(errors === _errs93){
 if(typeof data46 === "string"){
-if(!pattern67.test(data46)){
+if(!pattern71.test(data46)){
 validate357.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
@@ -23193,7 +23310,7 @@ let data47 = data.ENCRYPTION_KEY;
 const _errs95 = errors;
 if(errors === _errs95){
 if(typeof data47 === "string"){
-if(!pattern67.test(data47)){
+if(!pattern71.test(data47)){
 validate357.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
@@ -23260,12 +23377,12 @@ props0.PEPPER = true;
 props0.ENCRYPTION_KEY = true;
 var valid1 = true;
 for(const key0 in data){
-if(pattern69.test(key0)){
+if(pattern73.test(key0)){
 let data48 = data[key0];
 const _errs97 = errors;
 if(errors === _errs97){
 if(typeof data48 === "string"){
-if(!pattern70.test(data48)){
+if(!pattern74.test(data48)){
 validate357.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -23282,7 +23399,7 @@ props0[key0] = true;
 if(valid1){
 var valid1 = true;
 for(const key1 in data){
-if(pattern71.test(key1)){
+if(pattern75.test(key1)){
 let data49 = data[key1];
 const _errs99 = errors;
 if(errors === _errs99){
@@ -23292,7 +23409,7 @@ validate357.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").
 return false;
 }
 else {
-if(!pattern33.test(data49)){
+if(!pattern37.test(data49)){
 validate357.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -23310,12 +23427,12 @@ props0[key1] = true;
 if(valid1){
 var valid1 = true;
 for(const key2 in data){
-if(pattern73.test(key2)){
+if(pattern77.test(key2)){
 let data50 = data[key2];
 const _errs101 = errors;
 if(errors === _errs101){
 if(typeof data50 === "string"){
-if(!pattern74.test(data50)){
+if(!pattern78.test(data50)){
 validate357.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E(OPENAI%7CANTHROPIC%7CGOOGLE%7CMISTRAL%7CGROQ%7CDEEPSEEK%7CXAI%7CTOGETHER%7CFIREWORKS%7CCEREBRAS%7CMOONSHOTAI%7COPENROUTER)_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -23332,7 +23449,7 @@ props0[key2] = true;
 if(valid1){
 var valid1 = true;
 for(const key3 in data){
-if(pattern75.test(key3)){
+if(pattern79.test(key3)){
 let data51 = data[key3];
 const _errs103 = errors;
 if(errors === _errs103){
@@ -23342,7 +23459,7 @@ validate357.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").
 return false;
 }
 else {
-if(!pattern33.test(data51)){
+if(!pattern37.test(data51)){
 validate357.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -23360,12 +23477,12 @@ props0[key3] = true;
 if(valid1){
 var valid1 = true;
 for(const key4 in data){
-if(pattern77.test(key4)){
+if(pattern81.test(key4)){
 let data52 = data[key4];
 const _errs105 = errors;
 if(errors === _errs105){
 if(typeof data52 === "string"){
-if(!pattern70.test(data52)){
+if(!pattern74.test(data52)){
 validate357.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -23382,12 +23499,12 @@ props0[key4] = true;
 if(valid1){
 var valid1 = true;
 for(const key5 in data){
-if(pattern79.test(key5)){
+if(pattern83.test(key5)){
 let data53 = data[key5];
 const _errs107 = errors;
 if(errors === _errs107){
 if(typeof data53 === "string"){
-if(!pattern80.test(data53)){
+if(!pattern84.test(data53)){
 validate357.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
@@ -23404,12 +23521,12 @@ props0[key5] = true;
 if(valid1){
 var valid1 = true;
 for(const key6 in data){
-if(pattern81.test(key6)){
+if(pattern85.test(key6)){
 let data54 = data[key6];
 const _errs109 = errors;
 if(errors === _errs109){
 if(typeof data54 === "string"){
-if(!pattern82.test(data54)){
+if(!pattern86.test(data54)){
 validate357.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
@@ -23426,12 +23543,12 @@ props0[key6] = true;
 if(valid1){
 var valid1 = true;
 for(const key7 in data){
-if(pattern83.test(key7)){
+if(pattern87.test(key7)){
 let data55 = data[key7];
 const _errs111 = errors;
 if(errors === _errs111){
 if(typeof data55 === "string"){
-if(!pattern84.test(data55)){
+if(!pattern88.test(data55)){
 validate357.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
 return false;
 }
@@ -23448,12 +23565,12 @@ props0[key7] = true;
 if(valid1){
 var valid1 = true;
 for(const key8 in data){
-if(pattern85.test(key8)){
+if(pattern89.test(key8)){
 let data56 = data[key8];
 const _errs113 = errors;
 if(errors === _errs113){
 if(typeof data56 === "string"){
-if(!pattern74.test(data56)){
+if(!pattern78.test(data56)){
 validate357.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -23572,7 +23689,7 @@ let data0 = data.model;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern8.test(data0)){
+if(!pattern12.test(data0)){
 validate358.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -23746,7 +23863,7 @@ validate358.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateGenerateImageArguments = validate359;
 const schema159 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"size":{"type":"string","pattern":"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},"n":{"type":"integer","minimum":1,"maximum":4}},"$id":"GenerateImageArguments"};
-const pattern89 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
+const pattern93 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
 
 function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="GenerateImageArguments" */;
@@ -23802,7 +23919,7 @@ let data1 = data.model;
 const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
-if(!pattern8.test(data1)){
+if(!pattern12.test(data1)){
 validate359.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -23823,7 +23940,7 @@ let data2 = data.size;
 const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
-if(!pattern89.test(data2)){
+if(!pattern93.test(data2)){
 validate359.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/pattern",keyword:"pattern",params:{pattern: "^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},message:"must match pattern \""+"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"+"\""}];
 return false;
 }
@@ -23883,7 +24000,7 @@ validate359.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateNanoBananaArguments = validate360;
 const schema160 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"filename":{"type":"string","minLength":1,"maxLength":100,"pattern":"^[^/\\\\]*$"},"aspect_ratio":{"type":"string","enum":["1:1","16:9","4:3","5:4"]}},"$id":"NanoBananaArguments"};
-const pattern90 = new RegExp("^[^/\\\\]*$", "u");
+const pattern94 = new RegExp("^[^/\\\\]*$", "u");
 
 function validate360(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="NanoBananaArguments" */;
@@ -23949,7 +24066,7 @@ validate360.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/prope
 return false;
 }
 else {
-if(!pattern90.test(data1)){
+if(!pattern94.test(data1)){
 validate360.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/pattern",keyword:"pattern",params:{pattern: "^[^/\\\\]*$"},message:"must match pattern \""+"^[^/\\\\]*$"+"\""}];
 return false;
 }
@@ -29558,7 +29675,7 @@ let data0 = data.externalId;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern8.test(data0)){
+if(!pattern12.test(data0)){
 validate460.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -29995,7 +30112,7 @@ let data3 = data2[i0];
 const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
-if(!pattern7.test(data3)){
+if(!pattern11.test(data3)){
 validate466.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
@@ -30046,7 +30163,7 @@ let data5 = data4[i1];
 const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data5 === "string"){
-if(!pattern7.test(data5)){
+if(!pattern11.test(data5)){
 validate466.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
@@ -30097,7 +30214,7 @@ let data7 = data6[i2];
 const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data7 === "string"){
-if(!pattern8.test(data7)){
+if(!pattern12.test(data7)){
 validate466.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -30148,7 +30265,7 @@ let data9 = data8[i3];
 const _errs20 = errors;
 if(errors === _errs20){
 if(typeof data9 === "string"){
-if(!pattern8.test(data9)){
+if(!pattern12.test(data9)){
 validate466.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
@@ -31434,7 +31551,7 @@ return errors === 0;
 }
 validate487.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const pattern96 = new RegExp("^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$", "u");
+const pattern100 = new RegExp("^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$", "u");
 
 function validate483(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureExpectation" */;
@@ -31685,7 +31802,7 @@ let data11 = data.deny;
 const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data11 === "string"){
-if(!pattern96.test(data11)){
+if(!pattern100.test(data11)){
 validate483.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"+"\""}];
 return false;
 }

@@ -43,6 +43,10 @@ describe('custom models', () => {
       ...before,
       ...changed,
       pricing: { ...before.pricing, prompt: null, completion: '0.000002', request: '1' },
+      inputPricePerMillion: null,
+    });
+    expect(await change({ outputPricePerMillion: null, inputPricePerMillion: '1' })).toMatchObject({
+      pricing: { prompt: '0.000001', completion: null },
     });
     const seen = async (body: object) => {
       const { vision, inputModalities } = await change(body);

@@ -34,6 +34,8 @@ const record = {
   updatedAt: START,
   customProviderId: 'prov_new',
   pricing: UNKNOWN,
+  inputPricePerMillion: null,
+  outputPricePerMillion: null,
   contextLength: null,
   maxOutput: null,
   streaming: true,
@@ -93,6 +95,8 @@ describe('POST /v1/master/custom-models', () => {
           inputModalities: ['text', 'image'],
           outputModalities: ['text', 'image'],
           pricing: { ...UNKNOWN, prompt: '0.0000025', completion: '0', per_image: '0.04', web_search: '9000000' },
+          inputPricePerMillion: '2.5',
+          outputPricePerMillion: '0',
         },
       },
     });
@@ -100,6 +104,18 @@ describe('POST /v1/master/custom-models', () => {
     expect(mappings.map(({ id, names, providerNames }) => ({ id, names, providerNames }))).toEqual([
       { id: 'acme/org/model-7b', names: ['acme/org/model-7b'], providerNames: ['custom', 'custom:acme'] },
     ]);
+  });
+
+  it('takes the prices of tokens in the unit of rules too (issue 12, 15)', async () => {
+    const customProviderId = await addCustomProvider(server, { name: 'per-million' });
+    const body = { customProviderId, model: 'm', inputPricePerMillion: '2.5', outputPricePerMillion: '10' };
+    const made = await server.request('POST', '/v1/master/custom-models', { body });
+
+    expect(JSON.parse(made.text).customModel).toMatchObject({
+      pricing: { prompt: '0.0000025', completion: '0.00001' },
+      inputPricePerMillion: '2.5',
+      outputPricePerMillion: '10',
+    });
   });
 
   it('is known to rules at once, and its provider too', async () => {

@@ -12,6 +12,8 @@ afterAll(() => server.close());
 const PATH = '/v1/master/custom-models';
 const PRICE =
   'must be null or a price in USD: a plain decimal string such as "0.0000025", with at most 12 places, at most 9000000.';
+const PER_MILLION =
+  'must be null or a price in USD per million tokens: a plain decimal string such as "2.5", with at most 6 places.';
 const TOKENS = 'must be null or a whole number of tokens from 1 to 1000000000.';
 
 let customProviderId: string;
@@ -36,6 +38,12 @@ describe('POST /v1/master/custom-models is refused for', () => {
     [{ pricing: { prompt: 0.1 } }, '/pricing/prompt', `/pricing/prompt (0.1) ${PRICE}`],
     [{ pricing: { completion: '-1' } }, '/pricing/completion', `/pricing/completion ("-1") ${PRICE}`],
     [{ pricing: { request: '9000001' } }, '/pricing/request', 'An amount may be at most 9000000 USD.'],
+    [
+      { pricing: { prompt: '0.1' }, inputPricePerMillion: '1' },
+      '/inputPricePerMillion',
+      '/inputPricePerMillion and /pricing/prompt state the same price.',
+    ],
+    [{ inputPricePerMillion: '-1' }, '/inputPricePerMillion', `/inputPricePerMillion ("-1") ${PER_MILLION}`],
     [{ pricing: { tokens: '1' } }, '/pricing/tokens', '/pricing/tokens ("1") is not a known field.'],
     [{ contextLength: 0 }, '/contextLength', `/contextLength (0) ${TOKENS}`],
     [{ maxOutput: 1.5 }, '/maxOutput', `/maxOutput (1.5) ${TOKENS}`],
