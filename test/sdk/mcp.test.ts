@@ -43,17 +43,27 @@ const headers = (name: string) => ({
   },
 });
 
+/** What both majors of the client have. */
+type AnyClient = Pick<Client | Client1, 'close'> & {
+  listTools(): Promise<{ tools: { name: string }[] }>;
+  callTool(call: (typeof CALLS)[number]): Promise<unknown>;
+};
+
+/** Lists the tools and calls each of them. */
+async function useAll(client: AnyClient): Promise<[names: string[], results: unknown[]]> {
+  const { tools } = await client.listTools();
+  const results = [];
+  for (const call of CALLS) results.push(await client.callTool(call));
+  await client.close();
+  return [tools.map(({ name }) => name), results];
+}
+
 describe.each(['authorization', 'x-api-key'])('with the key in %s', (name) => {
   it('the client of SDK 1 lists and calls every tool', async () => {
     const client = new Client1(CLIENT);
     await client.connect(new Transport1(endpoint(), headers(name)));
-    const { tools } = await client.listTools();
-    const results = [];
-    for (const call of CALLS) results.push(await client.callTool(call));
-    await client.close();
 
-    expect(tools.map((tool) => tool.name)).toEqual(TOOLS);
-    expect(results).toMatchObject(RESULTS);
+    expect(await useAll(client)).toMatchObject([TOOLS, RESULTS]);
   });
 
   it.each(['legacy', 'auto', { pin: '2026-07-28' }] as const)(
@@ -61,13 +71,8 @@ describe.each(['authorization', 'x-api-key'])('with the key in %s', (name) => {
     async (mode) => {
       const client = new Client(CLIENT, { versionNegotiation: { mode } });
       await client.connect(new StreamableHTTPClientTransport(endpoint(), headers(name)));
-      const { tools } = await client.listTools();
-      const results = [];
-      for (const call of CALLS) results.push(await client.callTool(call));
-      await client.close();
 
-      expect(tools.map((tool) => tool.name)).toEqual(TOOLS);
-      expect(results).toMatchObject(RESULTS);
+      expect(await useAll(client)).toMatchObject([TOOLS, RESULTS]);
     },
   );
 });

@@ -157,6 +157,7 @@ describe('a whole answer', () => {
       request_id: '<req>',
       client_request_id: null,
       client_address: '192.0.2.7',
+      tool: null,
       requested_model: 'sandbox-paid',
       stream: 0,
       created_at: NOW,
