@@ -117,6 +117,14 @@ describe('generate-image', () => {
     });
   });
 
+  it('does not decode an image of too many pixels, however small it is', async () => {
+    const bomb = sharp({ create: { width: 16_000, height: 16_000, channels: 3, background: '#000' } });
+    upstream.begin(drawn(Buffer.concat([await bomb.png().toBuffer(), Buffer.alloc(800_000)])));
+    const answer = await callTool(gateway, 'generate-image', { prompt: 'a fox', model: 'acme/sandbox-image-max' });
+
+    expect(toolResultOf(answer)).toMatchObject({ isError: true, _meta: { 'portcullis/code': 'upstream_error' } });
+  });
+
   it.each([
     [{ prompt: 'x', n: 5 }, '/n (5) must be <= 4.'],
     [{ prompt: 'x', n: 1e9 }, '/n (1000000000) must be <= 4.'],
