@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type Router from '@koa/router';
@@ -109,19 +110,16 @@ function listenRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
 }
 
 /** Comments keep the stream open until the client leaves or the gateway stops. */
-function waitForClose(ctx: AppContext, { closing, keepAliveMs }: McpRouteDeps): Promise<void> {
+async function waitForClose(ctx: AppContext, { closing, keepAliveMs }: McpRouteDeps): Promise<void> {
   const { res, state } = ctx;
+  const ended = AbortSignal.any([state.signal, closing]);
   ctx.respond = false;
   res.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
   res.write(': open\n\n');
   const alive = setInterval(() => res.write(': keep-alive\n\n'), keepAliveMs);
-  return new Promise((resolve) => {
-    AbortSignal.any([state.signal, closing]).addEventListener('abort', () => {
-      clearInterval(alive);
-      res.end();
-      resolve();
-    });
-  });
+  if (!ended.aborted) await once(ended, 'abort');
+  clearInterval(alive);
+  res.end();
 }
 
 /** Streams that wait for notifications, by key. */
