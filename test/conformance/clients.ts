@@ -36,13 +36,15 @@ async function run(command: string, args: string[], home: string): Promise<{ cod
   return { code, out };
 }
 
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
 let failed = 0;
 
 function report(what: string, isRight: boolean, shown: unknown): void {
-  console.log(`${isRight ? 'ok  ' : 'FAIL'} ${what}`);
+  say(`${isRight ? 'ok  ' : 'FAIL'} ${what}`);
   if (isRight) return;
   failed += 1;
-  console.log(typeof shown === 'string' ? shown : JSON.stringify(shown, undefined, 2));
+  say(typeof shown === 'string' ? shown : JSON.stringify(shown, undefined, 2));
 }
 
 async function inspector({ origin, firstRun }: TestGateway, home: string): Promise<void> {

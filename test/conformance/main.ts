@@ -16,6 +16,8 @@ import { serveFixture } from '../support/mcp-fixture.ts';
 const folder = import.meta.dirname;
 const suite = path.join(folder, 'node_modules/@modelcontextprotocol/conformance');
 
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
 /** The suite sends no key: each request gets one on its way. `Host` and `Origin` stay as they are. */
 async function withKey(origin: string, key: string): Promise<{ url: string; close(): void }> {
   const { hostname, port } = new URL(origin);
@@ -73,11 +75,9 @@ async function run(build: 'product' | 'fixture', revision: string): Promise<bool
     const required = serverList(path.join(suite, 'requirements', `${revision}.yaml`));
     const failing = serverList(baseline);
     const passing = required.filter((name) => !failing.includes(name));
-    console.log(
-      `${build}, ${revision}: ${passing.length} of ${required.length} scenarios expected: ${passing.join(', ')}`,
-    );
-    if (exitCode !== 0) console.log(output.slice(output.indexOf('=== SUMMARY')));
-    console.log(exitCode === 0 ? '  as expected' : '  NOT as expected');
+    say(`${build}, ${revision}: ${passing.length} of ${required.length} scenarios expected: ${passing.join(', ')}`);
+    if (exitCode !== 0) say(output.slice(output.indexOf('=== SUMMARY')));
+    say(exitCode === 0 ? '  as expected' : '  NOT as expected');
     return exitCode === 0;
   } finally {
     keyed.close();
