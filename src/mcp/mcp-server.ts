@@ -113,10 +113,11 @@ export function createMcpServer({ tools, version, keepAliveMs, closing, prepare 
       return typeof name === 'string' && byName.has(name) ? name : undefined;
     },
     async answer(request, message, form, caller) {
-      const fault = paramsFault(message);
-      if (fault !== undefined) return fault;
       const hasProgress = form !== 'json';
-      if (!(await isLegacyRequest(request, message))) {
+      const isStateless = !(await isLegacyRequest(request, message));
+      const fault = paramsFault(message, isStateless ? STATELESS_PARAMS : PARAMS);
+      if (fault !== undefined) return fault;
+      if (isStateless) {
         callers.set(request, { caller, hasProgress });
         return (form === 'events' ? events : auto).fetch(request, { parsedBody: message });
       }
@@ -128,17 +129,24 @@ export function createMcpServer({ tools, version, keepAliveMs, closing, prepare 
   };
 }
 
-const VALIDATORS: ReadonlyMap<unknown, Validator<unknown>> = new Map<unknown, Validator<unknown>>([
-  ['initialize', validateInitializeParams],
+type Validators = ReadonlyMap<unknown, Validator<unknown>>;
+
+/** What `params` must be, by method. */
+const STATELESS_PARAMS: Validators = new Map<unknown, Validator<unknown>>([
   ['tools/call', validateToolCallParams],
   ['tools/list', validateToolListParams],
 ]);
 
+const PARAMS: Validators = new Map<unknown, Validator<unknown>>([
+  ...STATELESS_PARAMS,
+  ['initialize', validateInitializeParams],
+]);
+
 /** The answer to a request whose `params` are wrong: the SDK would call that a fault of ours, in words of its own. */
-function paramsFault(message: object): Response | undefined {
+function paramsFault(message: object, validators: Validators): Response | undefined {
   const id = field(message, 'id');
   const params = field(message, 'params') ?? {};
-  const validator = VALIDATORS.get(field(message, 'method'));
+  const validator = validators.get(field(message, 'method'));
   const isRequest = (typeof id === 'string' || typeof id === 'number') && !Array.isArray(params);
   if (validator === undefined || !isRequest || typeof params !== 'object') return undefined;
   try {

@@ -99,8 +99,8 @@ describe('the stateless revision', () => {
     expect([answer.status, rpcErrorOf(answer)]).toMatchObject([400, { code: -32020 }]);
   });
 
-  it('knows no ping', async () => {
-    const answer = await statelessRpc(gateway, 'ping');
+  it.each(['ping', 'initialize', 'logging/setLevel'])('knows no %s', async (method) => {
+    const answer = await statelessRpc(gateway, method);
 
     expect([answer.status, rpcErrorOf(answer)]).toMatchObject([404, { code: -32601 }]);
   });
