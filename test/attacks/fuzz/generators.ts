@@ -5,7 +5,7 @@ import type { Generator } from './calls.ts';
 import * as calls from './calls.ts';
 import * as headers from './headers.ts';
 import { master } from './master.ts';
-import { mcp } from './mcp.ts';
+import { mcp, mcpDrawings } from './mcp.ts';
 import { smuggling } from './smuggling.ts';
 import * as sockets from './sockets.ts';
 
@@ -27,6 +27,7 @@ export const GENERATORS: Readonly<Record<string, Drawn>> = {
   moderations: { generator: calls.moderations, weight: 3 },
   'rule-changes': { generator: calls.ruleChanges, weight: 3 },
   mcp: { generator: mcp, weight: 8 },
+  'mcp-drawings': { generator: mcpDrawings, weight: 1, most: 2 },
   'large-bodies': { generator: calls.largeBodies, weight: 1, most: 3 },
   'large-answers': { generator: calls.largeAnswers, weight: 1, most: 3 },
   headers: { generator: headers.headers, weight: 6 },

@@ -15,11 +15,6 @@ function toolCall(random: Random, mark: string): Fields {
     { name: 'chat', arguments: { model, messages, max_tokens } },
     { name: 'chat', arguments: { model, messages, max_tokens, temperature: random.next() * 3 } },
     { name: 'chat', arguments: { model, messages: 'none' } },
-    { name: 'generate-image', arguments: { prompt: mark, model: random.pick(IMAGE_MODELS), n: random.between(0, 6) } },
-    {
-      name: 'generate-nano-banana',
-      arguments: { prompt: mark, filename: random.pick(['a.png', '../a.png', 'a\0.png']) },
-    },
     {
       name: 'list-models',
       arguments: { limit: random.pick([1, 20, 1000, 1e9, -1]), family: random.pick(['alpha', 'x']) },
@@ -29,7 +24,16 @@ function toolCall(random: Random, mark: string): Fields {
   ]);
 }
 
-function message(random: Random, mark: string): { body: Fields; headers: Header[] } {
+const drawing = (random: Random, mark: string): Fields =>
+  random.pick<Fields>([
+    { name: 'generate-image', arguments: { prompt: mark, model: random.pick(IMAGE_MODELS), n: random.between(0, 6) } },
+    {
+      name: 'generate-nano-banana',
+      arguments: { prompt: mark, filename: random.pick(['a.png', '../a.png', 'a\0.png']) },
+    },
+  ]);
+
+function message(random: Random, mark: string, tool: typeof toolCall): { body: Fields; headers: Header[] } {
   const isStateless = random.chance(0.4);
   const _meta = {
     ...(random.chance(0.3) ? { progressToken: random.pick<unknown>(['p', 7, 'p'.repeat(100_000), null]) } : {}),
@@ -44,7 +48,7 @@ function message(random: Random, mark: string): { body: Fields; headers: Header[
     ? 'tools/call'
     : random.pick(['tools/list', 'ping', 'initialize', 'server/discover', 'prompts/list', 'notifications/cancelled']);
 
-  const params: Fields = { ...(method === 'tools/call' ? toolCall(random, mark) : {}), _meta };
+  const params: Fields = { ...(method === 'tools/call' ? tool(random, mark) : {}), _meta };
   const headers: Header[] = isStateless
     ? [
         ['mcp-protocol-version', random.chance(0.9) ? VERSION : '1999-01-01'],
@@ -68,12 +72,16 @@ const ACCEPTS = [
   'text/html',
 ] as const;
 
-export const mcp: Generator = async (attack: Attack) => {
+export const mcp: Generator = (attack) => send(attack, toolCall);
+
+export const mcpDrawings: Generator = (attack) => send(attack, drawing);
+
+async function send(attack: Attack, tool: typeof toolCall): Promise<void> {
   const { random } = attack;
   const key = anyKey(attack);
   const addresses = forwardedFor(random);
   const mark = attack.mark(key, { forwardedFor: addresses, fault: undefined });
-  const { body, headers } = message(random, mark);
+  const { body, headers } = message(random, mark, tool);
   await attack.send({
     method: 'POST',
     path: '/mcp',
@@ -90,4 +98,4 @@ export const mcp: Generator = async (attack: Attack) => {
     mark,
     ...(random.chance(0.08) ? { leaveAfterMs: random.between(0, 200) } : {}),
   });
-};
+}
