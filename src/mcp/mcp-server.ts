@@ -173,7 +173,7 @@ function reportProgress(progressToken: string | number, notify: Notify): () => v
   const timer = setInterval(() => {
     const progress = Math.round((performance.now() - startedAt) / 1000);
     const params = { progressToken, progress, message: `Running for ${progress} seconds.` };
-    // A client that has left is told of nothing.
+    // The client may have left.
     notify({ method: 'notifications/progress', params }).catch(() => {});
   }, PROGRESS_EVERY);
   return () => clearInterval(timer);

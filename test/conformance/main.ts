@@ -4,12 +4,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer, request } from 'node:http';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parse } from 'yaml';
 import type { Overrides } from '../../src/container.ts';
+import { forwardTo } from '../support/forward.ts';
 import { startGateway } from '../support/gateway.ts';
 import { serveFixture } from '../support/mcp-fixture.ts';
 
@@ -20,17 +21,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /** The suite sends no key: each request gets one on its way. `Host` and `Origin` stay as they are. */
 async function withKey(origin: string, key: string): Promise<{ url: string; close(): void }> {
-  const { hostname, port } = new URL(origin);
-  const server = createServer((req, res) => {
-    const headers = { ...req.headers, 'x-api-key': key };
-    const onward = request({ hostname, port, path: req.url, method: req.method, headers }, (answer) => {
-      res.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(res);
-    });
-    onward.on('error', () => res.destroy());
-    res.on('close', () => onward.destroy());
-    req.pipe(onward);
-  });
+  const server = createServer(forwardTo(() => origin, { 'x-api-key': key }));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();

@@ -1,13 +1,13 @@
 // `/v1` and `/mcp` under PUBLIC_URL, behind a proxy that ends TLS: by the clients that people use, with the caller's own address.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { request } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import path from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import OpenAI from 'openai';
 import { Agent, fetch as fetchWith } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { forwardTo } from '../support/forward.ts';
 import { addRule, removeRule, startGateway, type TestGateway } from '../support/gateway.ts';
 import { callRows } from '../support/rows.ts';
 
@@ -19,23 +19,12 @@ let agent: Agent;
 let gateway: TestGateway;
 let publicUrl: string;
 
-/** What a proxy does: it ends TLS, appends the caller's address, and passes `Host` on. */
-function proxyTo(origin: () => string): Server {
-  return createServer({ key: tls('key.pem'), cert: tls('cert.pem') }, (incoming, outgoing) => {
-    const { hostname, port } = new URL(origin());
-    const headers = { ...incoming.headers, 'x-forwarded-for': '203.0.113.7', 'x-forwarded-proto': 'https' };
-    const onward = request({ hostname, port, path: incoming.url, method: incoming.method, headers }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
-    });
-    onward.on('error', () => outgoing.destroy());
-    outgoing.on('close', () => onward.destroy());
-    incoming.pipe(onward);
-  });
-}
-
 beforeAll(async () => {
-  proxy = proxyTo(() => gateway.origin);
+  const added = { 'x-forwarded-for': '203.0.113.7', 'x-forwarded-proto': 'https' };
+  proxy = createServer(
+    { key: tls('key.pem'), cert: tls('cert.pem') },
+    forwardTo(() => gateway.origin, added),
+  );
   proxy.listen(0, '127.0.0.1');
   await once(proxy, 'listening');
   const address = proxy.address();

@@ -90,7 +90,7 @@ function admit(deps: McpRouteDeps): AppMiddleware {
   };
 }
 
-/** `application/json` for whoever does not ask for events alone or for both: clients that name only one, or none, get an answer too. */
+/** JSON, unless the client asks for events alone or for both. Clients that name only one type, or none, get an answer too. */
 function replyForm({ req }: AppContext): ReplyForm {
   const accept = (req.headers.accept ?? '').toLowerCase();
   if (!accept.includes('text/event-stream')) return 'json';
