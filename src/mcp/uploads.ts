@@ -16,6 +16,9 @@ const FORMAT_OF_EXTENSION: Readonly<Record<string, ImageFormat>> = {
 /** Letters and digits first, so that nothing is hidden and nothing is an option; no separators of any system. */
 const FILE_NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .()+-]{0,99}$/u;
 
+/** What file systems take is 255, a suffix included. */
+const MAX_BYTES = 200;
+
 /** Files of one name. */
 const MAX_SUFFIX = 999;
 
@@ -43,7 +46,8 @@ export interface UploadName {
 export function uploadName(filename: string): UploadName {
   const extension = path.posix.extname(filename);
   const format = FORMAT_OF_EXTENSION[extension.toLowerCase()];
-  if (!FILE_NAME.test(filename) || filename.includes('..') || format === undefined) {
+  const isTooLong = Buffer.byteLength(filename) > MAX_BYTES;
+  if (!FILE_NAME.test(filename) || isTooLong || filename.includes('..') || format === undefined) {
     throw invalidRequest(
       '/filename must be a file name without a path that ends in .png, .jpg, .jpeg or .webp.',
       '/filename',

@@ -146,8 +146,31 @@ class Streams {
 
 /** The body as one JSON-RPC message; revisions that had lists of them are served without. @throws ApiError 400 */
 function messageOf(body: unknown): object {
-  if (typeof body === 'object' && body !== null && 'jsonrpc' in body && body.jsonrpc === '2.0') return body;
-  throw invalidRequest('The request body must be one JSON-RPC 2.0 message.');
+  if (typeof body !== 'object' || body === null || !('jsonrpc' in body) || body.jsonrpc !== '2.0') {
+    throw invalidRequest('The request body must be one JSON-RPC 2.0 message.');
+  }
+  if (holdsMore(body, MAX_VALUES)) {
+    throw invalidRequest(`The message holds more than ${MAX_VALUES} values besides the arguments of a tool.`);
+  }
+  return body;
+}
+
+/** Values of a message besides a tool's arguments. The SDK takes microseconds for each, and more where they are nested. */
+const MAX_VALUES = 500;
+
+/** Whether a message holds more values than so many, those in `params.arguments` not counted. */
+function holdsMore(message: object, most: number): boolean {
+  const args = field(field(message, 'params'), 'arguments');
+  const open: object[] = [message];
+  let values = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    for (const value of Object.values(next)) {
+      values += 1;
+      if (values > most) return true;
+      if (typeof value === 'object' && value !== null && value !== args) open.push(value);
+    }
+  }
+  return false;
 }
 
 function messageRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {

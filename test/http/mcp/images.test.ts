@@ -195,6 +195,7 @@ describe('generate-nano-banana', () => {
     'C:cat.png',
     'cat.png ',
     `${'a'.repeat(100)}.png`,
+    `${'中'.repeat(90)}.png`,
     '',
   ])('writes nothing for the file name %j', async (filename) => {
     const result = await banana({ filename });

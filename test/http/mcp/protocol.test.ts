@@ -155,6 +155,23 @@ describe('what is no message', () => {
     ]);
   });
 
+  it.each([
+    ['initialize', (deep: unknown) => ({ capabilities: { experimental: { x: { a: deep } } } })],
+    ['ping', (deep: unknown) => ({ capabilities: { sampling: deep } })],
+    ['tools/list', (deep: unknown) => ({ _meta: { 'io.modelcontextprotocol/clientCapabilities': { x: deep } } })],
+  ])(
+    '%s with much besides the arguments of a tool is 400: the SDK would take a second for it',
+    async (method, params) => {
+      const nested = JSON.parse(`${'['.repeat(48)}${']'.repeat(48)}`);
+      const answer = await rpc(gateway, method, params(Array(4000).fill(nested)));
+
+      expect([answer.status, rpcErrorOf(answer)]).toMatchObject([
+        400,
+        { code: -32600, message: 'The message holds more than 500 values besides the arguments of a tool.' },
+      ]);
+    },
+  );
+
   it('another media type is 415', async () => {
     const headers = [bearer(gateway.firstRun.gatewayKey), ['content-type', 'text/plain']] as const;
     const answer = await send(gateway.origin, { method: 'POST', path: '/mcp', headers, body: '{}' });
