@@ -136,6 +136,13 @@ describe('chat', () => {
   });
 });
 
+it('an answer that no client could show is not parsed for it', async () => {
+  upstream.begin(json(completion('a'.repeat(3_000_000))));
+  const result = toolResultOf(await callTool(gateway, 'chat', question()));
+
+  expect(result).toEqual(refused('The answer of the provider is too large for a tool result.', 'upstream_error'));
+});
+
 it('a tool that does not exist is a JSON-RPC error', async () => {
   expect(rpcErrorOf(await callTool(gateway, 'no-such-tool', {}))).toEqual({
     code: -32602,
