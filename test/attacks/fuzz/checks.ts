@@ -81,7 +81,7 @@ function* mcpFaults(answer: Answer): Generator<Broken> {
 }
 
 const isMcp = ({ path }: Asked, { text, status }: Answer): boolean =>
-  /^\/mcp$/.test(path) && (status === 202 || text.includes('"jsonrpc"'));
+  /^\/mcp\/?(?:\?|$)/i.test(path) && (status === 202 || text.includes('"jsonrpc"'));
 
 type End = Pick<ReturnType<typeof eventsOf>, 'done' | 'error'>;
 
