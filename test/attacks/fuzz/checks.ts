@@ -80,8 +80,9 @@ function* mcpFaults(answer: Answer): Generator<Broken> {
   }
 }
 
+/** By what it is: `/mcp` has many spellings. */
 const isMcp = ({ path }: Asked, { text, status }: Answer): boolean =>
-  /^\/mcp\/?(?:\?|$)/i.test(path) && (status === 202 || text.includes('"jsonrpc"'));
+  !path.startsWith('/v1/') && (status === 202 || text.includes('"jsonrpc":"2.0"'));
 
 type End = Pick<ReturnType<typeof eventsOf>, 'done' | 'error'>;
 
