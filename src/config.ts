@@ -12,7 +12,7 @@ import type { Environment } from './generated/types.ts';
 import type { ValidationError } from './generated/validators.js';
 import { validateEnvironment } from './generated/validators.js';
 
-export interface ListenAddress {
+interface ListenAddress {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
@@ -32,6 +32,7 @@ export interface Config {
   readonly trustedProxies: readonly AddressRange[] | null;
   /** Private hosts that base URLs from the database may name. */
   readonly allowPrivateUpstreams: readonly Endpoint[];
+  readonly allowPrivateClients: readonly Endpoint[];
   /** Absolute. */
   readonly dataDir: string;
   readonly durability: Environment['DURABILITY'];
@@ -111,9 +112,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     allowedHosts: readList(variables.ALLOWED_HOSTS).map((host) => host.toLowerCase()),
     allowedOrigins: readList(variables.ALLOWED_ORIGINS).map((origin) => new URL(origin).origin),
     trustedProxies: variables.TRUSTED_PROXIES === undefined ? null : readProxies(variables.TRUSTED_PROXIES),
-    allowPrivateUpstreams: readList(variables.ALLOW_PRIVATE_UPSTREAMS).map((entry) =>
-      explained('ALLOW_PRIVATE_UPSTREAMS', () => parseEndpoint(entry)),
-    ),
+    allowPrivateUpstreams: readEndpoints('ALLOW_PRIVATE_UPSTREAMS', variables.ALLOW_PRIVATE_UPSTREAMS),
+    allowPrivateClients: readEndpoints('ALLOW_PRIVATE_CLIENTS', variables.ALLOW_PRIVATE_CLIENTS),
     dataDir: path.resolve(variables.DATA_DIR ?? path.join(import.meta.dirname, '../data')),
     durability: variables.DURABILITY,
     retentionDays: numberOrOff(variables.RETENTION_DAYS),
@@ -197,6 +197,9 @@ function faultOf(error: ValidationError | undefined): ConfigError {
   const name = error?.instancePath.slice(1) ?? '';
   return new ConfigError(`${name} must be ${shapeOf(name)}.`);
 }
+
+const readEndpoints = (name: string, list: string | undefined): readonly Endpoint[] =>
+  readList(list).map((entry) => explained(name, () => parseEndpoint(entry)));
 
 function readProxies(text: string): AddressRange[] {
   if (text === 'none') return [];

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import manifest from '../package.json' with { type: 'json' };
 import { startExpiringKeys } from './admin/expire-keys.ts';
 import { type FirstRun, firstRun } from './admin/first-run.ts';
@@ -8,7 +9,7 @@ import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import { providerDefinitions } from './catalog/provider-definitions.ts';
 import type { Config } from './config.ts';
 import { createAnswers } from './core/answers.ts';
-import { createAuthenticate } from './core/authenticate.ts';
+import { createAuthenticate, createAuthenticateToken } from './core/authenticate.ts';
 import { createAuthorize } from './core/authorize.ts';
 import { createCheckAddress } from './core/check-address.ts';
 import { createChooseAuto } from './core/choose-auto.ts';
@@ -25,6 +26,7 @@ import { createFindReach } from './core/reach.ts';
 import { createFindReachable } from './core/reachable.ts';
 import { createResolve } from './core/resolve.ts';
 import { ResponseCache } from './core/response-cache.ts';
+import { getOrMake } from './domain/get-or-make.ts';
 import { servedProviders } from './domain/service-provider.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { Turns } from './domain/turns.ts';
@@ -32,12 +34,16 @@ import { createGatewayApp } from './http/gateway-app.ts';
 import { type Listener, listen } from './http/listen.ts';
 import { Load } from './http/load.ts';
 import { createManagementApp } from './http/management-app.ts';
+import { consentPath, showOAuthError } from './http/routes/oauth/consent.ts';
 import { chatTool } from './mcp/chat-tool.ts';
 import { imageTools } from './mcp/image-tools.ts';
 import type { McpServer, PrepareMcp } from './mcp/mcp-server.ts';
 import { modelTools } from './mcp/model-tools.ts';
 import { prepareUploads } from './mcp/uploads.ts';
 import { createTransport } from './net/transport.ts';
+import type { AuthorizationServer } from './oauth/authorization-server.ts';
+import { loadAuthorizationServer } from './oauth/load.ts';
+import { createFetchDocument, DOCUMENT_BOUNDS } from './oauth/metadata-documents.ts';
 import { createActivePolicy } from './policy/active-policy.ts';
 import { createProviders } from './providers/providers.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
@@ -218,7 +224,7 @@ async function build(
     return createMcpServer({
       tools: [
         chatTool(completeChat),
-        ...imageTools({ generateImage, findImageModel, clock, nanoBananaModel, uploadDir, telemetry }),
+        ...imageTools({ generateImage, answers, findImageModel, clock, nanoBananaModel, uploadDir, telemetry }),
         ...modelTools(listModels),
       ],
       version: manifest.version,
@@ -228,6 +234,29 @@ async function build(
     });
   }
   let loadedMcp: Promise<McpServer> | undefined;
+
+  // Connections of its own: what anyone can name must not displace those to providers.
+  const documentTransport = createTransport({
+    ...DOCUMENT_BOUNDS,
+    parseLarge: answers.parse,
+    privateExceptions: config.allowPrivateClients,
+  });
+  closers.add(() => documentTransport.close());
+  const fetchDocument = createFetchDocument(documentTransport);
+  const cookieKey = createHmac('sha256', signingKey.key).update('oauth cookies').digest('base64url');
+  const authorizationServerOf = (origin: string): Promise<AuthorizationServer> =>
+    loadAuthorizationServer({
+      origin,
+      store,
+      clock,
+      cookieKey,
+      consentPath,
+      showError: showOAuthError,
+      onFailure: (error) => telemetry.failure('', error),
+      fetch: fetchDocument,
+    });
+  // One, or one for each name of loopback.
+  const authorizationServers = new Map<string, Promise<AuthorizationServer>>();
 
   let stopping = false;
   const load = new Load({ maxInFlight: limits.inFlight, maxBufferedBytes: limits.bufferedBytes });
@@ -256,6 +285,9 @@ async function build(
     stallTimeoutMs: timeouts.idle,
   };
   const gatewayApp = createGatewayApp({
+    store,
+    clock,
+    peppers,
     authenticate,
     completeChat,
     generateImage,
@@ -265,8 +297,10 @@ async function build(
       loadedMcp ??= loadMcp();
       return loadedMcp;
     },
+    authenticateToken: createAuthenticateToken({ store, clock }),
+    authorizationServer: (origin) => getOrMake(authorizationServers, origin, () => authorizationServerOf(origin)),
     closing: closing.signal,
-    checkAddress: createCheckAddress({ documents, pdp }),
+    checkAddress: createCheckAddress({ store, documents, pdp }),
     version: manifest.version,
     telemetry,
     takeRate,

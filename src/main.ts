@@ -1,11 +1,12 @@
 import type { FirstRun } from './admin/first-run.ts';
-import { readConfig } from './config.ts';
+import { type Config, readConfig } from './config.ts';
 import { type Container, createContainer } from './container.ts';
+import { signInUrl } from './domain/page-links.ts';
 
 const SHOWN_ONCE = 'These secrets are shown once, now. Keep them.';
 
 /** What a first start says: the secrets, and a command that works as pasted. */
-function welcome({ gateway }: Container, first: FirstRun): string {
+function welcome({ gateway }: Container, { publicUrl }: Config, first: FirstRun): string {
   const body = JSON.stringify({ model: 'sandbox-paid', messages: [{ role: 'user', content: 'Hello' }] });
   return `
 First run: an organization, a project, their owner (${first.ownerEmail}) and two keys were created.
@@ -13,6 +14,10 @@ ${SHOWN_ONCE}
 
   gateway key  ${first.gatewayKey}
   master key   ${first.masterKey}
+
+Sign in as the owner, once within 24 hours, and set a password:
+
+  ${signInUrl(publicUrl ?? gateway.origin, first.signInToken)}
 
 Try it:
 
@@ -56,9 +61,10 @@ export async function serve(env: Readonly<Record<string, string | undefined>>): 
   const stop = stopRequested();
   // Database, secrets and logs are the owner's alone, in a data directory that others may enter too.
   process.umask(0o077);
-  const container = await createContainer(readConfig(env));
+  const config = readConfig(env);
+  const container = await createContainer(config);
   process.stdout.write(greeting(container));
-  if (container.firstRun !== undefined) process.stdout.write(`${welcome(container, container.firstRun)}\n`);
+  if (container.firstRun !== undefined) process.stdout.write(`${welcome(container, config, container.firstRun)}\n`);
   const signal = await stop;
   process.stdout.write(`${signal}: finishing what runs.\n`);
   await container.close();

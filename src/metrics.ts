@@ -6,7 +6,7 @@ import type { LimitedEndpoint } from './domain/rate-limits.ts';
 export type MetricTarget = Pick<Mapping, 'providerId' | 'modelId' | 'custom'>;
 
 /** A call that has ended, with its row committed. */
-export interface EndedCall {
+interface EndedCall {
   readonly action: string;
   /** Undefined when nobody answered. */
   readonly target: MetricTarget | undefined;
@@ -14,7 +14,7 @@ export interface EndedCall {
 }
 
 /** What a dispatched call came to. */
-export interface SettledCall extends EndedCall {
+interface SettledCall extends EndedCall {
   /** Milliseconds from its opening. */
   readonly durationMs: number;
   /** Each token once: the types do not overlap. */
@@ -23,7 +23,7 @@ export interface SettledCall extends EndedCall {
 }
 
 /** What the product is and holds at the moment, read when someone looks. */
-export interface Watched {
+interface Watched {
   readonly version: string;
   /** `YYYY-MM-DD`. */
   readonly catalogDate: string;

@@ -18,7 +18,7 @@ export interface TelemetryOptions {
 }
 
 /** One line of the access log: what happened, never what was said. No prompt, no secret. */
-export interface AccessRecord {
+interface AccessRecord {
   requestId: string;
   method: string;
   path: string;
@@ -31,6 +31,8 @@ export interface AccessRecord {
   /** Of who called the gateway, or the management host. */
   keyId: string | undefined;
   masterKeyId: string | undefined;
+  /** Of who is signed in at the pages. */
+  memberId: string | undefined;
   /** The MCP tool that was called. */
   tool: string | undefined;
   callId: string | undefined;

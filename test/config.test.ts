@@ -31,6 +31,7 @@ describe('the configuration', () => {
       allowedOrigins: [],
       trustedProxies: null,
       allowPrivateUpstreams: [],
+      allowPrivateClients: [],
       defaultMaxOutputTokens: 16_384,
       dataDir: path.join(root, 'data'),
       durability: 'normal',
@@ -83,6 +84,7 @@ describe('the configuration', () => {
       ALLOWED_HOSTS: 'Gateway.example, localhost:8080,[::1]:80',
       ALLOWED_ORIGINS: 'https://Chat.example,http://localhost:3000',
       TRUSTED_PROXIES: '10.1.2.3/8, 2001:db8::/32',
+      ALLOW_PRIVATE_CLIENTS: 'clients.internal:443',
       ALLOW_PRIVATE_UPSTREAMS: 'Ollama.Internal:11434, 10.0.0.7:80,[0:0::1]:443',
       DATA_DIR: '/var/lib/portcullis',
       DURABILITY: 'full',
@@ -138,6 +140,7 @@ describe('the configuration', () => {
         { family: 6, network: 0x20010db8n << 96n, prefix: 32 },
       ],
       allowPrivateUpstreams: ['ollama.internal:11434', '10.0.0.7:80', '[::1]:443'],
+      allowPrivateClients: ['clients.internal:443'],
       dataDir: '/var/lib/portcullis',
       durability: 'full',
       retentionDays: 90,
@@ -239,6 +242,10 @@ describe('a wrong variable is named, with what it must be', () => {
     [
       'ALLOW_PRIVATE_UPSTREAMS must be a comma list of `host:port`, the host a name or an IP address (IPv6 in brackets).',
       { ALLOW_PRIVATE_UPSTREAMS: '10.0.0.7' },
+    ],
+    [
+      'ALLOW_PRIVATE_CLIENTS must be a comma list of `host:port`, the host a name or an IP address (IPv6 in brackets).',
+      { ALLOW_PRIVATE_CLIENTS: '10.0.0.7' },
     ],
     [
       'ALLOW_PRIVATE_UPSTREAMS: "10.0.0.7:0" is not a host name or an IP address with a port.',

@@ -45,6 +45,23 @@ interface Variable {
   readonly default?: string;
 }
 
+it('has configurations of MCP clients, each by key and by OAuth, that a client can read', () => {
+  const [, section = ''] = /\n### MCP clients\n([\s\S]+?)\n### /.exec(readme) ?? [];
+  const configurations = [...section.matchAll(/^```json\n([\s\S]+?)\n```$/gm)].map(([, text = '']) =>
+    JSON.stringify(JSON.parse(text)),
+  );
+  const kinds = configurations.map((text) => [
+    text.includes('"http://127.0.0.1:8080/mcp"'),
+    /Authorization|x-api-key/.test(text) ? 'key' : 'OAuth',
+  ]);
+  expect(kinds).toEqual(
+    Array.from({ length: 3 }, () => [
+      [true, 'key'],
+      [true, 'OAuth'],
+    ]).flat(),
+  );
+});
+
 describe('the configuration', () => {
   const [variables, catalogue = [], upstream = []] = tables('Variable');
 

@@ -4,6 +4,7 @@ import { request } from 'node:http';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorText } from '../src/telemetry.ts';
+import { signedIn } from './http/oauth/application.ts';
 import { chat, faulty, hello } from './support/chat.ts';
 import { addRule, newDataDir, startGateway, type TestGateway } from './support/gateway.ts';
 import { masked } from './support/masked.ts';
@@ -71,6 +72,18 @@ describe('the access log', () => {
       call?.request_id,
       call?.id,
       call?.decision_id,
+    ]);
+  });
+
+  it('names the member whose session signed a request', async () => {
+    await signedIn(gateway).get('/oauth/interaction/account');
+    await send(gateway.origin, { path: '/oauth/interaction/account' });
+
+    const lines = await logged();
+
+    expect(lines.map(({ path: where, status, memberId }) => [where, status, memberId])).toEqual([
+      ['/oauth/interaction/account', 200, gateway.memberId],
+      ['/oauth/interaction/account', 303, undefined],
     ]);
   });
 

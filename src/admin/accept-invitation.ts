@@ -7,6 +7,7 @@ import { validateInvitationAccept } from '../generated/validators.js';
 import type { Database } from '../store/database.ts';
 import * as store from '../store/invitations.ts';
 import { findMember } from '../store/members.ts';
+import { getOrganization } from '../store/tenants.ts';
 import { recordChange } from './audit-trail.ts';
 import { statusOf, viewInvitation } from './invitation-view.ts';
 import { newMember } from './new-member.ts';
@@ -54,6 +55,16 @@ export function acceptInvitation(db: Database, body: unknown, { now, peppers, by
     recordChange(db, actor, 'member', 'create', { before: null, after: member }, now);
     return { member };
   });
+}
+
+/** What an open invitation says to its holder; it stays open. @throws ApiError 404, 400 as above */
+export function readOpenInvitation(
+  db: Database,
+  token: string,
+  { now, peppers }: Omit<Acceptance, 'by'>,
+): Pick<store.InvitationRecord, 'organizationId' | 'email' | 'role'> & { readonly organizationName: string } {
+  const { organizationId, email, role } = openInvitation(db, token, peppers, now);
+  return { organizationId, email, role, organizationName: getOrganization(db, organizationId).name };
 }
 
 function openInvitation(db: Database, token: string, peppers: readonly Pepper[], now: number): store.InvitationRecord {

@@ -2,9 +2,10 @@ import { notFound, permissionDenied } from '../domain/errors.ts';
 import type { MasterKeyCredential } from '../store/master-keys.ts';
 import type { Role } from '../store/tables.ts';
 
-/** Who administers: a master key, with the role that its maker has now, or the person at this machine's command line. */
+/** Who administers: a master key, with the role that its maker has now, a signed-in member, or the person at this machine's command line. */
 export type Actor =
   | ({ readonly kind: 'master_key' } & MasterKeyCredential)
+  | { readonly kind: 'person'; readonly organizationId: string; readonly memberId: string; readonly role: Role }
   | { readonly kind: 'cli'; readonly organizationId: string };
 
 const roleOf = (actor: Actor): Role => (actor.kind === 'cli' ? 'owner' : actor.role);
@@ -13,7 +14,7 @@ const roleOf = (actor: Actor): Role => (actor.kind === 'cli' ? 'owner' : actor.r
 export const seesAllKeys = (actor: Actor): boolean => roleOf(actor) !== 'developer';
 
 export const seesKeyOf = (actor: Actor, owner: string): boolean =>
-  seesAllKeys(actor) || (actor.kind === 'master_key' && actor.memberId === owner);
+  seesAllKeys(actor) || (actor.kind !== 'cli' && actor.memberId === owner);
 
 /** Owners manage everyone, admins everyone but owners, developers no one. */
 export const managesRole = (manager: Role, member: Role): boolean =>
@@ -52,7 +53,7 @@ export function checkGivesRole(actor: Actor, role: Role): void {
 
 /** Everyone may end what acts for them; an admin cannot touch what acts for an owner. */
 export function checkChangesMasterKeyOf(actor: Actor, member: { readonly id: string; readonly role: Role }): void {
-  if (actor.kind === 'master_key' && actor.memberId === member.id) return;
+  if (actor.kind !== 'cli' && actor.memberId === member.id) return;
   if (!managesRole(roleOf(actor), member.role)) throw permissionDenied("An admin cannot change an owner's master key.");
 }
 

@@ -7,7 +7,11 @@ import type { Actor } from './actor.ts';
 const DONE = {
   organization: ['create', 'update'],
   project: ['create', 'update', 'delete'],
-  member: ['create', 'update', 'remove'],
+  member: ['create', 'update', 'remove', 'set_password', 'lock'],
+  session: ['create', 'delete'],
+  sign_in_link: ['create', 'use'],
+  passkey: ['create', 'delete'],
+  oauth_grant: ['create', 'delete'],
   invitation: ['create', 'accept', 'revoke'],
   master_key: ['create', 'update', 'delete'],
   key: ['create', 'update', 'disable', 'enable', 'reactivate', 'roll', 'expire', 'delete'],
@@ -42,7 +46,7 @@ export interface Job {
   readonly organizationId: string;
 }
 
-/** Someone who acts by a one-time token, as the member that they become. */
+/** A member who acts themself: signed in, or by a one-time token that makes them a member or signs them in. */
 export interface Person {
   readonly kind: 'person';
   readonly memberId: string;

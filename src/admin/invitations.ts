@@ -55,7 +55,7 @@ export function createInvitation(
         organizationId,
         email: wanted.email,
         role: wanted.role,
-        invitedBy: actor.kind === 'master_key' ? actor.memberId : null,
+        invitedBy: actor.kind === 'cli' ? null : actor.memberId,
         ...secret,
         expiresAt,
       },

@@ -9,7 +9,7 @@ import { type Actor, checkMakesKeysFor } from './actor.ts';
  */
 export function ownerOfNewKey(db: Database, actor: Actor, createdBy: string | undefined): string {
   if (createdBy === undefined) {
-    if (actor.kind === 'master_key') return actor.memberId;
+    if (actor.kind !== 'cli') return actor.memberId;
     throw invalidRequest('/createdBy is missing.', '/createdBy');
   }
   const owner = getMember(db, actor.organizationId, createdBy).id;

@@ -74,12 +74,14 @@ export interface KeyListRequest extends PageRequest {
   readonly projectId?: string | undefined;
   /** Default: regular keys. Playground keys, one for every member and project, would bury them. */
   readonly kind?: KeyKind | undefined;
+  /** A member; default: everyone whose keys the actor sees. */
+  readonly createdBy?: string | undefined;
 }
 
 /** A page of the keys that the actor sees, newest first; `now` in epoch ms. */
 export function listKeys(db: Database, actor: Actor, request: KeyListRequest, now: number): KeyList {
-  const { projectId, kind = 'regular', ...page } = request;
-  const createdBy = seesAllKeys(actor) || actor.kind === 'cli' ? undefined : actor.memberId;
+  const { projectId, kind = 'regular', createdBy: wanted, ...page } = request;
+  const createdBy = seesAllKeys(actor) || actor.kind === 'cli' ? wanted : actor.memberId;
   const { items, nextCursor } = store.listKeys(db, actor.organizationId, { projectId, createdBy, kind }, page);
   const emails = new Map<string, string | undefined>();
   for (const { createdBy: owner } of items) {

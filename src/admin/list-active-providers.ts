@@ -1,3 +1,4 @@
+import { counted } from '../domain/counted.ts';
 import type { ServiceConfig } from '../domain/service-provider.ts';
 import { apiKeyVariable } from '../domain/upstream-config.ts';
 import type { Database } from '../store/database.ts';
@@ -8,8 +9,6 @@ export interface ActiveProvider {
   readonly name: string;
   readonly credential: string;
 }
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 /**
  * Every provider that somebody can call, by name, for the output of a start. The organizations' custom providers, which may be many,

@@ -2,7 +2,7 @@ import { invalidRequest } from '../domain/errors.ts';
 import { type CanonicalRule, entriesOf } from '../domain/rule-content.ts';
 
 /** What one subject may have, in all of its rules, active or not (decisions.md, section 9). */
-export const SUBJECT_BOUNDS = { rules: 200, values: 5000, prefixes: 50 } as const;
+const SUBJECT_BOUNDS = { rules: 200, values: 5000, prefixes: 50 } as const;
 
 /** Throws 400 when these, all rules that a subject would have, are more than one decision can be asked to read. */
 export function checkBounds(rules: readonly CanonicalRule[]): void {

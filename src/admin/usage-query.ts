@@ -88,7 +88,7 @@ function filterOf(db: Database, actor: Actor, { projectId, keyId, memberId }: Us
 
 function memberOf(db: Database, actor: Actor, wanted: string | undefined): string | undefined {
   const { organizationId } = actor;
-  if (actor.kind === 'master_key' && !seesAllKeys(actor)) {
+  if (actor.kind !== 'cli' && !seesAllKeys(actor)) {
     if (wanted === undefined || wanted === actor.memberId) return actor.memberId;
     throw permissionDenied('Developers can only see the usage of their own keys.');
   }

@@ -1,4 +1,5 @@
 import { withName } from '../domain/id.ts';
+import { plainText } from '../domain/plain-text.ts';
 import type {
   AccessAddressClass,
   AccessCell,
@@ -15,6 +16,9 @@ interface Format {
 
 const EVERY = '0.0.0.0/0, ::/0, unknown';
 
+/** What flips of access are counted in. */
+export const PAIRS = '(pairs of a key or member and a mapping)';
+
 /** A set of addresses in a few words. */
 export const addressText = (addresses: readonly string[]): string => {
   const text = addresses.join(', ');
@@ -23,27 +27,42 @@ export const addressText = (addresses: readonly string[]): string => {
 };
 
 export const nameOf = ({ scope, id, name }: AccessHolder): string =>
-  scope === 'member' ? `${name} (member, a key without rules)` : withName(id, name);
+  plainText(scope === 'member' ? `${name} (member, a key without rules)` : withName(id, name));
 
-const rulesText = (ruleIds: readonly string[]): string => ruleIds.join(', ') || '-';
+type Rules = readonly AccessRule[];
 
-const addressRow = ({ addresses, permitted, ruleIds }: AccessAddressClass): Cell[] => [
+/** Rules by their ids and descriptions. */
+export const rulesText = (rules: Rules, ruleIds: readonly string[]): string =>
+  ruleIds.map((id) => withName(id, rules.find((rule) => rule.id === id)?.description)).join(', ') || '-';
+
+const addressRow = (rules: Rules, { addresses, permitted, ruleIds }: AccessAddressClass): Cell[] => [
   permitted ? { text: 'permitted', colour: 'green' } : { text: 'denied', colour: 'red' },
-  { text: rulesText(ruleIds) },
+  { text: rulesText(rules, ruleIds) },
   { text: addressText(addresses) },
 ];
 
-const NO_CREDENTIAL: Cell = { text: 'no credential', colour: 'yellow' };
+/** Whether there is a credential to call a mapping. */
+export const callableCell = (credential: boolean): Cell =>
+  credential ? { text: 'yes' } : { text: 'no credential', colour: 'yellow' };
 
-/** What can be called first. @param marked with a column that says which that is */
-function printCells(model: string, by: string, cells: readonly AccessCell[], marked: boolean, empty: string): void {
+interface CellTable {
+  readonly model: string;
+  readonly by: string;
+  readonly empty: string;
+  readonly rules: Rules;
+  /** With a column that says what can be called. */
+  readonly marked: boolean;
+}
+
+/** What can be called first. */
+function printCells(cells: readonly AccessCell[], { model, by, empty, rules, marked }: CellTable): void {
   const rows = cells
     .toSorted((a, b) => Number(b.credential) - Number(a.credential))
     .map((cell): Cell[] => [
       { text: cell.model },
       { text: cell.provider },
-      ...(marked ? [cell.credential ? { text: 'yes' } : NO_CREDENTIAL] : []),
-      { text: rulesText(cell.ruleIds) },
+      ...(marked ? [callableCell(cell.credential)] : []),
+      { text: rulesText(rules, cell.ruleIds) },
     ]);
   printTable([model, 'PROVIDER', ...(marked ? ['CALLABLE'] : []), by], rows, empty);
 }
@@ -69,19 +88,21 @@ export function showAccess(report: AccessReport, { json, denied, withoutCredenti
   print(
     `${nameOf(report.holder)} reaches ${models} models by ${callable.length} mappings (policy ${report.policyRevision}).`,
   );
+  const { rules } = report;
   const marked = withoutCredential === true;
   showRest(report.withoutCredential, marked);
   print('');
-  printTable(['CALLS ARE', 'BY', 'FROM ADDRESS'], report.addresses.map(addressRow), '');
+  const addresses = report.addresses.map((row) => addressRow(rules, row));
+  printTable(['CALLS ARE', 'BY', 'FROM ADDRESS'], addresses, '');
   print('');
-  printCells('MODEL', 'ALLOWED BY', report.reached, marked, 'It reaches nothing.');
+  printCells(report.reached, { model: 'MODEL', by: 'ALLOWED BY', empty: 'It reaches nothing.', rules, marked });
   if (denied) {
     print('');
-    printCells('DENIED MODEL', 'BY', report.denied, marked, 'Nothing is denied.');
+    printCells(report.denied, { model: 'DENIED MODEL', by: 'BY', empty: 'Nothing is denied.', rules, marked });
   }
-  if (report.rules.length === 0) return;
+  if (rules.length === 0) return;
   print('');
-  printTable(['RULE', 'SCOPE', 'TYPE', 'DESCRIPTION'], report.rules.map(ruleRow), '');
+  printTable(['RULE', 'SCOPE', 'TYPE', 'DESCRIPTION'], rules.map(ruleRow), '');
 }
 
 function showRest(count: number, shown: boolean): void {

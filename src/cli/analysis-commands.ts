@@ -55,8 +55,8 @@ Where that environment is not the server's, as in CI, say --without-credential: 
 Where it holds no credential of a provider at all, --fail-on counts all that the rules permit, and says so.
 Of an exported document nobody knows, so that between two of them every mapping of the catalogue can be called.
 
-A draft holds rules as the master API takes them, each with its \`key\`, \`member\` or \`organization: true\`; with the
-\`id\` of a rule, what becomes another, or \`remove: true\`:
+A draft holds rules as the master API takes them (caps of prices in USD per million tokens), each with its \`key\`,
+\`member\` or \`organization: true\`; with the \`id\` of a rule, what becomes another, or \`remove: true\`:
 
   rules:
     - key: CI

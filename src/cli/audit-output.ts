@@ -1,3 +1,4 @@
+import { counted } from '../domain/counted.ts';
 import type { AuditList, AuditRecord } from '../generated/types.ts';
 import type { ChainVerdict } from '../store/audit-chain.ts';
 import { type Cell, print, printJson, printTable } from './output.ts';
@@ -54,5 +55,5 @@ export function showVerdict(verdict: ChainVerdict, noted: string | undefined, js
   if (fault !== undefined) throw new Error(`The audit log is not intact: ${fault}.`);
   if (json) return;
   if (head === undefined) print('The audit log is intact: it is empty.');
-  else print(`The audit log is intact: ${head.seq} ${head.seq === 1 ? 'entry' : 'entries'}.\nHead: ${head.hmac}`);
+  else print(`The audit log is intact: ${counted(head.seq, 'entry', 'entries')}.\nHead: ${head.hmac}`);
 }

@@ -5,7 +5,7 @@ import { type CommonOptions, common } from './common-options.ts';
 import { type LimitOptions, limited, limitFields } from './limit-options.ts';
 import { limitsText, windowText } from './limit-output.ts';
 import { type Cell, printJson, printTable } from './output.ts';
-import { everyPage, projectId } from './references.ts';
+import { everyPage, memberId, projectId } from './references.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
@@ -27,13 +27,13 @@ const owned = (command: Command): Command =>
     .option('--organization', 'the budget of the organization');
 
 function ownerOf(workspace: Workspace, { member, project, organization }: OwnerOptions): BudgetOwner {
-  if (member !== undefined) return { kind: 'member', member };
+  if (member !== undefined) return { kind: 'member', member: memberId(workspace, member) };
   if (project !== undefined) return { kind: 'project', project: projectId(workspace, project) };
   if (organization) return { kind: 'organization' };
   throw new UsageError('Say whose budget it is: --member, --project or --organization.');
 }
 
-const TITLES = ['OF', 'NAME', 'STATE', 'SPENT', 'LIMIT', 'SPENT IN WINDOW', 'ID'];
+const TITLES = ['OF', 'NAME', 'STATE', 'USD SPENT', 'USD LIMIT', 'USD SPENT IN WINDOW', 'ID'];
 
 const row = (budget: BudgetRecord): Cell[] => [
   { text: budget.scope },

@@ -66,8 +66,8 @@ const described = (command: Command): Command =>
     .option('--display-name <text>', 'what people call it')
     .addOption(
       new Option(
-        '--price <name=usd>',
-        'a price in USD per million tokens (prompt, completion, input_cache_read, …), or each (request, image, per_image, web_search); "none": unknown. Once for each price',
+        '--price <price>',
+        'a price, as name=usd: in USD per million tokens (prompt, completion, input_cache_read, …), or each (request, image, per_image, web_search); "none": unknown. Once for each price',
       ).argParser(parsePrice),
     )
     .addOption(new Option('--context-length <tokens>', 'context window; "none": unknown').argParser(parseTokens))

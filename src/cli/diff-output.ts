@@ -1,8 +1,8 @@
+import { withName } from '../domain/id.ts';
+import { plainText } from '../domain/plain-text.ts';
 import type { AccessChanges, AccessDiff, AccessFlip } from '../generated/types.ts';
-import { addressText, nameOf, type ShownFormat } from './access-output.ts';
+import { addressText, nameOf, PAIRS, type ShownFormat } from './access-output.ts';
 import { paint, print, printJson, warn } from './output.ts';
-
-const PAIRS = '(pairs of a key or member and a mapping)';
 
 /** Exactly what differs. */
 export function showDiff(diff: AccessDiff, { json, withoutCredential }: ShownFormat): void {
@@ -57,8 +57,9 @@ function showFlip(
   const verb = `${ifEnforced ? 'would be ' : ''}${gained ? 'newly permitted' : 'no longer permitted'}`;
   const why = reason === 'rules' ? rules.map((rule) => ruleText(rule, ifEnforced)) : [reason];
   const end = ifEnforced ? ', if enforced' : '';
+  const from = addressText(addresses);
   print(
-    `${verb}${credential ? '' : ', without a credential,'} from ${addressText(addresses)}, by ${why.join(', ')}${end}`,
+    `${verb}${credential ? '' : ', without a credential,'} from ${from === 'any' ? 'any address' : from}, by ${why.join(', ')}${end}`,
   );
   for (const holder of holders) print(`  ${nameOf(holder)}`);
   const mark = paint(gained ? 'green' : 'red', `    ${gained ? '+' : '-'}`);
@@ -66,5 +67,10 @@ function showFlip(
   print('');
 }
 
-const ruleText = ({ change, scope, id, ruleType }: AccessFlip['rules'][number], ifEnforced: boolean): string =>
-  `${ifEnforced ? '' : `${change} `}${scope} rule ${id} (${ruleType})`;
+function ruleText(
+  { change, scope, id, ruleType, description }: AccessFlip['rules'][number],
+  ifEnforced: boolean,
+): string {
+  const about = description === null ? ruleType : `${ruleType}, ${plainText(description)}`;
+  return `${ifEnforced ? '' : `${change} `}${scope} rule ${withName(id, about)}`;
+}

@@ -1,5 +1,8 @@
 import { withName } from '../domain/id.ts';
+import { plainText } from '../domain/plain-text.ts';
 import type { AccessRule, Explanation, LintReport, PolicyViolation } from '../generated/types.ts';
+import { priceText } from '../policy/denial-message.ts';
+import { rulesText } from './access-output.ts';
 import { type Cell, print, printJson, printTable } from './output.ts';
 
 interface Format {
@@ -20,15 +23,15 @@ const violationRow = (
   { text: candidate ?? 'all' },
   { text: scope },
   { text: `${effect}_${kind}`, colour: effect === 'deny' ? 'red' : 'yellow' },
-  { text: shortly(values) },
-  { text: ruleIds.map((id) => withName(id, rules.find((rule) => rule.id === id)?.description)).join(', ') },
+  { text: shortly(kind === 'pricing' ? values.map(priceText) : values) },
+  { text: rulesText(rules, ruleIds) },
 ];
 
 const ruleText = (rules: readonly AccessRule[], id: string): string => {
   const rule = rules.find((each) => each.id === id);
   return rule === undefined
     ? id
-    : withName(id, [`${rule.scope} ${rule.ruleType}`, rule.description ?? []].flat().join(', '));
+    : plainText(withName(id, [`${rule.scope} ${rule.ruleType}`, rule.description ?? []].flat().join(', ')));
 };
 
 const OUTCOMES: Readonly<Record<Explanation['outcome'], string>> = {
@@ -48,7 +51,7 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
   print(
     `${request.action} with ${request.model} from ${from}: ${OUTCOMES[outcome]} (policy ${explanation.policyRevision})`,
   );
-  if (reason !== null) print(reason);
+  if (reason !== null) print(plainText(reason));
   if (outcome === 'not_found') {
     print(
       `\nWith a credential, ${permitted.length} of ${candidates.length} candidates would be permitted${listed(permitted)}.\n`,
@@ -90,6 +93,10 @@ export function showLint({ findings }: LintReport, { json }: Format): void {
     printJson({ findings });
     return;
   }
-  const rows = findings.map(({ code, message }): Cell[] => [{ text: code, colour: 'yellow' }, { text: message }]);
-  printTable(['FINDING', ''], rows, 'Nothing was found.');
+  const rows = findings.map(({ code, scope, subjectId, subjectName, message }): Cell[] => [
+    { text: code, colour: 'yellow' },
+    { text: `${scope} ${subjectName || subjectId}` },
+    { text: message },
+  ]);
+  printTable(['FINDING', 'OF', 'WHAT'], rows, 'Nothing was found.');
 }

@@ -16,7 +16,7 @@ import { type CommonOptions, common } from './common-options.ts';
 import { type Duration, parseTtl } from './durations.ts';
 import { showDeletedKey, showKey, showKeys, showNewKey } from './key-output.ts';
 import { type LimitOptions, limited, limitFields } from './limit-options.ts';
-import { everyKey, firstOwner, keyId, projectId } from './references.ts';
+import { everyKey, firstOwner, keyId, memberId, projectId, projectNames } from './references.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
@@ -51,7 +51,7 @@ function create(workspace: Workspace, options: CreateOptions): KeyAnswer {
     ...descriptionField(options.description),
     ...limitFields(options),
     projectId: projectId(workspace, project),
-    createdBy: owner ?? firstOwner(workspace),
+    createdBy: owner === undefined ? firstOwner(workspace) : memberId(workspace, owner),
   };
   const expiresAt = ttl === undefined ? null : ttlEnd(now, ttl.value, ttl.unit);
   return createKey(db, actor, body, { now, pepper: pepper(), expiresAt });
@@ -84,39 +84,45 @@ export function keyCommands(program: Command, env: Environment): void {
     .addOption(new Option('--kind <kind>', 'which keys').choices(LISTED_KINDS).default('regular'))
     .action(async (options: CommonOptions & { readonly project?: string; readonly kind: ListedKind }) => {
       const { org, project, kind } = options;
-      const listed = await inWorkspace(env, 'read', org, (workspace) =>
-        everyKey(workspace, project === undefined ? undefined : projectId(workspace, project), kind),
-      );
-      showKeys(listed, options);
+      const { listed, projects } = await inWorkspace(env, 'read', org, (workspace) => ({
+        listed: everyKey(workspace, project === undefined ? undefined : projectId(workspace, project), kind),
+        projects: projectNames(workspace),
+      }));
+      showKeys(listed, projects, options);
     });
 
   limited(common(keys.command('update').argument(...KEY_ARGUMENT)))
     .description('Change the description or the limits of a key.')
     .option('--description <text>', 'new label')
-    .action(async (key: string, options: UpdateOptions) => {
+    .action((key: string, options: UpdateOptions) => {
       const body = { ...descriptionField(options.description), ...limitFields(options) };
-      const changed = await inWorkspace(env, 'write', options.org, (workspace) =>
-        changeKey(workspace.db, workspace.actor, keyId(workspace, key), body, workspace.now),
-      );
-      showKey(changed, options);
+      return showChanged(env, options, key, ({ db, actor, now }, id) => changeKey(db, actor, id, body, now));
     });
 
   stateCommands(keys, env);
 }
 
-type Changing = (key: string, options: CommonOptions, change: Change) => Promise<KeyAnswer>;
 type Change = (workspace: Workspace, id: string) => KeyAnswer;
 
-function rollCommand(command: Command, changing: Changing): void {
+async function showChanged(env: Environment, options: CommonOptions, key: string, change: Change): Promise<void> {
+  const { changed, projects } = await inWorkspace(env, 'write', options.org, (workspace) => ({
+    changed: change(workspace, keyId(workspace, key)),
+    projects: projectNames(workspace),
+  }));
+  showKey(changed, projects, options);
+}
+
+function rollCommand(command: Command, env: Environment): void {
   const overlap = new Option('--overlap <length>', 'accept the old token too for so long, at most 7days: 1h, 2days');
   command
     .addOption(overlap.argParser(parseTtl))
     .addHelpText('after', ROLL_HELP)
     .action(async (key: string, options: CommonOptions & { readonly overlap?: Duration<TtlUnit> }) => {
       const { overlap: length } = options;
-      const rolled = await changing(key, options, ({ db, actor, now, pepper }, id) => {
+      const rolled = await inWorkspace(env, 'write', options.org, (workspace) => {
+        const { db, actor, now, pepper } = workspace;
         const oldEndsAt = length === undefined ? null : ttlEnd(now, length.value, length.unit, '/overlap');
-        return rollKey(db, actor, id, { now, pepper: pepper(), oldEndsAt });
+        return rollKey(db, actor, keyId(workspace, key), { now, pepper: pepper(), oldEndsAt });
       });
       showNewKey(rolled, options);
     });
@@ -126,29 +132,25 @@ function rollCommand(command: Command, changing: Changing): void {
 function stateCommands(keys: Command, env: Environment): void {
   const onKey = (name: string, description: string): Command =>
     common(keys.command(name).argument(...KEY_ARGUMENT)).description(description);
-  const changing: Changing = (key, { org }, change) =>
-    inWorkspace(env, 'write', org, (workspace) => change(workspace, keyId(workspace, key)));
+  const showing = (key: string, options: CommonOptions, change: Change): Promise<void> =>
+    showChanged(env, options, key, change);
 
-  onKey('disable', 'Refuse calls with a key until it is enabled again.').action(
-    async (key: string, options: CommonOptions) => {
-      showKey(await changing(key, options, ({ db, actor, now }, id) => disableKey(db, actor, id, now)), options);
-    },
+  onKey('disable', 'Refuse calls with a key until it is enabled again.').action((key: string, options: CommonOptions) =>
+    showing(key, options, ({ db, actor, now }, id) => disableKey(db, actor, id, now)),
   );
   onKey('enable', 'Enable a disabled key: its calls are accepted again.').action(
-    async (key: string, options: CommonOptions) => {
-      showKey(await changing(key, options, ({ db, actor, now }, id) => enableKey(db, actor, id, now)), options);
-    },
+    (key: string, options: CommonOptions) =>
+      showing(key, options, ({ db, actor, now }, id) => enableKey(db, actor, id, now)),
   );
   onKey('reactivate', 'Give an expired key a new expiration.')
     .addOption(ttlOption().makeOptionMandatory())
-    .action(async (key: string, options: CommonOptions & { readonly ttl: Duration<TtlUnit> }) => {
+    .action((key: string, options: CommonOptions & { readonly ttl: Duration<TtlUnit> }) => {
       const { value, unit } = options.ttl;
-      const changed = await changing(key, options, ({ db, actor, now }, id) =>
+      return showing(key, options, ({ db, actor, now }, id) =>
         reactivateKey(db, actor, id, ttlEnd(now, value, unit), now),
       );
-      showKey(changed, options);
     });
-  rollCommand(onKey('roll', 'Replace the token of a key; the new one is shown once, now.'), changing);
+  rollCommand(onKey('roll', 'Replace the token of a key; the new one is shown once, now.'), env);
   onKey('delete', 'Delete a key for good.').action(async (key: string, options: CommonOptions) => {
     const deleted = await inWorkspace(env, 'write', options.org, (workspace) =>
       deleteKey(workspace.db, workspace.actor, keyId(workspace, key), workspace.now),

@@ -17,19 +17,24 @@ const STATE_COLOURS: Readonly<Record<KeyState, InspectColor>> = {
 const TITLES = [
   'ID',
   'DESCRIPTION',
+  'PROJECT',
   'OWNER',
   'STATE',
   'TOKEN',
-  'SPENT',
-  'LIMIT',
-  'SPENT IN WINDOW',
+  'USD SPENT',
+  'USD LIMIT',
+  'USD SPENT IN WINDOW',
   'EXPIRES',
   'LAST USED',
 ];
 
-const row = (key: KeyRecord): Cell[] => [
+/** By their ids. */
+type ProjectNames = ReadonlyMap<string, string>;
+
+const row = (key: KeyRecord, projects: ProjectNames): Cell[] => [
   { text: key.id },
   { text: key.description ?? '-' },
+  { text: projects.get(key.projectId) ?? key.projectId },
   { text: key.createdByEmail ?? 'has left' },
   { text: key.state, colour: STATE_COLOURS[key.state] },
   { text: key.maskedToken ?? '-' },
@@ -40,14 +45,22 @@ const row = (key: KeyRecord): Cell[] => [
   { text: key.lastUsedAt ?? 'never' },
 ];
 
-export function showKeys(keys: readonly KeyRecord[], { json }: Format): void {
-  if (json) printJson({ keys, nextCursor: null });
-  else printTable(TITLES, keys.map(row), 'There are no keys.');
+function printKeys(keys: readonly KeyRecord[], projects: ProjectNames): void {
+  printTable(
+    TITLES,
+    keys.map((key) => row(key, projects)),
+    'There are no keys.',
+  );
 }
 
-export function showKey(answer: KeyAnswer, { json }: Format): void {
+export function showKeys(keys: readonly KeyRecord[], projects: ProjectNames, { json }: Format): void {
+  if (json) printJson({ keys, nextCursor: null });
+  else printKeys(keys, projects);
+}
+
+export function showKey(answer: KeyAnswer, projects: ProjectNames, { json }: Format): void {
   if (json) printJson(answer);
-  else printTable(TITLES, [row(answer.key)], '');
+  else printKeys([answer.key], projects);
 }
 
 /** A key whose token is shown once: after it was made, or rolled. */

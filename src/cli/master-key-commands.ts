@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
 import { createMasterKey, deleteMasterKey, listMasterKeys } from '../admin/master-keys.ts';
-import { getMember } from '../admin/members.ts';
 import type { MasterKeyAnswer, MasterKeyRecord } from '../generated/types.ts';
 import { type CommonOptions, common, named } from './common-options.ts';
 import { showDeletedKey } from './key-output.ts';
 import { print, printJson, printTable } from './output.ts';
-import { everyPage, firstOwner } from './references.ts';
+import { everyPage, firstOwner, memberId } from './references.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
 interface CreateOptions extends CommonOptions {
@@ -35,8 +34,8 @@ function masterKeyId(workspace: Workspace, reference: string): string {
 
 function create(workspace: Workspace, { description, member }: CreateOptions): MasterKeyAnswer {
   const { db, actor, now, pepper } = workspace;
-  const memberId = member === undefined ? firstOwner(workspace) : getMember(db, actor, member).member.id;
-  return createMasterKey(db, actor, named({ description }), { now, pepper: pepper(), memberId });
+  const owner = member === undefined ? firstOwner(workspace) : memberId(workspace, member);
+  return createMasterKey(db, actor, named({ description }), { now, pepper: pepper(), memberId: owner });
 }
 
 function showNew(answer: MasterKeyAnswer, { json }: CommonOptions): void {

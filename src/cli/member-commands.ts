@@ -3,12 +3,22 @@ import { acceptInvitation } from '../admin/accept-invitation.ts';
 import { addMember } from '../admin/add-member.ts';
 import { createInvitation, revokeInvitation } from '../admin/invitations.ts';
 import { changeMember, removeMember } from '../admin/members.ts';
+import { createSignInLink } from '../admin/sign-in-links.ts';
+import { signInUrl } from '../domain/page-links.ts';
 import { systemClock, type TtlUnit } from '../domain/time.ts';
 import { type CommonOptions, common, named, orNone } from './common-options.ts';
 import { type Duration, parseTtl } from './durations.ts';
-import { showInvitations, showMember, showMembers, showNewInvitation, showRevoked } from './member-output.ts';
+import { gatewayAddress } from './gateway-address.ts';
+import {
+  showInvitations,
+  showMember,
+  showMembers,
+  showNewInvitation,
+  showRevoked,
+  showSignInLink,
+} from './member-output.ts';
 import { showRemoved } from './provider-output.ts';
-import { everyInvitation, everyMember } from './references.ts';
+import { everyInvitation, everyMember, invitationId, memberId } from './references.ts';
 import { requireToken, type TokenOptions, takingToken } from './token-input.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inDatabase, inWorkspace, secretsOf } from './workspace.ts';
@@ -72,8 +82,8 @@ export function memberCommands(program: Command, env: Environment): void {
     .action(async (member: string, options: UpdateOptions) => {
       const body = named({ name: orNone(options.name), role: options.role });
       if (Object.keys(body).length === 0) throw new UsageError('Say what to change: --name, --role.');
-      const changed = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
-        changeMember(db, actor, member, body, now),
+      const changed = await inWorkspace(env, 'write', options.org, (workspace) =>
+        changeMember(workspace.db, workspace.actor, memberId(workspace, member), body, workspace.now),
       );
       showMember(changed, options);
     });
@@ -81,10 +91,20 @@ export function memberCommands(program: Command, env: Environment): void {
   common(members.command('remove').argument(...MEMBER_ARGUMENT))
     .description('Remove a member: their keys are disabled, their master keys end.')
     .action(async (member: string, options: CommonOptions) => {
-      const removed = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
-        removeMember(db, actor, member, now),
+      const removed = await inWorkspace(env, 'write', options.org, (workspace) =>
+        removeMember(workspace.db, workspace.actor, memberId(workspace, member), workspace.now),
       );
       showRemoved(removed, options);
+    });
+
+  common(members.command('sign-in-link').argument(...MEMBER_ARGUMENT))
+    .description('Make a link with which a member signs in once, within 24 hours, and can set a password.')
+    .action(async (member: string, options: CommonOptions) => {
+      const { link, url } = await inWorkspace(env, 'write', options.org, ({ db, actor, now, pepper, config }) => {
+        const made = createSignInLink(db, actor, member, { now, pepper: pepper() });
+        return { link: made, url: signInUrl(gatewayAddress(config), made.token) };
+      });
+      showSignInLink(link, url, options);
     });
 
   invitationCommands(members, env);
@@ -100,10 +120,16 @@ function invitationCommands(members: Command, env: Environment): void {
     )
     .action(async (email: string, { role, ttl, ...options }: InviteOptions) => {
       const body = named({ email, role, ttl });
-      const invited = await inWorkspace(env, 'write', options.org, ({ db, actor, now, pepper }) =>
-        createInvitation(db, actor, body, { now, pepper: pepper() }),
+      const { invited, address } = await inWorkspace(
+        env,
+        'write',
+        options.org,
+        ({ db, actor, now, pepper, config }) => ({
+          invited: createInvitation(db, actor, body, { now, pepper: pepper() }),
+          address: gatewayAddress(config),
+        }),
       );
-      showNewInvitation(invited, options);
+      showNewInvitation(invited, address, options);
     });
 
   common(members.command('invitations'))
@@ -112,11 +138,11 @@ function invitationCommands(members: Command, env: Environment): void {
       showInvitations(await inWorkspace(env, 'read', options.org, everyInvitation), options);
     });
 
-  common(members.command('revoke').argument('<invitation>', "the invitation's id"))
+  common(members.command('revoke').argument('<invitation>', "the invitation's id, masked token or e-mail"))
     .description('Revoke an invitation that was not accepted.')
-    .action(async (id: string, options: CommonOptions) => {
-      const revoked = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
-        revokeInvitation(db, actor, id, now),
+    .action(async (invitation: string, options: CommonOptions) => {
+      const revoked = await inWorkspace(env, 'write', options.org, (workspace) =>
+        revokeInvitation(workspace.db, workspace.actor, invitationId(workspace, invitation), workspace.now),
       );
       showRevoked(revoked, options);
     });

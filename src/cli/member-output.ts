@@ -1,4 +1,6 @@
 import type { InspectColor } from 'node:util';
+import type { SignInLink } from '../admin/sign-in-links.ts';
+import { invitationUrl } from '../domain/page-links.ts';
 import type {
   Deletion,
   InvitationAnswer,
@@ -57,16 +59,23 @@ export function showInvitations(invitations: readonly InvitationRecord[], { json
   else printTable(INVITATION_TITLES, invitations.map(invitationRow), 'There are no invitations.');
 }
 
-/** An invitation whose token is shown once. */
-export function showNewInvitation(answer: InvitationAnswer, { json }: Format): void {
+/** A link whose token is shown once. */
+export function showSignInLink(link: SignInLink, url: string, { json }: Format): void {
+  if (json) printJson({ signInLink: { ...link, url } });
+  else print(`${url}\n\nThis link is shown once, now. It signs ${link.email} in once, until ${link.expiresAt}.`);
+}
+
+/** An invitation whose token is shown once. @param address of the gateway */
+export function showNewInvitation(answer: InvitationAnswer, address: string, { json }: Format): void {
   if (json) {
     printJson(answer);
     return;
   }
-  const { id, email, role, token, expiresAt } = answer.invitation;
+  const { id, email, role, token = '', expiresAt } = answer.invitation;
   print(
     `${id}\n\n  ${token}\n\nThis token is shown once, now. Until ${expiresAt} it makes ${email} a member with the role\n` +
-      `${role}, by this command, which reads the token from standard input:\n\n  portcullis members accept --token-stdin`,
+      `${role}, in a browser:\n\n  ${invitationUrl(address, token)}\n\n` +
+      'or by this command, which reads the token from standard input:\n\n  portcullis members accept --token-stdin',
   );
 }
 

@@ -1,6 +1,6 @@
 import { ApiError } from '../domain/errors.ts';
 
-/** By which option the command line takes a field of a request, where there is one for it. */
+/** By which option the command line takes a field of a request, or what it calls an argument. */
 const OPTIONS: Readonly<Record<string, string>> = {
   usageLimit: '--limit',
   periodUsageLimit: '--period-limit',
@@ -11,7 +11,14 @@ const OPTIONS: Readonly<Record<string, string>> = {
   overlap: '--overlap',
   label: '--label',
   position: '--position',
-  token: 'the token',
+  token: 'The token',
+  ownerEmail: '--owner',
+  address: '--address',
+  email: 'The e-mail',
+  name: 'The name',
+  models: 'The entry',
+  providers: 'The entry',
+  ipCidrs: 'The entry',
   pricing: '--price',
   displayName: '--display-name',
   contextLength: '--context-length',
@@ -28,7 +35,11 @@ const OPTIONS: Readonly<Record<string, string>> = {
   maxOutputPrice: '--max-output-price',
 };
 
-const NOTHING_NAMED = /^The request body must hold at least one field\.$/;
+/** Faults of what was named as a whole. */
+const SENTENCES: Readonly<Record<string, string>> = {
+  'The request body must hold at least one field.': 'Say what to change: --help lists the options.',
+  '/ruleValue must hold at least one field.': 'The rule would have no condition left: rules remove takes it away.',
+};
 
 /**
  * What a refused request says, in the words of the command line: with the option in the place of the field that it filled.
@@ -36,12 +47,15 @@ const NOTHING_NAMED = /^The request body must hold at least one field\.$/;
  */
 export function optionFault(error: unknown): string | undefined {
   if (!(error instanceof ApiError) || error.status !== 400 || error.param === null) return undefined;
-  if (NOTHING_NAMED.test(error.message)) return 'Say what to change: --help lists the options.';
+  const sentence = SENTENCES[error.message];
+  if (sentence !== undefined) return sentence;
   const [, field = '', rest = ''] = /^\/(?:ruleValue\/)?([A-Za-z]+)((?:\/.*)?)$/.exec(error.param) ?? [];
   const option = OPTIONS[field];
   if (option === undefined) return undefined;
-  const place = rest === '' ? option : `${option} ${rest.slice(1)}`;
-  return error.message.startsWith(error.param)
-    ? `${place}${error.message.slice(error.param.length)}`
-    : `${place}: ${error.message}`;
+  const isOption = option.startsWith('--');
+  if (!error.message.startsWith(error.param)) return isOption ? `${option}: ${error.message}` : error.message;
+  // An entry is told by its text, which the message quotes.
+  const place = isOption && rest !== '' ? `${option} ${rest.slice(1)}` : option;
+  // Null is written "none" on the command line.
+  return `${place}${error.message.slice(error.param.length).replace(' must be null or ', ' must be "none" or ')}`;
 }

@@ -1,4 +1,5 @@
 import { type InspectColor, styleText } from 'node:util';
+import { plainText } from '../domain/plain-text.ts';
 
 /** One line on stderr, under the program's name. */
 export function warn(line: string): void {
@@ -17,9 +18,6 @@ export interface Cell {
   readonly colour?: InspectColor;
 }
 
-/** What people wrote must not reach the terminal as commands to it. */
-const plain = (text: string): string => text.replace(/\p{Cc}/gu, ' ');
-
 export const paint = (colour: InspectColor | undefined, text: string): string =>
   colour === undefined ? text : styleText(colour, text, { stream: process.stdout });
 
@@ -30,7 +28,7 @@ export function printTable(titles: readonly string[], rows: readonly (readonly C
     return;
   }
   const table = [titles.map((text): Cell => ({ text, colour: 'dim' })), ...rows].map((cells) =>
-    cells.map((cell) => ({ ...cell, text: plain(cell.text) })),
+    cells.map((cell) => ({ ...cell, text: plainText(cell.text) })),
   );
   const widths = titles.map((_, column) => Math.max(...table.map((cells) => cells[column]?.text.length ?? 0)));
   for (const cells of table) {

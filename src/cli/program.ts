@@ -50,7 +50,8 @@ export async function run(args: readonly string[], env: Environment): Promise<nu
   }
 }
 
-function createProgram(env: Environment): Command {
+/** All commands, unparsed. */
+export function createProgram(env: Environment): Command {
   const program = new Command('portcullis')
     .description('A policy-engine gateway for large language models.')
     .version(manifest.version)

@@ -2,6 +2,7 @@ import { listInvitations } from '../admin/invitations.ts';
 import { type ListedKind, listKeys } from '../admin/keys.ts';
 import { listMembers } from '../admin/members.ts';
 import { listProjects } from '../admin/projects.ts';
+import { withName } from '../domain/id.ts';
 import type { InvitationRecord, KeyRecord, MemberRecord, ProjectRecord } from '../generated/types.ts';
 import type { PageRequest } from '../store/page.ts';
 import type { Workspace } from './workspace.ts';
@@ -33,7 +34,12 @@ export function keyId(workspace: Workspace, reference: string): string {
   );
   const [key] = meant;
   if (key === undefined) throw new Error(`There is no key with the id, masked token or description "${reference}".`);
-  if (meant.length > 1) throw new Error(`"${reference}" means several keys: ${meant.map(({ id }) => id).join(', ')}.`);
+  if (meant.length > 1) {
+    const several = meant.map(({ id, maskedToken, createdByEmail }) =>
+      withName(id, [maskedToken ?? [], createdByEmail ?? []].flat().join(', ')),
+    );
+    throw new Error(`"${reference}" means several keys: ${several.join(', ')}.`);
+  }
   return key.id;
 }
 
@@ -44,12 +50,24 @@ export const everyProject = ({ db, actor }: Workspace): ProjectRecord[] =>
     return { items, nextCursor };
   });
 
+/** The names of the projects by their ids. */
+export const projectNames = (workspace: Workspace): ReadonlyMap<string, string> =>
+  new Map(everyProject(workspace).map(({ id, name }) => [id, name]));
+
 /** All present members, newest first. */
 export const everyMember = ({ db, actor }: Pick<Workspace, 'db' | 'actor'>): MemberRecord[] =>
   everyPage((page) => {
     const { members: items, nextCursor } = listMembers(db, actor, page);
     return { items, nextCursor };
   });
+
+/** The id of the member whom a person means by membership id or e-mail. */
+export function memberId(workspace: Workspace, reference: string): string {
+  const wanted = reference.toLowerCase();
+  const member = everyMember(workspace).find(({ id, email }) => id === wanted || email === wanted);
+  if (member === undefined) throw new Error(`There is no member with the id or e-mail "${reference}".`);
+  return member.id;
+}
 
 /** All invitations, newest first. */
 export const everyInvitation = ({ db, actor, now }: Workspace): InvitationRecord[] =>
@@ -58,6 +76,19 @@ export const everyInvitation = ({ db, actor, now }: Workspace): InvitationRecord
     return { items, nextCursor };
   });
 
+/** The id of the invitation that a person means by its id, or by masked token or e-mail where it is still open. */
+export function invitationId(workspace: Workspace, reference: string): string {
+  if (/^inv_[0-9a-f]{32}$/.test(reference)) return reference;
+  const email = reference.toLowerCase();
+  const invitation = everyInvitation(workspace).find(
+    (each) => each.status === 'pending' && (each.email === email || each.maskedToken === reference),
+  );
+  if (invitation === undefined) {
+    throw new Error(`There is no open invitation with the id, masked token or e-mail "${reference}".`);
+  }
+  return invitation.id;
+}
+
 /** The project that is named by id or name, or the only one. */
 export function projectId(workspace: Workspace, reference: string | undefined): string {
   const projects = everyProject(workspace);
@@ -65,11 +96,14 @@ export function projectId(workspace: Workspace, reference: string | undefined): 
     reference === undefined ? projects : projects.filter(({ id, name }) => id === reference || name === reference);
   const [project] = meant;
   if (project !== undefined && meant.length === 1) return project.id;
+  if (reference !== undefined && meant.length > 1) {
+    throw new Error(`"${reference}" means several projects: ${meant.map(({ id }) => id).join(', ')}.`);
+  }
   const known = projects.map(({ id, name }) => `${id} (${name})`).join(', ');
   throw new Error(
     reference === undefined
       ? `Name the project with --project: ${known}.`
-      : `${meant.length === 0 ? 'There is no project' : 'Several projects are called'} "${reference}"; there are: ${known}.`,
+      : `There is no project "${reference}"; there are: ${known}.`,
   );
 }
 

@@ -4,7 +4,7 @@ import { getRuleOwner, listRuleOwners, type RuleOwner } from '../admin/rule-owne
 import { kindOf } from '../domain/iam-rule.ts';
 import type { IamRule, RuleType } from '../generated/types.ts';
 import { type CommonOptions, common } from './common-options.ts';
-import { keyId } from './references.ts';
+import { keyId, memberId } from './references.ts';
 import { showRemovedRule, showRule, showRuleChange, showRules } from './rule-output.ts';
 import { ruleWriteOf } from './rule-write.ts';
 import { UsageError } from './usage-error.ts';
@@ -64,7 +64,7 @@ const described = (command: Command, types = ['free', 'paid']): Command =>
 
 function ownerOf(workspace: Workspace, { key, member, organization }: OwnerOptions): RuleOwner | undefined {
   if (key !== undefined) return { kind: 'key', key: keyId(workspace, key) };
-  if (member !== undefined) return { kind: 'member', member };
+  if (member !== undefined) return { kind: 'member', member: memberId(workspace, member) };
   return organization ? { kind: 'organization' } : undefined;
 }
 

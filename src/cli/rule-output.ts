@@ -1,6 +1,6 @@
 import { withName } from '../domain/id.ts';
 import type { Deletion, IamRule, RuleAnswer, RuleChangeAnswer, RuleValue, RuleWidening } from '../generated/types.ts';
-import { addressText, nameOf } from './access-output.ts';
+import { addressText, callableCell, nameOf, PAIRS } from './access-output.ts';
 import { type Cell, print, printJson, printTable, warn } from './output.ts';
 
 interface Format {
@@ -62,23 +62,29 @@ export function showRuleChange(change: RuleChangeAnswer, { json }: Format): void
     rows.map((cells, index): Cell[] => [{ text: index === 0 ? 'before' : 'after' }, ...cells]),
     '',
   );
-  print(wideningText(change.widens));
+  showWidening(change.widens);
   for (const warning of change.warnings) warn(`warning: ${warning}`);
 }
 
-function wideningText(widens: RuleWidening | null): string {
-  if (widens === null) return 'What it newly permits could not be computed in time.';
-  if (widens.count === 0) return 'It permits nothing that was not permitted.';
+function showWidening(widens: RuleWidening | null): void {
+  if (widens === null) {
+    print('What it newly permits could not be computed in time.');
+    return;
+  }
+  if (widens.count === 0) {
+    print('It permits nothing that was not permitted.');
+    return;
+  }
   const shown = widens.cells.slice(0, MOST_CELLS);
   const more = widens.count - shown.length;
-  return [
-    `It newly permits ${widens.count}:`,
-    ...shown.map(({ holder, mapping, credential, addresses, moreAddresses }) => {
-      const from = addressText([...addresses, ...(moreAddresses === 0 ? [] : [`${moreAddresses} more`])]);
-      return `  ${nameOf(holder)}  ${mapping}  from ${from}${credential ? '' : '  (without a credential)'}`;
-    }),
-    ...(more > 0 ? [`  and ${more} more`] : []),
-  ].join('\n');
+  print(`It newly permits ${widens.count} ${PAIRS}${more > 0 ? `, of which these are ${shown.length}` : ''}.`);
+  const rows = shown.map(({ holder, mapping, credential, addresses, moreAddresses }): Cell[] => [
+    { text: nameOf(holder) },
+    { text: mapping },
+    callableCell(credential),
+    { text: addressText([...addresses, ...(moreAddresses === 0 ? [] : [`${moreAddresses} more`])]) },
+  ]);
+  printTable(['KEY OR MEMBER', 'MAPPING', 'CALLABLE', 'FROM ADDRESS'], rows, '');
 }
 
 export function showRemovedRule(deletion: Deletion, { json }: Format): void {

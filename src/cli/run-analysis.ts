@@ -1,4 +1,5 @@
 import { policyRevision } from '../core/authorize.ts';
+import { counted } from '../domain/counted.ts';
 import { servedProviders } from '../domain/service-provider.ts';
 import type { AccessChanges, AccessDiff, EvaluateCall, LintFinding } from '../generated/types.ts';
 import { createPdp, type Pdp } from '../policy/pdp.ts';
@@ -135,7 +136,7 @@ export async function runLint(env: Environment, source: string | undefined, opti
   const found = reports.flatMap((report) => report.findings);
   const findings = [...found.filter(isFirst), ...found.filter((each) => !isFirst(each))];
   showLint({ findings }, options);
-  if (options.strict && findings.length > 0) throw new Error(`${findings.length} findings.`);
+  if (options.strict && findings.length > 0) throw new Error(`${counted(findings.length, 'finding')}.`);
 }
 
 const isFirst = ({ code }: LintFinding): boolean => code === 'reaches-nothing';

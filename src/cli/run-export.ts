@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { counted } from '../domain/counted.ts';
 import { POLICY_DIRECTORY } from '../policy/bundle.ts';
 import { createPdp } from '../policy/pdp.ts';
 import { writeExport } from '../workbench/export-archive.ts';
@@ -40,7 +41,10 @@ export async function runExport(env: Environment, paths: readonly string[], opti
   writeExport(path.resolve(output), files);
   const ofWorld = world === undefined ? 0 : exportSubjects(world).length;
   if (json) printJson({ path: output, bundleDigest: pdp.bundleDigest, subjects: ofWorld, cases: cases.length });
-  else print(`Wrote the policy, the rules of ${ofWorld} subjects and ${cases.length} cases to ${output}.`);
+  else
+    print(
+      `Wrote the policy, the rules of ${counted(ofWorld, 'subject')} and ${counted(cases.length, 'case')} to ${output}.`,
+    );
 }
 
 /** Undefined: fixtures alone are exported. */

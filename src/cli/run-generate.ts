@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { counted } from '../domain/counted.ts';
 import { createPdp } from '../policy/pdp.ts';
 import { MAX_BYTES } from '../workbench/fixture-source.ts';
 import { type GeneratedFixture, generateFixtures } from '../workbench/generate-fixtures.ts';
@@ -9,7 +10,7 @@ import { listOf } from '../workbench/lists.ts';
 import { readWorld, type World, type WorldKey } from '../workbench/world.ts';
 import { print, printJson } from './output.ts';
 import { worldSources } from './policy-world.ts';
-import { progressBar } from './progress.ts';
+import { type ProgressBar, progressBar } from './progress.ts';
 import { keyId } from './references.ts';
 import { UsageError } from './usage-error.ts';
 import { type Environment, inWorkspace } from './workspace.ts';
@@ -30,20 +31,24 @@ const FILE = /\.ya?ml$/;
  * Writes the fixtures, all into one file or those of each subject into its own, and says how many.
  * @throws Error when there are no rules, or too many for one file
  */
-export async function runGenerate(env: Environment, options: GenerateOptions): Promise<void> {
+export async function runGenerate(
+  env: Environment,
+  options: GenerateOptions,
+  bar = progressBar('Generating fixtures'),
+): Promise<void> {
   const { key, database, rules, output, json } = options;
   if ((key ?? database ?? rules) === undefined) throw new UsageError('Say whose rules: --key, --database or --rules.');
   const { world, only } = await worldOf(env, options);
   const holders = ruleHolders(world, only);
   if (holders.length === 0) throw new Error('There are no active rules to generate fixtures from.');
   const { files, fixtures, requests } = FILE.test(output)
-    ? writeFile(world, holders, output)
-    : writeFolder(world, holders, output);
+    ? writeFile(world, holders, output, bar)
+    : writeFolder(world, holders, output, bar);
   const counts = { fixtures, requests };
   if (json) printJson(FILE.test(output) ? { file: output, ...counts } : { folder: output, files, ...counts });
   else {
-    const place = FILE.test(output) ? output : `${files} files in ${output}`;
-    print(`Wrote ${fixtures} fixtures with ${requests} requests to ${place}.`);
+    const place = FILE.test(output) ? output : `${counted(files, 'file')} in ${output}`;
+    print(`Wrote ${counted(fixtures, 'fixture')} with ${counted(requests, 'request')} to ${place}.`);
   }
 }
 
@@ -53,14 +58,14 @@ interface Written {
   readonly requests: number;
 }
 
-/** Makes the fixtures of each holder and hands them on, with a progress bar. */
+/** Makes the fixtures of each holder and hands them on. @param bar shows how many are done */
 function eachHolder(
   world: World,
   holders: readonly RuleHolder[],
+  bar: ProgressBar,
   take: (fixtures: readonly GeneratedFixture[], holder: RuleHolder) => void,
 ): Pick<Written, 'fixtures' | 'requests'> {
   const pdp = createPdp();
-  const bar = progressBar('Generating fixtures');
   const sum = { fixtures: 0, requests: 0 };
   for (const [index, holder] of holders.entries()) {
     const fixtures = generateFixtures(world, pdp, holder);
@@ -74,9 +79,9 @@ function eachHolder(
   return sum;
 }
 
-function writeFile(world: World, holders: readonly RuleHolder[], file: string): Written {
+function writeFile(world: World, holders: readonly RuleHolder[], file: string, bar: ProgressBar): Written {
   const all: GeneratedFixture[] = [];
-  const sum = eachHolder(world, holders, (fixtures) => all.push(...fixtures));
+  const sum = eachHolder(world, holders, bar, (fixtures) => all.push(...fixtures));
   const [text = '', ...more] = textsOf(all);
   if (more.length > 0)
     throw new Error(`The fixtures would take more than the ${MAX_BYTES} bytes of a file: name a folder.`);
@@ -85,10 +90,10 @@ function writeFile(world: World, holders: readonly RuleHolder[], file: string): 
 }
 
 /** One file for each subject with rules; where one is not enough, several. */
-function writeFolder(world: World, holders: readonly RuleHolder[], folder: string): Written {
+function writeFolder(world: World, holders: readonly RuleHolder[], folder: string, bar: ProgressBar): Written {
   mkdirSync(path.resolve(folder), { recursive: true });
   let files = 0;
-  const sum = eachHolder(world, holders, (fixtures, holder) => {
+  const sum = eachHolder(world, holders, bar, (fixtures, holder) => {
     const texts = textsOf(fixtures);
     for (const [index, text] of texts.entries()) {
       const part = texts.length === 1 ? '' : `.${index + 1}`;

@@ -1,3 +1,4 @@
+import { counted } from '../domain/counted.ts';
 import type { AccessOverviewHolder } from '../generated/types.ts';
 import { accessOverview } from '../workbench/access.ts';
 import { mappingsMeant } from '../workbench/candidates.ts';
@@ -71,9 +72,6 @@ function show(model: string, holders: readonly AccessOverviewHolder[], withoutCr
   if (holders.length === 0) return;
   const keys = holders.filter(({ scope }) => scope === 'key').length;
   const members = holders.length - keys;
-  const who = [
-    `${keys} ${keys === 1 ? 'key' : 'keys'}`,
-    `${members} ${members === 1 ? 'member' : 'members'} (by a key without rules)`,
-  ];
+  const who = [counted(keys, 'key'), `${counted(members, 'member')} (by a key without rules)`];
   print(`\n${who.join(' and ')} reach ${model}.`);
 }

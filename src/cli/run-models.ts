@@ -1,4 +1,5 @@
 import { modelList } from '../catalog/list.ts';
+import { counted } from '../domain/counted.ts';
 import { formatUsdPerMillion, parseUsd } from '../domain/money.ts';
 import { systemClock } from '../domain/time.ts';
 import type { Model } from '../generated/types.ts';
@@ -48,7 +49,7 @@ const TITLES = ['MODEL', 'PROVIDERS', 'INPUT', 'OUTPUT', 'OTHER PRICES', 'CONTEX
 function show(models: readonly Model[], addresses: readonly string[]): void {
   printTable(TITLES, models.map(row), 'None: the rules permit no model whose provider has a credential.');
   if (models.length === 0) return;
-  print(`\n${models.length} ${models.length === 1 ? 'model' : 'models'}; INPUT and OUTPUT in USD per million tokens.`);
+  print(`\n${counted(models.length, 'model')}; INPUT and OUTPUT in USD per million tokens.`);
   if (addressText(addresses) !== 'any') print(`Calls are permitted from ${addressText(addresses)}.`);
 }
 

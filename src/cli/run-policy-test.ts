@@ -2,6 +2,7 @@ import path from 'node:path';
 import { styleText } from 'node:util';
 import type { Catalog } from '../catalog/catalog.ts';
 import { readConfig } from '../config.ts';
+import { counted } from '../domain/counted.ts';
 import { createPdp, type Pdp } from '../policy/pdp.ts';
 import { checkCoverage, type Thresholds } from '../workbench/coverage.ts';
 import { readExportedWorld } from '../workbench/exported-world.ts';
@@ -106,7 +107,7 @@ function run(task: Task, sources: FixtureSources): PolicyTestResult {
 function refusal(faults: readonly FixtureFault[], { cwd, options }: Task): UsageError {
   if (options.junit) print(junitFaults(faults, cwd));
   for (const { place, message } of faults) process.stderr.write(`${placeText(place, cwd)}: ${message}\n`);
-  return new UsageError(`Nothing was run: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'} in fixtures.`);
+  return new UsageError(`Nothing was run: ${counted(faults.length, 'fault')} in fixtures.`);
 }
 
 const catalogOf = ({ env }: Task): Catalog => installationOf(readConfig(env)).catalog;
@@ -153,6 +154,7 @@ async function watching(task: Task): Promise<void> {
       warn(error.message);
     }
     print(`\nWatching ${task.paths.join(', ')}; Ctrl-C ends.\n`);
-    await changeIn([...task.paths.map((each) => path.resolve(task.cwd, each)), ...sources.files], stop.signal);
+    const places = [...task.paths.map((each) => path.resolve(task.cwd, each)), ...sources.files];
+    await changeIn(places, () => sources.areStale, stop.signal);
   }
 }

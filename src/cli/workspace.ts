@@ -111,7 +111,8 @@ export async function inDatabase<T>(
 function chooseOrganization(db: Database, wanted: string | undefined): string {
   const organizations = listOrganizations(db);
   const [first] = organizations;
-  if (wanted === undefined && first !== undefined && organizations.length === 1) return first.id;
+  if (first === undefined) throw new Error('There is no organization yet: the first start of the server makes one.');
+  if (wanted === undefined && organizations.length === 1) return first.id;
   const named = organizations.filter(({ id, name }) => id === wanted || name === wanted);
   const [only] = named;
   if (only !== undefined && named.length === 1) return only.id;

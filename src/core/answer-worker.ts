@@ -4,7 +4,7 @@ import type { WireFormat } from '../domain/provider.ts';
 import { gatheredResponse, type ResponseHeaders } from '../net/exchange.ts';
 import { ANSWER_BOUNDS, parseJson } from '../providers/json.ts';
 import { adapterFor } from '../providers/providers.ts';
-import { UpstreamError, unreadable } from '../providers/upstream-error.ts';
+import { UpstreamError } from '../providers/upstream-error.ts';
 import { type AnswerKind, type ReadAnswer, readAnswer } from './read-answer.ts';
 import { withoutLongTexts } from './without-long-texts.ts';
 
@@ -25,7 +25,7 @@ export interface EventQuestion {
 }
 
 /** The parts of an `UpstreamError`, which does not keep its class between threads. */
-export type Failure = Omit<UpstreamError, 'name' | 'message' | 'stack' | 'cause'>;
+export type Failure = Omit<UpstreamError, 'name' | 'message' | 'stack' | 'cause' | 'withUsage'>;
 
 export type AnswerReply =
   | { readonly answer: ReadAnswer<Uint8Array<ArrayBuffer>> }
@@ -50,13 +50,14 @@ function read({ wire, kind, secret, status, headers, body }: AnswerQuestion): An
     return { answer: { ...answer, json: [encoder.encode(first), ...others.map((json) => encoder.encode(json))] } };
   } catch (error) {
     if (exceededBound(body, ANSWER_BOUNDS) !== undefined) return { exceeded: true };
-    return { failure: partsOf(error instanceof UpstreamError ? error : unreadable(error)) };
+    if (error instanceof UpstreamError) return { failure: partsOf(error) };
+    throw error;
   }
 }
 
 const partsOf = (error: UpstreamError): Failure => {
-  const { errorType, summary, quoted, retryable, status, retryAfterMs, code, param } = error;
-  return { errorType, summary, quoted, retryable, status, retryAfterMs, code, param };
+  const { errorType, summary, quoted, retryable, status, retryAfterMs, code, param, usage } = error;
+  return { errorType, summary, quoted, retryable, status, retryAfterMs, code, param, usage };
 };
 
 function parse({ event }: EventQuestion): AnswerReply {

@@ -5,7 +5,7 @@ import type { GatheredResponse } from '../net/exchange.ts';
 import type { SendOptions } from '../net/transport.ts';
 import { TransportError } from '../net/transport-error.ts';
 import { ANSWER_BOUNDS } from '../providers/json.ts';
-import { UpstreamError, unreadable } from '../providers/upstream-error.ts';
+import { UpstreamError } from '../providers/upstream-error.ts';
 import { Threads, ThreadsBusy } from '../threads.ts';
 import type { AnswerQuestion, AnswerReply, EventQuestion } from './answer-worker.ts';
 import { type AnswerKind, type ReadAnswer, readAnswer } from './read-answer.ts';
@@ -89,7 +89,7 @@ export function createAnswers({ limitMs = 10_000 }: AnswersOptions = {}): Answer
         return readAnswer(target.provider.adapter, kind, response, target.credential.secret);
       } catch (error) {
         if (exceededBound(response.body, ANSWER_BOUNDS) !== undefined) throw tooMuch();
-        throw error instanceof UpstreamError ? error : unreadable(error);
+        throw error;
       }
     },
     async parse(json, options) {

@@ -2,7 +2,6 @@ import { type ApiError, permissionDenied } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { PolicyDecision, PolicyInput } from '../generated/types.ts';
-import { denialMessage } from '../policy/denial-message.ts';
 import { type DenialReason, denialReason } from '../policy/denial-reason.ts';
 import { inputDocument } from '../policy/input-document.ts';
 import type { Pdp } from '../policy/pdp.ts';
@@ -12,6 +11,7 @@ import type { Telemetry } from '../telemetry.ts';
 import type { CallContext } from './call-context.ts';
 import type { Documents, KeptDocument } from './documents.ts';
 import type { Principal } from './principal.ts';
+import { tellDenial } from './tell-denial.ts';
 
 /** What the policy said about one call, with all that is needed to say it again. */
 export interface Decision {
@@ -82,13 +82,14 @@ export class Denial extends Error {
   readonly decision: Decision;
   readonly reason: DenialReason;
 
-  constructor(decision: Decision, reason: DenialReason) {
-    super(denialMessage(reason));
+  /** @param message what the caller is told */
+  constructor(decision: Decision, reason: DenialReason, message: string) {
+    super(message);
     this.decision = decision;
     this.reason = reason;
   }
 
-  /** What the caller is told, once the denial is on record. */
+  /** The answer, once the denial is on record. */
   answer(): ApiError {
     return permissionDenied(this.message);
   }
@@ -127,7 +128,7 @@ export function createAuthorize({ store, documents, pdp, telemetry }: AuthorizeD
     if (decision.result.permitted.length === 0) {
       const reason = denialReason(decision.input, decision.result);
       telemetry.decided(`${reason.effect}_${reason.kind}`);
-      throw new Denial(decision, reason);
+      throw new Denial(decision, reason, await tellDenial(store, principal.organizationId, reason));
     }
     telemetry.decided(undefined);
     const reassert: Reassert = async (made, mapping, known) => {
@@ -135,7 +136,8 @@ export function createAuthorize({ store, documents, pdp, telemetry }: AuthorizeD
       if (ruleRevision === made.ruleRevision && pdp().bundleDigest === made.bundleDigest) return;
       const again = await decide({ ...request, principal: { ...principal, ruleRevision }, candidates: [mapping] });
       if (again.result.permitted.length > 0) return;
-      throw permissionDenied(denialMessage(denialReason(again.input, again.result)));
+      const reason = denialReason(again.input, again.result);
+      throw permissionDenied(await tellDenial(store, principal.organizationId, reason));
     };
     return new PermittedCandidates(decision, candidates, reassert);
   };

@@ -1,14 +1,15 @@
 import { newId } from '../domain/id.ts';
 import type { Mapping } from '../domain/model.ts';
 import { formatUsd } from '../domain/money.ts';
-import { NO_USAGE, type Usage } from '../domain/usage.ts';
+import type { Reservation } from '../domain/reservation.ts';
+import { NO_USAGE, sumUsage, type Usage } from '../domain/usage.ts';
 import type { PolicyInput, RoutingAttempt } from '../generated/types.ts';
 import type { Credential } from '../providers/providers.ts';
 import type { NewCall, OpenCall, Settlement } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
 import { type Denial, decisionRecord, type Permitted } from './authorize.ts';
 import type { CallContext } from './call-context.ts';
-import type { Cost } from './meter.ts';
+import { type Charge, type Cost, withCharges } from './meter.ts';
 import type { Principal } from './principal.ts';
 import type { OutputLimit } from './worst-case.ts';
 
@@ -48,14 +49,23 @@ export interface Outcome {
   readonly usage: Usage;
   /** Undefined when nothing was produced. */
   readonly cost: Cost | undefined;
+  /** Of attempts that failed; not part of `usage` and `cost`. */
+  readonly charges: readonly Charge[];
 }
 
-/** A call that nobody served, at no cost. */
-export const failed = (statusCode: number, errorCode: string, attempts: readonly RoutingAttempt[]): Outcome => ({
+/** A call that nobody served, at the cost of its attempts. @param target of the last attempt, if any is paid for */
+export const failed = (
+  statusCode: number,
+  errorCode: string,
+  attempts: readonly RoutingAttempt[],
+  charges: readonly Charge[] = [],
+  target?: Billed,
+): Outcome => ({
   statusCode,
   errorCode,
   attempts,
-  target: undefined,
+  charges,
+  target: charges.length === 0 ? undefined : target,
   usage: NO_USAGE,
   cost: undefined,
 });
@@ -114,17 +124,35 @@ export async function recordCacheHit(
 }
 
 /** The parts that are not nothing, as decimal strings in USD. */
-function costDetailsJson({ unknownPrice: _, unpricedSearch: __, ...amounts }: Cost): string {
+function costDetailsJson({ unknownPrice: _, unpricedSearch: __, hasFailedAttempts: ___, ...amounts }: Cost): string {
   const parts: Record<string, string> = {};
   for (const [name, amount] of Object.entries(amounts)) if (amount > 0n) parts[name] = formatUsd(amount);
   return JSON.stringify(parts);
 }
 
-function settlement({ target, attempts, usage, cost, statusCode, errorCode }: Outcome): Settlement {
+/**
+ * What is booked for an attempt. Where its price is unknown, pictures are charged by tokens that the provider did not report, say,
+ * a call with a limit pays what was reserved for it: the limit cannot be kept by taking them for free.
+ */
+export const amountOf = ({ total, unknownPrice }: Cost, reservation: Reservation | undefined): bigint =>
+  unknownPrice && reservation !== undefined ? reservation.amount : total;
+
+/** What the answering attempt and those before it took. */
+function wholeOf({ usage, cost, charges }: Outcome): [usage: Usage, cost: Cost | undefined] {
+  const [first, ...others] = charges;
+  if (first === undefined) return [usage, cost];
+  const all = sumUsage([usage, ...charges.map((charge) => charge.usage)]);
+  return [all, cost === undefined ? withCharges(first.cost, others) : withCharges(cost, charges)];
+}
+
+function settlement(outcome: Outcome, reservation?: Reservation): Settlement {
+  const { target, attempts, statusCode, errorCode, charges } = outcome;
+  const [usage, cost] = wholeOf(outcome);
+  const costs = [...charges.map((charge) => charge.cost), ...(outcome.cost === undefined ? [] : [outcome.cost])];
   return {
     state: 'settled',
-    cost: cost?.total ?? 0n,
-    priceUnknown: cost !== undefined && (cost.unknownPrice || cost.unpricedSearch),
+    cost: costs.reduce((sum, each) => sum + amountOf(each, reservation), 0n),
+    priceUnknown: cost !== undefined && (cost.unknownPrice ? reservation === undefined : cost.unpricedSearch),
     costDetailsJson: cost === undefined ? null : costDetailsJson(cost),
     promptTokens: usage.promptTokens,
     completionTokens: usage.completionTokens,
@@ -143,14 +171,7 @@ function settlement({ target, attempts, usage, cost, statusCode, errorCode }: Ou
 
 /** Settles a call on its row; resolves when that is committed. The answer must wait for it. */
 export async function settleCall(store: Store, call: Call, outcome: Outcome): Promise<void> {
-  const settled = settlement(outcome);
-  const { reservation } = call.opened;
-  // Pictures are charged by tokens that the provider did not report: a limit cannot be kept by taking them for free.
-  const isUntold = outcome.cost?.unknownPrice === true && reservation !== undefined;
-  await store.settleCall(
-    call.opened,
-    isUntold ? { ...settled, cost: reservation.amount, priceUnknown: false } : settled,
-  );
+  await store.settleCall(call.opened, settlement(outcome, call.opened.reservation));
 }
 
 /** Ends a call of which nothing was sent to a provider: what was held back for it is free again. */

@@ -1,15 +1,13 @@
 import type { ChatRequest } from '../generated/types.ts';
 import type { OutboundResponse } from '../net/exchange.ts';
 import type { Transport } from '../net/transport.ts';
-import { TransportError } from '../net/transport-error.ts';
 import type { TokenEstimator } from '../providers/token-estimate.ts';
 import type { Store } from '../store/store.ts';
 import type { Answers } from './answers.ts';
 import { toApiError } from './api-error.ts';
-import { type Call, failed, type Outcome, releaseCall, settleCall } from './call.ts';
+import { type Call, failed, releaseCall, settleCall } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import { type ExchangeLimits, endpointOf, exchange } from './exchange.ts';
-import { costOf } from './meter.ts';
 import { Produced } from './produced.ts';
 import type { FindUnsupported } from './resolve.ts';
 import { type RouteDeps, RouteFailure } from './route.ts';
@@ -17,7 +15,6 @@ import type { Target } from './target.ts';
 
 /** What both kinds of answer need. */
 export interface ChatExchangeDeps extends RouteDeps {
-  readonly store: Store;
   readonly transport: Transport;
   readonly answers: Answers;
   readonly estimator: TokenEstimator;
@@ -72,54 +69,18 @@ export function failureCode(error: unknown, context: CallContext): [status: numb
   return [status, code];
 }
 
-/** The failed exchange behind an error, if there is one. */
-const transportErrorOf = (error: unknown): TransportError | undefined => {
-  if (error instanceof TransportError) return error;
-  return error instanceof Error ? transportErrorOf(error.cause) : undefined;
-};
-
 /**
- * True where we ended the attempt while the provider had the request: our caller left, a timeout of ours passed, or the answer was
- * too large. The provider has read the prompt by then, and charges for it.
+ * Settles a call that failed, or releases it if nothing was sent; returns the error for the caller. It costs what its attempts
+ * are charged for.
  */
-export const endedByUs = (error: unknown): boolean => transportErrorOf(error)?.sent === true;
-
-/**
- * The prompt by an estimate. A whole answer that a bound of ours refused has been produced as well, at a price that we do not know;
- * so has what was shown in part.
- */
-async function billOfFailure(
-  call: Call,
-  target: Target,
-  error: unknown,
-  wasShown: boolean,
-): Promise<Pick<Outcome, 'target' | 'usage' | 'cost'>> {
-  const usage = await call.promptUsage(target.mapping);
-  const cost = costOf(usage, target.mapping);
-  const wasProduced = wasShown || transportErrorOf(error)?.kind === 'too_large';
-  return { target, usage, cost: wasProduced ? { ...cost, unknownPrice: true } : cost };
-}
-
-/**
- * Settles a call that failed, or releases it if nothing was sent; returns the error for the caller. It costs nothing, unless we
- * ended it while a provider was at it: then the prompt was read, and is billed by an estimate (decisions.md, section 5, "cancel").
- * Of the answer nothing is known; one that we refused was produced, so that a key with a limit pays what was held back.
- * @param wasShown the caller got a part of the answer that has a price: a draft of an image
- */
-export async function settleFailure(
-  store: Store,
-  call: Call,
-  context: CallContext,
-  error: unknown,
-  wasShown = false,
-): Promise<unknown> {
+export async function settleFailure(store: Store, call: Call, context: CallContext, error: unknown): Promise<unknown> {
   const reason = error instanceof RouteFailure ? error.cause : error;
   const [statusCode, errorCode] = failureCode(reason, context);
   if (!(error instanceof RouteFailure)) {
     await settleCall(store, call, failed(statusCode, errorCode, []));
   } else if (error.target !== undefined) {
-    const bill = endedByUs(error.cause) ? await billOfFailure(call, error.target, error.cause, wasShown) : {};
-    await settleCall(store, call, { ...failed(statusCode, errorCode, error.attempts), ...bill });
+    const { attempts, charges, target } = error;
+    await settleCall(store, call, failed(statusCode, errorCode, attempts, charges, target));
   } else {
     await releaseCall(store, call, statusCode, errorCode);
   }

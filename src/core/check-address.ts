@@ -1,10 +1,11 @@
 import { permissionDenied } from '../domain/errors.ts';
-import { denialMessage } from '../policy/denial-message.ts';
 import { denialReason } from '../policy/denial-reason.ts';
 import { inputDocument } from '../policy/input-document.ts';
 import type { Pdp } from '../policy/pdp.ts';
+import type { Store } from '../store/store.ts';
 import type { Documents } from './documents.ts';
 import { judgesAddresses, type ListCaller } from './reachable.ts';
+import { tellDenial } from './tell-denial.ts';
 
 /** IP rules look at no candidate; the policy wants one. */
 const ANY = { id: 'any', names: ['any'], provider_names: ['any'], free: true };
@@ -16,9 +17,11 @@ const ANY = { id: 'any', names: ['any'], provider_names: ['any'], free: true };
 export type CheckAddress = (caller: ListCaller) => Promise<void>;
 
 export function createCheckAddress({
+  store,
   documents,
   pdp,
 }: {
+  readonly store: Pick<Store, 'read'>;
   readonly documents: Documents;
   readonly pdp: () => Pdp;
 }): CheckAddress {
@@ -29,6 +32,7 @@ export function createCheckAddress({
     const { violations } = pdp().decide(input, data);
     const byAddress = violations.filter(({ kind }) => kind === 'ip_cidrs');
     if (byAddress.length === 0) return;
-    throw permissionDenied(denialMessage(denialReason(input, { permitted: [], violations: byAddress })));
+    const reason = denialReason(input, { permitted: [], violations: byAddress });
+    throw permissionDenied(await tellDenial(store, principal.organizationId, reason));
   };
 }

@@ -1,6 +1,7 @@
 import type { GatheredResponse, OutboundResponse } from '../net/exchange.ts';
 import type { OutboundRequest, SendOptions, Transport } from '../net/transport.ts';
 import type { Adapter, Endpoint, WholeTranslation } from '../providers/adapter.ts';
+import { parseJson } from '../providers/json.ts';
 import { type UpstreamError, unreadable } from '../providers/upstream-error.ts';
 import type { Answers } from './answers.ts';
 import type { CallFacts } from './call.ts';
@@ -37,7 +38,7 @@ export async function exchange<Kind extends OutboundResponse['kind']>(
   kind: Kind,
   limits: ExchangeLimits,
 ): Promise<Extract<OutboundResponse, { kind: Kind }>> {
-  const response = await transport.send(request, limits);
+  const response = await transport.send(request, { ...limits, secret: credential.secret });
   if (isKind(response, kind) && response.status >= 200 && response.status <= 299) return response;
   if (response.kind === 'gathered') throw errorIn(response, provider.adapter, credential.secret);
   throw new Error('a gathered answer was asked for and a stream came');
@@ -45,7 +46,9 @@ export async function exchange<Kind extends OutboundResponse['kind']>(
 
 function errorIn(response: GatheredResponse, adapter: Adapter, secret: string | undefined): UpstreamError {
   try {
-    return adapter.parseError(response, secret);
+    const error = adapter.parseError(response, secret);
+    // A success in another form than was asked for, whole instead of streamed, is paid for.
+    return response.status <= 299 ? error.withUsage(adapter.reportedUsage(parseJson(response.text))) : error;
   } catch (error) {
     return unreadable(error, response.status);
   }

@@ -38,7 +38,7 @@ export interface GenerateImageDeps extends WholeCallDeps {
 }
 
 /** A whole answer, or a stream; nothing of a stream is asked of the upstream before its first event is asked for. */
-export type ImageOutcome =
+type ImageOutcome =
   | { readonly kind: 'answer'; readonly answer: WrittenImages }
   | { readonly kind: 'stream'; readonly events: AsyncIterable<ImageEvent | WrittenEvent> };
 

@@ -6,6 +6,8 @@ import type { Target } from './target.ts';
 const FAILURES = 3;
 const REST_MS = 30_000;
 const MAX_REMEMBERED = 10_000;
+/** Of a target that has not failed, or has succeeded since. */
+const FRESH = { failures: 0, restsUntil: 0 };
 
 interface Record {
   failures: number;
@@ -51,11 +53,18 @@ export class Health {
     const record = this.#records.get(key);
     if (record !== undefined && wasProbe) record.probing = false;
     if (outcome === 'succeeded') {
-      if (record !== undefined) record.failures = 0;
+      if (record !== undefined) Object.assign(record, FRESH);
     } else if (outcome === 'failed') {
-      const failed = record ?? { failures: 0, restsUntil: 0, probing: false };
-      failed.failures = retryAfterMs === undefined ? failed.failures + 1 : Math.max(FAILURES, failed.failures + 1);
-      if (failed.failures >= FAILURES) failed.restsUntil = this.#clock.now() + (retryAfterMs ?? REST_MS);
+      const failed = record ?? { ...FRESH, probing: false };
+      const now = this.#clock.now();
+      failed.failures += 1;
+      if (retryAfterMs !== undefined) {
+        failed.failures = Math.max(FAILURES, failed.failures);
+        failed.restsUntil = now + retryAfterMs;
+      } else if (failed.failures >= FAILURES) {
+        // What it has asked for stands: a failure that says nothing takes nothing from it.
+        failed.restsUntil = Math.max(failed.restsUntil, now + REST_MS);
+      }
       this.#records.set(key, failed);
     }
   }

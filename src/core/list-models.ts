@@ -20,7 +20,7 @@ export interface ListModelsDeps {
   readonly telemetry: Pick<Telemetry, 'ran'>;
 }
 
-export interface ListedModels {
+interface ListedModels {
   readonly list: ModelListBytes;
   /** By which policy and rules the list was judged; undefined for the whole catalogue, which nobody judged. */
   readonly policyRevision: string | undefined;

@@ -26,6 +26,14 @@ export interface Cost extends CostParts {
   readonly unknownPrice: boolean;
   /** True when the web was searched and the price of that is not known: nothing is booked for it, the rest is. */
   readonly unpricedSearch: boolean;
+  /** Attempts that failed are part of it. */
+  readonly hasFailedAttempts?: true;
+}
+
+/** What an attempt took that did not serve the call: it is paid for all the same. */
+export interface Charge {
+  readonly usage: Usage;
+  readonly cost: Cost;
 }
 
 type PriceLists = Pick<Mapping, 'prices' | 'tiers'>;
@@ -129,6 +137,28 @@ export function costOf(usage: Usage, lists: PriceLists): Cost {
   };
 }
 
+/** The cost of a call: of the attempt that served it, and of those before. */
+export function withCharges(cost: Cost, charges: readonly Charge[]): Cost {
+  if (charges.length === 0) return cost;
+  const all = [cost, ...charges.map((charge) => charge.cost)];
+  const sum = (part: keyof CostParts | 'total'): bigint => all.reduce((total, each) => total + each[part], 0n);
+  return {
+    total: sum('total'),
+    input: sum('input'),
+    cachedInput: sum('cachedInput'),
+    cacheWriteInput: sum('cacheWriteInput'),
+    audioInput: sum('audioInput'),
+    imageInput: sum('imageInput'),
+    output: sum('output'),
+    imageOutput: sum('imageOutput'),
+    request: sum('request'),
+    webSearch: sum('webSearch'),
+    unknownPrice: all.some(({ unknownPrice }) => unknownPrice),
+    unpricedSearch: all.some(({ unpricedSearch }) => unpricedSearch),
+    hasFailedAttempts: true,
+  };
+}
+
 function costDetails(cost: Cost): CostDetails {
   const prompt = cost.input + cost.cachedInput + cost.cacheWriteInput + cost.audioInput + cost.imageInput;
   const completions = cost.output + cost.imageOutput;
@@ -156,6 +186,7 @@ function usageInfo(usage: Usage, cost: Cost, limit: OutputLimit | undefined): st
     notes.push(`A usage limit applies to this API key: each choice was limited to ${limit.tokens} tokens.`);
   if (usage.estimated) notes.push(ESTIMATED);
   if (usage.rough) notes.push(ROUGH);
+  if (cost.hasFailedAttempts === true) notes.push(FAILED_ATTEMPTS);
   if (cost.unknownPrice) notes.push(hasUncountedImages(usage) ? UNCOUNTED_IMAGES : UNKNOWN_PRICE);
   else if (cost.unpricedSearch) notes.push('The price of a web search is unknown: the cost does not include it.');
   return notes.length === 0 ? undefined : notes.join(' ');
@@ -165,6 +196,7 @@ const UNKNOWN_PRICE = 'A price of this model is unknown, so the cost is too.';
 const UNCOUNTED_IMAGES =
   'The images have no price per image, and the provider reported no tokens for them: the cost is unknown.';
 const ESTIMATED = 'The provider reported no usage: token counts are estimated.';
+const FAILED_ATTEMPTS = 'The cost includes earlier attempts of this call, which failed and were charged for.';
 const ROUGH = 'The estimate is rough: not all of the text was counted.';
 
 /** What the `usage` of any answer tells of its cost, in USD; the cost is absent when a price that it needs is unknown. */

@@ -65,23 +65,27 @@ export async function openStream(
   const response = await exchangeChat(deps, target, call, request, 'streamed', limits);
   const { provider, credential } = target;
   const rest = provider.adapter.parseStream(response, credential.secret)[Symbol.asyncIterator]();
+  const begun: UpstreamChunk[] = [];
   try {
-    return new OpenedStream(response.longTexts, await readBeginning(rest), rest);
+    await readBeginning(rest, begun);
+    return new OpenedStream(response.longTexts, begun, rest);
   } catch (error) {
-    throw readFailure(error);
+    const failure = readFailure(error);
+    const reported = begun.findLast(({ usage }) => usage !== undefined)?.usage;
+    throw failure instanceof UpstreamError ? failure.withUsage(reported) : failure;
   }
 }
 
-async function readBeginning(stream: AsyncIterator<UpstreamChunk, void>): Promise<UpstreamChunk[]> {
-  const begun: UpstreamChunk[] = [];
+/** @param begun gets the chunks that are read */
+async function readBeginning(stream: AsyncIterator<UpstreamChunk, void>, begun: UpstreamChunk[]): Promise<void> {
   let characters = 0;
   for (;;) {
     const next = await stream.next();
     if (next.done === true) throw new Error('an adapter ended an empty stream without an error');
     begun.push(next.value);
-    if (next.value.choices.some(saysSomething)) return begun;
+    if (next.value.choices.some(saysSomething)) return;
     characters += JSON.stringify(next.value).length;
-    if (begun.length >= MOST_HELD || characters >= MOST_HELD_CHARACTERS) return begun;
+    if (begun.length >= MOST_HELD || characters >= MOST_HELD_CHARACTERS) return;
   }
 }
 

@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { ApiError } from '../domain/errors.ts';
-import type { LimitedEndpoint, RateLimits } from '../domain/rate-limits.ts';
+import { type LimitedEndpoint, OAUTH_RATE, type RateLimits, SIGN_IN_RATE } from '../domain/rate-limits.ts';
 
 /** How a caller stands with an endpoint after one more request. */
 export interface Rate {
@@ -77,6 +77,8 @@ export function createTakeRate(limits: RateLimits, maxRemembered: number = MAX_R
     moderations: rateOf(limits.moderations),
     mcp: rateOf(limits.mcp),
     management: rateOf(limits.management),
+    sign_in: rateOf(SIGN_IN_RATE),
+    oauth: rateOf(OAUTH_RATE),
   };
   return async (endpoint, caller) => rates[endpoint]?.take(caller);
 }

@@ -27,7 +27,7 @@ export interface ListCaller {
 }
 
 /** What a key could call now. */
-export interface Reachable {
+interface Reachable {
   /** The same for the same answer: for those who remember what they made of it. */
   readonly id: string;
   readonly reach: Reach;

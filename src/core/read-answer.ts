@@ -7,6 +7,8 @@ import type {
   UpstreamImages,
   WholeTranslation,
 } from '../providers/adapter.ts';
+import { parseJson } from '../providers/json.ts';
+import { paidFor } from '../providers/upstream-error.ts';
 import { nameThoughts } from './chunk-pieces.ts';
 import { Produced, type Told } from './produced.ts';
 import type { ProviderJson } from './written-answer.ts';
@@ -28,9 +30,20 @@ const NOTHING_SAID = { texts: [], omittedBytes: 0, audioTokens: 0 };
 /**
  * Reads a 2xx answer. Pure, so that any thread can do it.
  * @param secret what the request carried
- * @throws UpstreamError
+ * @throws UpstreamError with what the provider reported for an answer that cannot be used
  */
-export function readAnswer(
+export const readAnswer = (
+  adapter: Adapter,
+  kind: AnswerKind,
+  response: GatheredResponse,
+  secret: string | undefined,
+): ReadAnswer<string> =>
+  paidFor(
+    () => (kind.operation === 'moderation' ? undefined : adapter.reportedUsage(parseJson(response.text))),
+    () => readUsable(adapter, kind, response, secret),
+  );
+
+function readUsable(
   adapter: Adapter,
   kind: AnswerKind,
   response: GatheredResponse,

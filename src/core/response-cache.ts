@@ -15,7 +15,7 @@ export interface KeptStream {
 }
 
 /** A whole answer, as JSON: one text is moved and looked through by the garbage collector at a fraction of the price of its objects. */
-export interface KeptWhole {
+interface KeptWhole {
   readonly kind: 'whole';
   readonly json: ProviderJson;
 }

@@ -3,10 +3,12 @@ import { ApiError } from '../domain/errors.ts';
 import type { RoutingAttempt } from '../generated/types.ts';
 import { TransportError } from '../net/transport-error.ts';
 import { fromTransportError, UpstreamError } from '../providers/upstream-error.ts';
+import type { Store } from '../store/store.ts';
 import type { AttemptFailure, Telemetry } from '../telemetry.ts';
-import type { Call } from './call.ts';
+import { amountOf, type Call } from './call.ts';
 import type { CallContext } from './call-context.ts';
 import type { Health } from './health.ts';
+import { type Charge, costOf } from './meter.ts';
 import type { Principal } from './principal.ts';
 import type { FindReach, Reach } from './reach.ts';
 import type { Target } from './target.ts';
@@ -19,22 +21,32 @@ export interface Routed<T> {
   readonly target: Target;
   /** Every attempt in order; the last one succeeded. */
   readonly attempts: readonly RoutingAttempt[];
+  /** Of the attempts that failed, where they are paid for. */
+  readonly charges: readonly Charge[];
 }
 
 /** A call that no attempt served: its cause is why, and it says what was tried. */
 export class RouteFailure extends Error {
   readonly attempts: readonly RoutingAttempt[];
+  readonly charges: readonly Charge[];
   /** Of the last attempt; undefined: nothing was sent to any provider. */
   readonly target: Target | undefined;
 
-  constructor(cause: unknown, attempts: readonly RoutingAttempt[], target: Target | undefined) {
+  constructor(
+    cause: unknown,
+    attempts: readonly RoutingAttempt[],
+    charges: readonly Charge[],
+    target: Target | undefined,
+  ) {
     super('No attempt served the call.', { cause });
     this.attempts = attempts;
+    this.charges = charges;
     this.target = target;
   }
 }
 
 export interface RouteDeps {
+  readonly store: Store;
   readonly findReach: FindReach;
   readonly health: Health;
   readonly telemetry: Telemetry;
@@ -143,6 +155,7 @@ export async function route<T>(
   const { findReach, health } = deps;
   const { permitted, opened } = call;
   const attempts: RoutingAttempt[] = [];
+  const charges: Charge[] = [];
   const deadline = performance.now() + deps.totalTimeoutMs;
   const most = context.noFallback ? 1 : MAX_ATTEMPTS;
   let last: UpstreamError | undefined;
@@ -163,14 +176,17 @@ export async function route<T>(
       if (attempts.length > 0) reach = await findReach(principal);
       const target = current(reach, next);
       if (target === undefined) continue;
+      if (attempts.length > 0 && !(await mayContinue(deps, call, charges))) break;
       await permitted.assertHolds(target.mapping, attempts.length === 0 ? opened.ruleRevision : undefined);
       const remainingMs = Math.ceil(deadline - performance.now());
       if (remainingMs <= 0) break;
       tried = target;
       const result = await tryTarget(deps, call, target, context, kind, () => attempt(target, remainingMs));
       attempts.push(attemptRecord(target, call.id, result.error));
-      if (result.error === undefined) return { value: result.value, target, attempts };
+      if (result.error === undefined) return { value: result.value, target, attempts, charges };
       last = result.error;
+      const charge = await chargeOf(call, target, last, isShown?.() === true);
+      if (charge !== undefined) charges.push(charge);
       retryAfterMs = shorter(retryAfterMs, last.retryAfterMs);
       if (!last.retryable || context.signal.aborted || isShown?.() === true) break;
       plan = afterFailure(plan, target, last);
@@ -181,8 +197,49 @@ export async function route<T>(
       retryAfterMs,
     );
   } catch (error) {
-    throw new RouteFailure(error, attempts, tried);
+    throw new RouteFailure(error, attempts, charges, tried);
   }
+}
+
+/** The failed exchange behind an error, if there is one. */
+const transportErrorOf = (error: unknown): TransportError | undefined => {
+  if (error instanceof TransportError) return error;
+  return error instanceof Error ? transportErrorOf(error.cause) : undefined;
+};
+
+/**
+ * True where we ended the attempt while the provider had the request: our caller left, a timeout of ours passed, or the answer was
+ * too large. The provider has read the prompt by then, and charges for it.
+ */
+export const endedByUs = (error: unknown): boolean => transportErrorOf(error)?.sent === true;
+
+/**
+ * What a failed attempt is charged for: what the provider reported, and where we ended it, the prompt by an estimate
+ * (decisions.md, section 5, "cancel"); undefined: nothing. A whole answer that a bound of ours refused has been produced as well,
+ * at a price that we do not know; so has what was shown in part.
+ */
+async function chargeOf(
+  call: Call,
+  { mapping }: Target,
+  error: UpstreamError,
+  wasShown: boolean,
+): Promise<Charge | undefined> {
+  if (error.usage !== undefined) return { usage: error.usage, cost: costOf(error.usage, mapping) };
+  if (!endedByUs(error)) return undefined;
+  const usage = await call.promptUsage(mapping);
+  const cost = costOf(usage, mapping);
+  const wasProduced = wasShown || transportErrorOf(error)?.kind === 'too_large';
+  return { usage, cost: wasProduced ? { ...cost, unknownPrice: true } : cost };
+}
+
+/**
+ * Whether another attempt may follow: what was reserved is there for one, so what the failed ones cost is held back in addition.
+ * @throws ApiError 401 for a key that may not be used any more, StoreUnavailable
+ */
+function mayContinue({ store }: RouteDeps, { opened }: Call, charges: readonly Charge[]): Promise<boolean> {
+  const { reservation } = opened;
+  const charged = charges.reduce((sum, { cost }) => sum + amountOf(cost, reservation), 0n);
+  return store.continueCall(opened, charged);
 }
 
 function honouringFirst(targets: readonly Target[], dropped: RouteOptions['dropped']): readonly Target[] {
@@ -246,7 +303,7 @@ export function streamEnded({ health, telemetry }: RouteDeps, { target }: Routed
 }
 
 /** True where a bound of ours cut the answer off: that says nothing about the provider, and what came was produced. */
-export const cutByUs = ({ cause }: UpstreamError): boolean =>
+const cutByUs = ({ cause }: UpstreamError): boolean =>
   cause instanceof TransportError && (cause.phase === 'total' || cause.kind === 'too_large');
 
 /** A stream has broken after it had begun. Returns the attempts as they are told of then: the last one failed. */
@@ -256,7 +313,7 @@ export function streamBroke(
   { target, attempts }: Routed<unknown>,
   error: UpstreamError,
 ): RoutingAttempt[] {
-  if (!cutByUs(error)) health.ended(target, false, 'failed');
+  if (!cutByUs(error)) health.ended(target, false, 'failed', error.retryAfterMs);
   telemetry.attemptFailed(id, target.mapping, failureOf(error));
   return [...attempts.slice(0, -1), attemptRecord(target, id, error)];
 }

@@ -5,20 +5,13 @@ import type { UpstreamChunk } from '../providers/adapter.ts';
 import type { UpstreamError } from '../providers/upstream-error.ts';
 import { settleCall } from './call.ts';
 import { callMetadata, chatChunk, type DispatchedAnswer } from './chat-answer.ts';
-import {
-  type ChatExchangeDeps,
-  droppedIn,
-  endedByUs,
-  failureCode,
-  producedBy,
-  settleFailure,
-} from './chat-exchange.ts';
+import { type ChatExchangeDeps, droppedIn, failureCode, producedBy, settleFailure } from './chat-exchange.ts';
 import { chunkPieces } from './chunk-pieces.ts';
 import { limitsOf } from './exchange.ts';
-import { chatUsage, costOf } from './meter.ts';
+import { chatUsage, costOf, withCharges } from './meter.ts';
 import { type OpenedStream, openStream, readFailure } from './open-stream.ts';
 import type { Produced } from './produced.ts';
-import { failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
+import { endedByUs, failureAnswer, type Routed, route, streamBroke, streamEnded, toUpstreamError } from './route.ts';
 import { StreamKeeper } from './stream-keeper.ts';
 import type { Target } from './target.ts';
 import { WrittenAnswer } from './written-answer.ts';
@@ -106,11 +99,11 @@ async function settleEnd(
   keeper: StreamKeeper | undefined,
 ): Promise<Pick<ChatChunk, 'usage' | 'metadata'>> {
   const { store, estimator } = deps;
-  const { target, attempts } = routed;
+  const { target, attempts, charges } = routed;
   streamEnded(deps, routed);
   const usage = await produced.usage(estimator, request, target.mapping);
   const cost = costOf(usage, target.mapping);
-  await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
+  await settleCall(store, answer.call, { statusCode: 200, errorCode: null, target, attempts, usage, cost, charges });
   const kept = keeper?.kept();
   if (kept !== undefined) {
     const dropped = droppedIn(request)(target);
@@ -118,7 +111,7 @@ async function settleEnd(
   }
   const limit = answer.call.outputLimit(target.mapping);
   return {
-    usage: chatUsage(usage, cost, limit),
+    usage: chatUsage(usage, withCharges(cost, charges), limit),
     metadata: callMetadata(answer, target.mapping, produced.model, attempts),
   };
 }
@@ -128,12 +121,13 @@ async function settleDeparture(
   { store, estimator }: ChatExchangeDeps,
   { call }: DispatchedAnswer,
   request: ChatRequest,
-  { target, attempts }: Routed<OpenedStream>,
+  { target, attempts, charges }: Routed<OpenedStream>,
   produced: Produced,
 ): Promise<void> {
   const usage = await produced.usageSoFar(estimator, request, target.mapping);
   const cost = costOf(usage, target.mapping);
-  await settleCall(store, call, { statusCode: 499, errorCode: 'client_closed_request', target, attempts, usage, cost });
+  const [statusCode, errorCode] = [499, 'client_closed_request'];
+  await settleCall(store, call, { statusCode, errorCode, target, attempts, usage, cost, charges });
 }
 
 /** Books a stream that broke: only what the provider itself reported is charged, unless we cut it off. Returns the error for the caller. */
@@ -146,7 +140,7 @@ async function settleBroken(
   error: unknown,
 ): Promise<unknown> {
   const { call, facts } = answer;
-  const { target } = routed;
+  const { target, charges } = routed;
   if (facts.context.signal.aborted) {
     await settleDeparture(deps, answer, request, routed, produced);
     return brokenStream(error)[0];
@@ -159,7 +153,8 @@ async function settleBroken(
     ? await produced.usageSoFar(deps.estimator, request, target.mapping)
     : produced.reportedUsage(request, target.mapping);
   const cost = usage === undefined ? undefined : costOf(usage, target.mapping);
-  await settleCall(deps.store, call, { statusCode, errorCode, target, attempts, usage: usage ?? NO_USAGE, cost });
+  const billed = { usage: usage ?? NO_USAGE, cost, charges };
+  await settleCall(deps.store, call, { statusCode, errorCode, target, attempts, ...billed });
   return failure;
 }
 

@@ -7,12 +7,11 @@ import { type Authorize, Denial, type Permitted } from './authorize.ts';
 import { type Call, type CallFacts, recordDenial, settleCall } from './call.ts';
 import { settleFailure } from './chat-exchange.ts';
 import { type ExchangeLimits, limitsOf } from './exchange.ts';
-import { type Cost, costOf } from './meter.ts';
+import { type Cost, costOf, withCharges } from './meter.ts';
 import { type RouteDeps, type Routed, type RouteOptions, route } from './route.ts';
 import type { Target } from './target.ts';
 
 export interface WholeCallDeps extends RouteDeps {
-  readonly store: Store;
   readonly transport: Transport;
   readonly answers: Answers;
 }
@@ -35,13 +34,15 @@ export async function permit(
 
 /** What came of a call whose answer is whole. */
 export interface Served<T> extends Routed<T> {
+  /** Of the attempt that served it. */
   readonly usage: Usage;
+  /** Of the whole call. */
   readonly cost: Cost;
 }
 
 /**
  * Routes an opened call to an answer that comes whole, and settles it; resolves when the settlement is committed. A call that
- * fails is settled too: at no cost, unless its caller has left while a provider had it.
+ * fails is settled too, at what its attempts are charged for.
  * @throws ApiError, PolicyFailure or StoreUnavailable
  */
 export async function serveWhole<T>(
@@ -53,9 +54,10 @@ export async function serveWhole<T>(
   options?: RouteOptions,
 ): Promise<Served<T>> {
   const { principal, context } = facts;
-  let served: Served<T>;
+  let routed: Routed<T>;
+  let usage: Usage;
   try {
-    const routed = await route(
+    routed = await route(
       deps,
       call,
       principal,
@@ -63,12 +65,12 @@ export async function serveWhole<T>(
       (target, totalTimeoutMs) => attempt(target, limitsOf(facts, totalTimeoutMs)),
       options,
     );
-    const usage = await usageOf(routed.value, routed.target);
-    served = { ...routed, usage, cost: costOf(usage, routed.target.mapping) };
+    usage = await usageOf(routed.value, routed.target);
   } catch (error) {
-    throw await settleFailure(deps.store, call, context, error, options?.isShown?.());
+    throw await settleFailure(deps.store, call, context, error);
   }
-  const { target, attempts, usage, cost } = served;
-  await settleCall(deps.store, call, { statusCode: 200, errorCode: null, target, attempts, usage, cost });
-  return served;
+  const { target, attempts, charges } = routed;
+  const cost = costOf(usage, target.mapping);
+  await settleCall(deps.store, call, { statusCode: 200, errorCode: null, target, attempts, usage, cost, charges });
+  return { ...routed, usage, cost: withCharges(cost, charges) };
 }

@@ -4,10 +4,10 @@ import { isRecord } from '../providers/json.ts';
 const LONG = 16 * 1024;
 
 /** Fields that hold a picture, or what only the provider reads. Any other text may be what the answer is billed by. */
-const OPAQUE: ReadonlySet<string> = new Set(['b64_json', 'signature', 'thoughtSignature']);
+const OPAQUE: ReadonlySet<string> = new Set(['b64_json', 'url', 'signature', 'thoughtSignature']);
 
 /** The same of a field in another one. */
-const OPAQUE_WITHIN: Readonly<Record<string, string>> = { image_url: 'url', inlineData: 'data', inline_data: 'data' };
+const OPAQUE_WITHIN: Readonly<Record<string, string>> = { inlineData: 'data', inline_data: 'data' };
 
 /** Base64, and the URLs that hold it: nothing that JSON escapes, however deep it stands in texts that are JSON themselves. */
 const PLAIN = /^[A-Za-z0-9+/=_:;,.-]*$/;

@@ -26,6 +26,7 @@ const MAPPED_BLOCK = 0xffffn << 32n;
  * address: leading zeros, brackets, ports, zone ids and surrounding blanks are refused.
  */
 export function canonicalAddress(text: string): string | null {
+  if (isIPv4(text)) return text; // has one spelling
   const address = parseAddress(text);
   return address === null ? null : formatAddress(address);
 }

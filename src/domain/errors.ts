@@ -45,7 +45,7 @@ export const unsupportedParameter = (message: string, param: string): ApiError =
   new ApiError(400, 'unsupported_parameter', message, { param });
 
 export const unauthorized = (
-  code: 'invalid_api_key' | 'api_key_disabled' | 'api_key_expired' | 'usage_limit_reached',
+  code: 'invalid_api_key' | 'api_key_disabled' | 'api_key_expired' | 'usage_limit_reached' | 'invalid_token',
   message: string,
 ): ApiError => new ApiError(401, code, message);
 

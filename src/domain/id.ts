@@ -15,6 +15,9 @@ export type IdPrefix =
   | 'pkey'
   | 'aud'
   | 'inv'
+  | 'sess'
+  | 'link'
+  | 'pass'
   | 'req';
 
 let last = '';

@@ -20,6 +20,11 @@ export class RecentMap<Key, Value> {
     return value;
   }
 
+  delete(key: Key): void {
+    this.#entries.delete(key);
+    if (key === this.#newest) this.#newest = undefined;
+  }
+
   values(): IterableIterator<Value> {
     return this.#entries.values();
   }

@@ -1,8 +1,14 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** Prefixes of the secrets that Portcullis makes: gateway keys, master keys, platform secret keys, invitations. */
-export const SECRET_PREFIX = { gateway: 'pcl_', master: 'pclm_', platform: 'sk_', invitation: 'pcli_' } as const;
+/** Prefixes of the secrets that Portcullis makes: gateway keys, master keys, platform secret keys, invitations, links to sign in. */
+export const SECRET_PREFIX = {
+  gateway: 'pcl_',
+  master: 'pclm_',
+  platform: 'sk_',
+  invitation: 'pcli_',
+  link: 'pcls_',
+} as const;
 
 export type SecretKind = keyof typeof SECRET_PREFIX;
 

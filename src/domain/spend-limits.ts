@@ -50,6 +50,10 @@ export function runningPeriod(limits: SpendLimits, now: number): RunningPeriod |
 export const isCapped = (limits: Pick<SpendLimits, 'usageLimit' | 'periodUsageLimit'>): boolean =>
   limits.usageLimit !== null || limits.periodUsageLimit !== null;
 
+/** A spend limit binds the key: its own, or a budget's. */
+export const isLimited = (key: Parameters<typeof isCapped>[0] & { readonly budgets: readonly Budget[] }): boolean =>
+  isCapped(key) || key.budgets.length > 0;
+
 const usageSpent = ({ usageLimit, usage }: SpendLimits): boolean => usageLimit !== null && usage >= usageLimit;
 
 const periodSpent = (limits: SpendLimits, now: number): boolean =>

@@ -102,7 +102,7 @@ export type TtlUnit = 'minutes' | 'hours' | 'days';
 const TTL_MILLISECONDS: Readonly<Record<TtlUnit, number>> = { minutes: 60_000, hours: HOUR, days: DAY };
 
 /** The longest time to live of a key, in days. */
-export const MAX_TTL_DAYS = 3650;
+const MAX_TTL_DAYS = 3650;
 
 /** When a key created at `now` with this time to live expires (epoch ms). A length outside 1 minute to 3650 days is a 400. */
 export function ttlEnd(now: number, value: number, unit: TtlUnit, param: string | null = null): number {

@@ -1,9 +1,11 @@
 import { ApiError } from './errors.ts';
 
 export interface TurnsOptions {
-  /** How much may wait, of all organizations together. */
+  /** What waits, in words. */
+  readonly what?: string;
+  /** How much may wait, of all callers together. */
   readonly maxWaiting?: number;
-  /** How much of that may be one organization's. */
+  /** How much of that may be one caller's. */
   readonly maxWaitingEach?: number;
   /** Milliseconds that work may wait for its turn. */
   readonly maxWaitMs?: number;
@@ -15,29 +17,34 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-const busy = (): ApiError =>
-  new ApiError(503, 'overloaded', 'Too many analyses and reports are waiting. Try again shortly.', {
-    headers: { 'retry-after': '5' },
-  });
-
-/** Runs one piece of work at a time. Organizations take turns, so that one with much work does not delay another by more than one piece. */
+/** Runs one piece of work at a time. Callers take turns, so that one with much work does not delay another by more than one piece. */
 export class Turns {
+  readonly #what: string;
   readonly #maxWaiting: number;
   readonly #maxWaitingEach: number;
   readonly #maxWaitMs: number;
-  /** By organization, the one whose turn is next first; each list in the order in which the work came. */
+  /** By caller, the one whose turn is next first; each list in the order in which the work came. */
   readonly #waiting = new Map<string, Waiting[]>();
   #isRunning = false;
 
-  constructor({ maxWaiting = 8, maxWaitingEach = 2, maxWaitMs = 60_000 }: TurnsOptions = {}) {
+  constructor({
+    what = 'analyses and reports',
+    maxWaiting = 8,
+    maxWaitingEach = 2,
+    maxWaitMs = 60_000,
+  }: TurnsOptions = {}) {
+    this.#what = what;
     this.#maxWaiting = maxWaiting;
     this.#maxWaitingEach = maxWaitingEach;
     this.#maxWaitMs = maxWaitMs;
   }
 
-  /** @throws ApiError 503 when too much waits already, of all or of this organization, or after `maxWaitMs`; whatever the work throws */
-  async take<T>(organizationId: string, work: () => Promise<T>): Promise<T> {
-    if (this.#isRunning) await this.#turnOf(organizationId);
+  /**
+   * @param caller an organization, or an address. @throws ApiError 503 when too much waits already, of all or of this caller, or after
+   * `maxWaitMs`; whatever the work throws
+   */
+  async take<T>(caller: string, work: () => Promise<T>): Promise<T> {
+    if (this.#isRunning) await this.#turnOf(caller);
     this.#isRunning = true;
     try {
       return await work();
@@ -47,23 +54,29 @@ export class Turns {
     }
   }
 
-  #turnOf(organizationId: string): Promise<void> {
+  #turnOf(caller: string): Promise<void> {
     const all = [...this.#waiting.values()].reduce((count, list) => count + list.length, 0);
-    const theirs = this.#waiting.get(organizationId) ?? [];
-    if (all >= this.#maxWaiting || theirs.length >= this.#maxWaitingEach) throw busy();
+    const theirs = this.#waiting.get(caller) ?? [];
+    if (all >= this.#maxWaiting || theirs.length >= this.#maxWaitingEach) throw this.#busy();
     return new Promise((start, giveUp) => {
-      const timer = setTimeout(() => this.#leave(organizationId, waiting), this.#maxWaitMs);
+      const timer = setTimeout(() => this.#leave(caller, waiting), this.#maxWaitMs);
       const waiting: Waiting = { start, giveUp, timer };
-      this.#waiting.set(organizationId, [...theirs, waiting]);
+      this.#waiting.set(caller, [...theirs, waiting]);
+    });
+  }
+
+  #busy(): ApiError {
+    return new ApiError(503, 'overloaded', `Too many ${this.#what} are waiting. Try again shortly.`, {
+      headers: { 'retry-after': '5' },
     });
   }
 
   #startNext(): void {
     const [next] = this.#waiting;
     if (next === undefined) return;
-    const [organizationId, [first, ...others]] = next;
-    this.#waiting.delete(organizationId);
-    if (others.length > 0) this.#waiting.set(organizationId, others);
+    const [caller, [first, ...others]] = next;
+    this.#waiting.delete(caller);
+    if (others.length > 0) this.#waiting.set(caller, others);
     if (first === undefined) return;
     clearTimeout(first.timer);
     // At once: nobody who comes before the work starts may start theirs.
@@ -71,10 +84,10 @@ export class Turns {
     first.start();
   }
 
-  #leave(organizationId: string, waiting: Waiting): void {
-    const others = (this.#waiting.get(organizationId) ?? []).filter((one) => one !== waiting);
-    if (others.length > 0) this.#waiting.set(organizationId, others);
-    else this.#waiting.delete(organizationId);
-    waiting.giveUp(busy());
+  #leave(caller: string, waiting: Waiting): void {
+    const others = (this.#waiting.get(caller) ?? []).filter((one) => one !== waiting);
+    if (others.length > 0) this.#waiting.set(caller, others);
+    else this.#waiting.delete(caller);
+    waiting.giveUp(this.#busy());
   }
 }

@@ -79,5 +79,28 @@ export function normaliseUsage(reported: Partial<Usage>): Usage {
   };
 }
 
+const added = (one: Usage, other: Usage): Usage => ({
+  promptTokens: one.promptTokens + other.promptTokens,
+  completionTokens: one.completionTokens + other.completionTokens,
+  reasoningTokens: one.reasoningTokens + other.reasoningTokens,
+  cachedTokens: one.cachedTokens + other.cachedTokens,
+  cachedAudioTokens: one.cachedAudioTokens + other.cachedAudioTokens,
+  cacheWrite5mTokens: one.cacheWrite5mTokens + other.cacheWrite5mTokens,
+  cacheWrite1hTokens: one.cacheWrite1hTokens + other.cacheWrite1hTokens,
+  promptAudioTokens: one.promptAudioTokens + other.promptAudioTokens,
+  promptImageTokens: one.promptImageTokens + other.promptImageTokens,
+  promptVideoTokens: one.promptVideoTokens + other.promptVideoTokens,
+  completionAudioTokens: one.completionAudioTokens + other.completionAudioTokens,
+  completionImageTokens: one.completionImageTokens + other.completionImageTokens,
+  promptImages: one.promptImages + other.promptImages,
+  images: one.images + other.images,
+  webSearches: one.webSearches + other.webSearches,
+  estimated: one.estimated || other.estimated,
+  rough: one.rough || other.rough,
+});
+
+/** What several attempts consumed in all. */
+export const sumUsage = (usages: readonly Usage[]): Usage => normaliseUsage(usages.reduce(added, NO_USAGE));
+
 /** A guess at the tokens of text that nobody counted: one for every four bytes of UTF-8, rounded up. */
 export const guessTokens = (bytes: number): number => Math.ceil(bytes / 4);

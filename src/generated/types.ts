@@ -3022,6 +3022,10 @@ export interface Environment {
    */
   ALLOW_PRIVATE_UPSTREAMS?: string;
   /**
+   * Loopback, private and link-local hosts where OAuth clients may have their metadata documents, each as `host:port`. Anyone can name such a document, and so make the gateway send a GET request without credentials to these hosts. Unset: public addresses only.
+   */
+  ALLOW_PRIVATE_CLIENTS?: string;
+  /**
    * Folder of the database, the lock and `secrets.json`. Default: `data` next to `package.json`.
    */
   DATA_DIR?: string;
@@ -3468,6 +3472,47 @@ export interface ToolListParams {
 }
 
 /**
+ * What a browser has signed with a passkey, as its `toJSON` gives it, and where to go on.
+ */
+export interface PasskeyAssertion {
+  next: string;
+  credential: {
+    id: PasskeyBytes;
+    rawId: PasskeyBytes;
+    type: 'public-key';
+    clientExtensionResults: {};
+    response: {
+      clientDataJSON: PasskeyBytes;
+      authenticatorData: PasskeyBytes;
+      signature: PasskeyBytes;
+    };
+  };
+}
+
+/**
+ * A passkey that a browser has made, as its `toJSON` gives it, and what its owner calls it.
+ */
+export interface PasskeyRegistration {
+  label: string;
+  credential: {
+    id: PasskeyBytes;
+    rawId: PasskeyBytes;
+    type: 'public-key';
+    clientExtensionResults: {};
+    response: {
+      clientDataJSON: PasskeyBytes;
+      attestationObject: PasskeyBytes;
+      transports?: string[];
+    };
+  };
+}
+
+/**
+ * In base64url.
+ */
+export type PasskeyBytes = string;
+
+/**
  * The rules that a decision looks up, a pure function of the active rule records. Maps keep the rule ids on every value, so that reasons cost nothing and nothing is scanned. Online it holds only the subjects of one call; exported it holds all of them; both decide alike.
  */
 export interface PolicyData {
@@ -3777,6 +3822,7 @@ export interface AccessFlipRule {
   id: string;
   scope: 'organization' | 'member' | 'key';
   ruleType: RuleType;
+  description: string | null;
   change: 'added' | 'removed' | 'changed';
 }
 
@@ -3902,7 +3948,7 @@ export interface DraftRule {
   organization?: true;
   ruleType?: RuleType;
   /**
-   * As a rule of this type has it.
+   * As a rule of this type has it: price caps in USD per million tokens.
    */
   ruleValue?: {};
   status?: RuleStatus;
@@ -4186,9 +4232,17 @@ export interface FixtureMapping {
   /**
    * USD per million tokens.
    */
-  inputPrice?: string | number;
+  inputPricePerMillion?: string | number;
   /**
    * USD per million tokens.
+   */
+  outputPricePerMillion?: string | number;
+  /**
+   * The older name of `inputPricePerMillion`.
+   */
+  inputPrice?: string | number;
+  /**
+   * The older name of `outputPricePerMillion`.
    */
   outputPrice?: string | number;
   /**

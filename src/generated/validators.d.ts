@@ -143,6 +143,9 @@ import type {
   OrganizationPatch,
   OrganizationRecord,
   OutputModality,
+  PasskeyAssertion,
+  PasskeyBytes,
+  PasskeyRegistration,
   PeriodDurationUnit,
   Plan,
   PlatformKeyAnswer,
@@ -366,6 +369,9 @@ export declare const validateOrganizationCreate: Validator<OrganizationCreate>;
 export declare const validateOrganizationPatch: Validator<OrganizationPatch>;
 export declare const validateOrganizationRecord: Validator<OrganizationRecord>;
 export declare const validateOutputModality: Validator<OutputModality>;
+export declare const validatePasskeyAssertion: Validator<PasskeyAssertion>;
+export declare const validatePasskeyBytes: Validator<PasskeyBytes>;
+export declare const validatePasskeyRegistration: Validator<PasskeyRegistration>;
 export declare const validatePeriodDurationUnit: Validator<PeriodDurationUnit>;
 export declare const validatePlan: Validator<Plan>;
 export declare const validatePlatformKeyAnswer: Validator<PlatformKeyAnswer>;

@@ -14,6 +14,7 @@ import { methodNotAllowed } from './middleware/method-not-allowed.ts';
 import { overload } from './middleware/overload.ts';
 import { query } from './middleware/query.ts';
 import { requestId } from './middleware/request-id.ts';
+import { pageFaults } from './pages/page.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
 import type { AppContext, RequestState } from './state.ts';
 
@@ -42,6 +43,7 @@ export function createApp(deps: AppDeps, addRoutes: (router: Router<RequestState
   if (deps.allowedOrigins.length > 0) app.use(crossOrigin(deps.allowedOrigins));
   app
     .use(errorEnvelope(telemetry))
+    .use(pageFaults)
     .use(query)
     .use(clientAddress(deps.trustedProxies))
     .use(overload(deps.load))

@@ -8,19 +8,25 @@ import { type AppDeps, createApp } from './app.ts';
 import type { MetadataForm } from './metadata-form.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { jsonBody } from './middleware/json-body.ts';
-import { type LimitRateDeps, limitRate, rateLimit } from './middleware/rate-limit.ts';
+import { limitRate, rateLimit } from './middleware/rate-limit.ts';
+import { createPages, type PagesDeps } from './pages/pages.ts';
 import { chatCompletionsRoute } from './routes/chat-completions.ts';
 import { descriptionRoutes } from './routes/description.ts';
 import { imagesRoute } from './routes/images.ts';
 import { type McpRouteDeps, mcpRoutes } from './routes/mcp.ts';
 import { modelsRoutes } from './routes/models.ts';
 import { moderationsRoute } from './routes/moderations.ts';
+import { applicationsRoutes } from './routes/oauth/applications.ts';
+import { consentRoutes } from './routes/oauth/consent.ts';
+import { type OAuthDeps, oauthEndpoints } from './routes/oauth/endpoints.ts';
+import { signInRoutes } from './routes/sign-in/sign-in-routes.ts';
 import type { RequestState } from './state.ts';
 
 export interface GatewayDeps
   extends AppDeps,
-    LimitRateDeps,
-    Pick<McpRouteDeps, 'mcp' | 'closing' | 'checkAddress' | 'version'> {
+    Omit<PagesDeps, 'publicUrl'>,
+    Pick<McpRouteDeps, 'mcp' | 'closing' | 'checkAddress' | 'version' | 'authenticateToken'>,
+    Pick<OAuthDeps, 'authorizationServer'> {
   authenticate: Authenticate;
   completeChat: CompleteChat;
   generateImage: GenerateImage;
@@ -40,5 +46,10 @@ export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>
     router.post('/v1/images/generations', authenticated, rateLimit(deps, 'images'), body, imagesRoute(deps));
     router.post('/v1/moderations', authenticated, rateLimit(deps, 'moderations'), body, moderationsRoute(deps));
     mcpRoutes(router, deps);
+    const pages = createPages(router, { ...deps, publicUrl: deps.hosts.publicUrl });
+    signInRoutes(pages, { ...deps, hasApplications: true });
+    consentRoutes(pages, deps);
+    applicationsRoutes(pages, deps);
+    oauthEndpoints(router, deps);
     modelsRoutes(router, { ...deps, limited: limitRate(deps, 'models') });
   });

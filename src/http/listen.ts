@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Koa from 'koa';
 import { ConfigError } from '../domain/config-value.ts';
+import { Acceptors } from './acceptors.ts';
 import { Connections } from './connections.ts';
 import { answerMalformedRequests } from './malformed-request.ts';
 
@@ -40,22 +41,10 @@ const FAULTS: Readonly<Record<string, string>> = {
 };
 
 /** What keeps a listener from its address, in one line that names the variable. */
-function explained(error: Error, { variable, host, port }: ListenOptions): Error {
-  const fault = FAULTS['code' in error ? String(error.code) : ''];
+function explained(error: unknown, { variable, host, port }: ListenOptions): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const fault = FAULTS[code];
   return fault === undefined ? error : new ConfigError(`${variable}: cannot listen on ${host}:${port}: ${fault}.`);
-}
-
-function listening(server: Server, options: ListenOptions): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    const refused = (error: Error): void => reject(explained(error, options));
-    server.once('error', refused);
-    server.listen(options.port, options.host, () => {
-      server.off('error', refused);
-      const address = server.address();
-      if (address === null || typeof address === 'string') reject(new Error('not a network listener'));
-      else resolve(address);
-    });
-  });
 }
 
 /** Longer than it takes to settle a call whose connection was ended: to count its tokens has ten seconds. */
@@ -88,11 +77,14 @@ export async function listen<State>(app: Koa<State>, options: ListenOptions): Pr
   const server = createHttpServer(options);
   const connections = new Connections(server, handle, options.stallTimeoutMs);
   answerMalformedRequests(server, connections);
-  const address = await listening(server, options);
+  const acceptors = new Acceptors(server);
+  const address = await acceptors.listen(options.host, options.port).catch((error: unknown) => {
+    throw explained(error, options);
+  });
   return {
     origin: originOf(address),
     async close(graceMs) {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const closed = acceptors.close();
       connections.close();
       const ending = setTimeout(() => connections.destroy(), graceMs);
       await closed;

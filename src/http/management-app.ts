@@ -4,6 +4,7 @@ import { authenticateMaster, limitAddress } from './middleware/authenticate-mast
 import { jsonBody } from './middleware/json-body.ts';
 import { knownQuery } from './middleware/known-query.ts';
 import type { LimitRateDeps } from './middleware/rate-limit.ts';
+import { createPages } from './pages/pages.ts';
 import { descriptionRoutes } from './routes/description.ts';
 import { auditRoutes } from './routes/master/audit.ts';
 import { budgetRoutes } from './routes/master/budgets.ts';
@@ -22,6 +23,7 @@ import { projectRoutes } from './routes/master/projects.ts';
 import { providerKeyRoutes } from './routes/master/provider-keys.ts';
 import { usageRoutes } from './routes/master/usage.ts';
 import { metricsRoute } from './routes/metrics.ts';
+import { signInRoutes } from './routes/sign-in/sign-in-routes.ts';
 import type { AppMiddleware, RequestState } from './state.ts';
 
 export interface ManagementDeps extends AppDeps, MasterDeps, LimitRateDeps {
@@ -65,4 +67,6 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
     auditRoutes(master);
     metricsRoute(router, { exposition: deps.telemetry.exposition, metricsToken: deps.metricsToken });
     usageRoutes(master);
+    // `PUBLIC_URL` is the gateway's.
+    signInRoutes(createPages(router, { ...deps, publicUrl: undefined }), { ...deps, hasApplications: false });
   });

@@ -2,12 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { JsonText } from '../core/written-answer.ts';
 import type { AppContext } from './state.ts';
 
-/** Answers 200 with JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without. */
-export function sendJson(ctx: AppContext, value: object): void {
-  sendJsonText(ctx, JSON.stringify(value));
-}
-
-/** The same of JSON that is already written. */
+/** Answers 200 with written JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without. */
 export function sendJsonText(ctx: AppContext, json: JsonText): void {
   if (typeof json === 'string') {
     // As a string, Node sends it in one piece with the head.

@@ -3,10 +3,12 @@ import type { Actor } from '../admin/actor.ts';
 import type { Principal } from '../core/principal.ts';
 import type { ApiError } from '../domain/errors.ts';
 import type { Place } from './load.ts';
+import type { Session } from './pages/session.ts';
 
 /** How a route answers an error where that is not the error envelope. */
 export interface FaultForm {
-  body(error: ApiError): object;
+  readonly type: string;
+  text(error: ApiError): string;
   headers(error: ApiError): Record<string, string>;
 }
 
@@ -30,6 +32,8 @@ export interface RequestState {
   principal: Principal | undefined;
   /** Set by `authenticateMaster`. */
   actor: Actor | undefined;
+  /** Set by `currentSession` of the pages: null when nobody is signed in. */
+  session: Session | null | undefined;
   /** Set by `jsonBody`: parsed, of bounded size and depth, not yet validated. */
   body: unknown;
   /** Bytes of the body as it came. */

@@ -5,9 +5,6 @@ import { validateChatArguments } from '../generated/validators.js';
 import { field, readAnswer } from './read-answer.ts';
 import { defineTool, type McpTool, text } from './tool.ts';
 
-/** Clients cut a result at 1 MiB; to parse much more would keep everyone waiting. */
-const MOST_BYTES = 2 * 1024 * 1024;
-
 /** `chat`: the same call as `POST /v1/chat/completions`, answered with the text of the first choice. */
 export const chatTool = (completeChat: CompleteChat): McpTool =>
   defineTool(
@@ -17,7 +14,7 @@ export const chatTool = (completeChat: CompleteChat): McpTool =>
       await takeRate('chat');
       const outcome = await completeChat(principal, context, args);
       if (outcome.kind === 'stream') throw new Error('a chat that was not to be streamed was streamed');
-      const answer = readAnswer(outcome.completion, MOST_BYTES);
+      const answer = readAnswer(outcome.completion);
       const message = field(field(field(answer, 'choices'), 0), 'message');
       const [content, refusal] = [field(message, 'content'), field(message, 'refusal')];
       const said = typeof content === 'string' && content !== '' ? content : refusal;

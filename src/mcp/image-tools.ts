@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import imageSchema from '../../schemas/mcp/generate-image.json' with { type: 'json' };
 import bananaSchema from '../../schemas/mcp/generate-nano-banana.json' with { type: 'json' };
+import type { Answers } from '../core/answers.ts';
 import type { CallContext } from '../core/call-context.ts';
 import type { FindImageModel } from '../core/find-image-model.ts';
 import type { GenerateImage } from '../core/generate-image.ts';
@@ -8,14 +9,16 @@ import { ApiError } from '../domain/errors.ts';
 import type { Clock } from '../domain/time.ts';
 import type { ImageRequest } from '../generated/types.ts';
 import { validateGenerateImageArguments, validateNanoBananaArguments } from '../generated/validators.js';
+import type { ParsedJson } from '../net/event-stream.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { type Picture, pictureOf, previewOf } from './preview.ts';
-import { field, readAnswer } from './read-answer.ts';
+import { field, readPictures } from './read-answer.ts';
 import { defineTool, type McpTool, type ToolCaller, text } from './tool.ts';
 import { defaultFilename, saveUpload, type UploadName, uploadName } from './uploads.ts';
 
 export interface ImageToolsDeps {
   readonly generateImage: GenerateImage;
+  readonly answers: Pick<Answers, 'parse'>;
   readonly findImageModel: FindImageModel;
   readonly clock: Clock;
   /** Of `generate-nano-banana`; undefined: the cheapest permitted one that takes an aspect ratio. */
@@ -31,19 +34,19 @@ type Generated = { readonly picture: Picture } | { readonly url: string };
 /** `generate-image` and `generate-nano-banana`: the same call as `POST /v1/images/generations`, answered with previews. */
 export const imageTools = (deps: ImageToolsDeps): readonly McpTool[] => [generateImageTool(deps), nanoBananaTool(deps)];
 
-const generateImageTool = ({ generateImage }: ImageToolsDeps): McpTool =>
+const generateImageTool = (deps: ImageToolsDeps): McpTool =>
   defineTool(
     { name: 'generate-image', title: 'Generate images', schema: imageSchema, isReadOnly: false },
     validateGenerateImageArguments,
     async (caller, { prompt, model, size = '1024x1024', n = 1 }): Promise<CallToolResult> => {
       const request = { prompt, ...(model === undefined ? {} : { model }), size, n };
-      const { images, meta } = await generate(generateImage, caller, request);
+      const { images, meta } = await generate(deps, caller, request);
       return { content: await contentOf(images), _meta: meta };
     },
   );
 
 function nanoBananaTool(deps: ImageToolsDeps): McpTool {
-  const { generateImage, findImageModel, clock, nanoBananaModel } = deps;
+  const { findImageModel, clock, nanoBananaModel } = deps;
   return defineTool(
     { name: 'generate-nano-banana', title: 'Generate an image', schema: bananaSchema, isReadOnly: false },
     validateNanoBananaArguments,
@@ -52,7 +55,7 @@ function nanoBananaTool(deps: ImageToolsDeps): McpTool {
       const { principal, context } = caller;
       const model = nanoBananaModel ?? (await findImageModel({ principal, clientIp: context.clientIp }));
       const request = { prompt, model, ...(ratio === undefined ? {} : { aspect_ratio: ratio }) };
-      const { images, meta } = await generate(generateImage, caller, request);
+      const { images, meta } = await generate(deps, caller, request);
       const [first] = images;
       const content = await contentOf(images.slice(0, 1));
       if (first !== undefined && 'picture' in first) content.push(...(await saved(deps, context, name, first.picture)));
@@ -79,17 +82,21 @@ async function saved(
 }
 
 async function generate(
-  generateImage: GenerateImage,
+  { generateImage, answers }: ImageToolsDeps,
   { principal, context, takeRate }: ToolCaller,
   request: ImageRequest,
 ): Promise<{ images: Generated[]; meta: CallToolResult['_meta'] }> {
   await takeRate('images');
   const outcome = await generateImage(principal, context, request);
   if (outcome.kind === 'stream') throw new Error('images that were not to be streamed were streamed');
-  const data = field(readAnswer(outcome.answer), 'data');
+  const { signal } = context;
+  const { json, longTexts } = await readPictures(outcome.answer, (large) =>
+    answers.parse(large, { share: principal.organizationId, signal }),
+  );
+  const data = field(json, 'data');
   const { usage, metadata } = outcome.answer.ours;
   return {
-    images: await Promise.all((Array.isArray(data) ? data : []).map(generatedOf)),
+    images: await Promise.all((Array.isArray(data) ? data : []).map((item) => generatedOf(item, longTexts))),
     meta: { 'portcullis/usage': usage, 'portcullis/metadata': metadata },
   };
 }
@@ -98,8 +105,13 @@ const unreadable = (cause?: unknown): ApiError =>
   new ApiError(502, 'upstream_error', 'The provider sent an image that cannot be read.', { cause });
 
 /** @throws ApiError 502 */
-async function generatedOf(item: unknown): Promise<Generated> {
-  const [base64, url] = [field(item, 'b64_json'), field(item, 'url')];
+async function generatedOf(item: unknown, longTexts: ParsedJson['longTexts']): Promise<Generated> {
+  const whole = (name: string): unknown => {
+    const value = field(item, name);
+    const long = typeof value === 'string' ? longTexts.get(value) : undefined;
+    return long === undefined ? value : Buffer.from(long).toString('latin1');
+  };
+  const [base64, url] = [whole('b64_json'), whole('url')];
   if (typeof url === 'string' && !url.startsWith('data:')) return { url };
   const encoded = typeof url === 'string' ? url.slice(url.indexOf(',') + 1) : base64;
   if (typeof encoded !== 'string') throw unreadable();

@@ -42,6 +42,8 @@ export interface ExchangeOptions {
   readonly totalTimeoutMs: number;
   readonly signal: AbortSignal;
   readonly room: Room;
+  /** What the request carries. */
+  readonly secret: string | undefined;
   readonly parseLarge: (json: Buffer) => Promise<ParsedJson>;
 }
 
@@ -57,6 +59,17 @@ export const gatheredResponse = (status: number, headers: ResponseHeaders, body:
 });
 
 const DRAIN_MS = 1000;
+
+/** Shorter ones are no credentials: local servers ask for a key such as `none`, which answers may well hold. */
+const LEAST_SECRET = 20;
+
+/** Writes `*` over a secret, wherever it stands. */
+function blotOut(bytes: Buffer, secret: string): void {
+  const { length } = Buffer.from(secret);
+  for (let at = bytes.indexOf(secret); at !== -1; at = bytes.indexOf(secret, at + length)) {
+    bytes.fill('*', at, at + length);
+  }
+}
 
 /**
  * One request and its answer, as undici's dispatch handler. Fails once, with a TransportError, or an ApiError where there is no
@@ -131,6 +144,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#bytes > this.#maxBytes || this.#pieces > MAX_PIECES) {
       this.#fail(new TransportError('too_large', 'the answer is too large', { sent: this.#isServed() }));
     } else if (this.#queue !== undefined) {
+      this.#withoutSecret(chunk);
       this.#queue.push(chunk);
     } else {
       this.#gather(chunk);
@@ -152,8 +166,19 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     if (this.#failure !== undefined) return;
     this.#release();
-    if (this.#queue !== undefined) this.#queue.end();
-    else this.#resolve(gatheredResponse(this.#status, this.#headers, this.#only ?? this.#gathered.take()));
+    if (this.#queue !== undefined) {
+      this.#queue.end();
+      return;
+    }
+    const body = this.#only ?? this.#gathered.take();
+    this.#withoutSecret(body);
+    this.#resolve(gatheredResponse(this.#status, this.#headers, body));
+  }
+
+  /** Of an answer that is no success, the words are scrubbed instead, once they are read. */
+  #withoutSecret(bytes: Buffer): void {
+    const { secret = '' } = this.#options;
+    if (this.#status <= 299 && secret.length >= LEAST_SECRET) blotOut(bytes, secret);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {

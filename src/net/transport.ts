@@ -45,6 +45,8 @@ export interface SendOptions {
   /** On whose behalf: the organization that shares other threads with the others. */
   readonly share: string;
   readonly room: Room;
+  /** What the request carries: it is blotted out of a success that echoes it. */
+  readonly secret?: string | undefined;
   /** Milliseconds for this exchange in place of the transport's own. */
   readonly totalTimeoutMs?: number;
 }
@@ -117,7 +119,7 @@ export function createTransport(options: TransportOptions): Transport {
 
   return {
     async send(request, sendOptions) {
-      const { signal, room, totalTimeoutMs = options.totalTimeoutMs } = sendOptions;
+      const { signal, room, secret, totalTimeoutMs = options.totalTimeoutMs } = sendOptions;
       if (signal.aborted) throw new TransportError('aborted', 'the caller went away');
       const pool = poolFor(request.origin, request.addresses);
       const { maxResponseBytes } = options;
@@ -127,6 +129,7 @@ export function createTransport(options: TransportOptions): Transport {
         totalTimeoutMs,
         signal,
         room,
+        secret,
         parseLarge: (json) => options.parseLarge(json, sendOptions),
       });
       pool.dispatch(

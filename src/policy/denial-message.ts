@@ -1,13 +1,24 @@
+import { withName } from '../domain/id.ts';
 import { formatUsdPerMillion } from '../domain/money.ts';
 import type { RuleType } from '../generated/types.ts';
 import type { DenialReason } from './denial-reason.ts';
 
+/** What people call rules, by their ids; those without a description are missing. */
+export type RuleNames = ReadonlyMap<string, string | null>;
+
+/** A reason, with the rules as the sentence names them. */
+interface Told extends DenialReason {
+  readonly rules: readonly string[];
+}
+
 /**
  * The sentence of a 403 (decisions.md, section 4): `Access denied: <reason>`, naming the kind, the value and the rules, and
  * whose rules they are when they are not the key's own. The only place where the policy's codes become prose.
+ * @param names of the organization's own rules
  */
-export function denialMessage(reason: DenialReason): string {
-  return `Access denied: ${WORDING[`${reason.effect}_${reason.kind}`](reason)}.${ORIGIN[reason.scope]}`;
+export function denialMessage(reason: DenialReason, names: RuleNames): string {
+  const rules = reason.ruleIds.map((id) => withName(id, names.get(id)));
+  return `Access denied: ${WORDING[`${reason.effect}_${reason.kind}`]({ ...reason, rules })}.${ORIGIN[reason.scope]}`;
 }
 
 const ORIGIN: Readonly<Record<DenialReason['scope'], string>> = {
@@ -16,7 +27,7 @@ const ORIGIN: Readonly<Record<DenialReason['scope'], string>> = {
   key: '',
 };
 
-const WORDING: Readonly<Record<RuleType, (reason: DenialReason) => string>> = {
+const WORDING: Readonly<Record<RuleType, (reason: Told) => string>> = {
   deny_models: (reason) => `model not allowed: ${valuesOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
   allow_models: (reason) =>
     `model not allowed: ${valuesOf(reason)} ${be(reason)} not among the models allowed by ${rulesOf(reason)}`,
@@ -37,7 +48,7 @@ const WORDING: Readonly<Record<RuleType, (reason: DenialReason) => string>> = {
       : `IP not permitted: the client address ${valuesOf(reason)} is not in the ranges allowed by ${rulesOf(reason)}`,
 };
 
-const unknownAddress = (reason: DenialReason): string =>
+const unknownAddress = (reason: Told): string =>
   `IP not permitted: the client address is unknown, and ${rulesOf(reason)} cannot be checked without it`;
 
 const isUnknownAddress = ({ values }: DenialReason): boolean => values.includes('unknown');
@@ -46,8 +57,7 @@ const valuesOf = ({ values }: DenialReason): string => values.join(', ');
 
 const be = ({ values }: DenialReason): string => (values.length === 1 ? 'is' : 'are');
 
-const rulesOf = ({ ruleIds }: DenialReason): string =>
-  `${ruleIds.length === 1 ? 'rule' : 'rules'} ${ruleIds.join(', ')}`;
+const rulesOf = ({ rules }: Told): string => `${rules.length === 1 ? 'rule' : 'rules'} ${rules.join(', ')}`;
 
 const PRICE_LABEL: Readonly<Record<string, string>> = {
   inputPrice: 'input price',
@@ -59,7 +69,7 @@ const PRICE_LABEL: Readonly<Record<string, string>> = {
 const pricesOf = ({ values }: DenialReason): string => values.map(priceText).join(', ');
 
 /** `inputPrice=<pico>` as `input price 2.5 USD per million tokens`, `pricingType=paid` as `pricing type paid`. */
-function priceText(value: string): string {
+export function priceText(value: string): string {
   const [name = '', amount = ''] = value.split('=');
   const label = PRICE_LABEL[name];
   if (label === undefined) return `pricing type ${amount}`;

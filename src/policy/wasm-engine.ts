@@ -9,7 +9,7 @@ const { loadPolicySync }: typeof import('@open-policy-agent/opa-wasm') = createR
 );
 
 export const ENTRYPOINTS = ['gateway/authz/decision', 'gateway/authz/permitted'] as const;
-export type Entrypoint = (typeof ENTRYPOINTS)[number];
+type Entrypoint = (typeof ENTRYPOINTS)[number];
 
 export interface EngineOptions {
   /** Data documents kept loaded at once. */

@@ -159,6 +159,8 @@ export interface Adapter {
    * @throws UpstreamError `bad_response`, and what the transport throws
    */
   parseStream(response: StreamedResponse, secret?: string): AsyncIterable<UpstreamChunk>;
+  /** What an answer, parsed, reports as its usage, whatever else is wrong with it; undefined: nothing. */
+  reportedUsage(answer: unknown): Usage | undefined;
   /** Any answer that is no success, of any operation, and a gathered answer to a request with `stream`. */
   parseError(response: GatheredResponse, secret: string | undefined): UpstreamError;
   /** Absent: the provider's wire format has no such operation. */

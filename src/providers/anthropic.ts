@@ -5,6 +5,8 @@ import { anthropicOptions, dropped, unsupported } from './anthropic-fields.ts';
 import { messagesBody } from './anthropic-request.ts';
 import { parseResponse } from './anthropic-response.ts';
 import { parseStream } from './anthropic-stream.ts';
+import { anthropicUsage, reportUsage } from './anthropic-usage.ts';
+import { record } from './json.ts';
 
 const VERSION = '2023-06-01';
 /** The adapter for Anthropic's Messages API, and for servers that speak it. */
@@ -14,6 +16,7 @@ export const anthropicAdapter: Adapter = {
   buildRequest,
   parseResponse,
   parseStream,
+  reportedUsage: (answer) => anthropicUsage(reportUsage({}, record(answer).usage)),
   parseError,
 };
 

@@ -6,7 +6,7 @@ import { signatureOn, textSignatures } from './google-signatures.ts';
 import { isRecord, record } from './json.ts';
 
 /** A turn of the conversation. */
-export interface Content {
+interface Content {
   readonly role: 'user' | 'model';
   readonly parts: Part[];
 }

@@ -1,4 +1,4 @@
-import type { GatheredResponse } from '../net/exchange.ts';
+import type { GatheredResponse, ResponseHeaders } from '../net/exchange.ts';
 import { isRecord, parseJson, record } from './json.ts';
 import { retryAfterMs } from './retry-after.ts';
 import { scrub } from './scrub.ts';
@@ -21,12 +21,12 @@ function statusOf(status: number, error: Fields): number {
 }
 
 /** `RetryInfo` tells in the body what others tell in a header, as `34.07s`. */
-function retryHeaders(response: GatheredResponse, error: Fields): GatheredResponse['headers'] {
-  if (response.headers['retry-after'] !== undefined) return response.headers;
+function retryHeaders(headers: ResponseHeaders, error: Fields): ResponseHeaders {
+  if (headers['retry-after'] !== undefined) return headers;
   for (const { retryDelay } of detailsOf(error)) {
-    if (typeof retryDelay === 'string') return { ...response.headers, 'retry-after': retryDelay.replace(/s$/, '') };
+    if (typeof retryDelay === 'string') return { ...headers, 'retry-after': retryDelay.replace(/s$/, '') };
   }
-  return response.headers;
+  return headers;
 }
 
 /** Any answer that is no success: `{error: {code, message, status, details}}`, also as the one element of a list. */
@@ -39,7 +39,7 @@ export function parseError(response: GatheredResponse, secret: string | undefine
   const error = record(reported);
   const text = typeof error.message === 'string' ? error.message : '';
   return fromStatus(statusOf(response.status, error), scrub(text, secret), {
-    retryAfterMs: retryAfterMs(retryHeaders(response, error)),
+    retryAfterMs: retryAfterMs(retryHeaders(response.headers, error)),
   });
 }
 
@@ -56,5 +56,5 @@ export function refuseError(answer: Fields): void {
       ? error.code
       : undefined;
   if (code === undefined) throw badResponse('The provider reported an error inside a successful answer.');
-  throw fromStatus(statusOf(code, error), '');
+  throw fromStatus(statusOf(code, error), '', { retryAfterMs: retryAfterMs(retryHeaders({}, error)) });
 }

@@ -7,6 +7,8 @@ import { googleImages } from './google-images.ts';
 import { dropped, unsupported } from './google-options.ts';
 import { buildRequest } from './google-request.ts';
 import { parseStream } from './google-stream.ts';
+import { googleUsage } from './google-usage.ts';
+import { record } from './json.ts';
 
 /** The adapter for Google's Gemini API (`generateContent`); ids for tool calls that come without one are made by `newCallId`. */
 export const createGoogleAdapter = (newCallId: NewCallId): Adapter => ({
@@ -15,6 +17,7 @@ export const createGoogleAdapter = (newCallId: NewCallId): Adapter => ({
   buildRequest,
   parseResponse: (response) => parseAnswer(response, newCallId),
   parseStream: (response) => parseStream(response, newCallId),
+  reportedUsage: (answer) => googleUsage(record(answer).usageMetadata, undefined, { images: 0, queries: new Set() }),
   parseError,
   images: googleImages,
 });

@@ -1,5 +1,5 @@
 import type { Mapping } from '../domain/model.ts';
-import { normaliseUsage, type Usage } from '../domain/usage.ts';
+import { NO_USAGE, normaliseUsage, type Usage } from '../domain/usage.ts';
 import type { ImageRequest } from '../generated/types.ts';
 import { EventStream } from '../net/event-stream.ts';
 import type { GatheredResponse, StreamedResponse } from '../net/exchange.ts';
@@ -12,7 +12,7 @@ import { disguisedError, isError } from './openai-error.ts';
 import { openAiUsage } from './openai-usage.ts';
 import { openAiAnswer, openAiPost } from './openai-whole.ts';
 import { takenImageFields } from './request-fields.ts';
-import { badResponse, notTakenByProvider } from './upstream-error.ts';
+import { badResponse, notTakenByProvider, paidFor } from './upstream-error.ts';
 
 /** More images than any request may ask for are not what was asked for. */
 const MAX_IMAGES = 10;
@@ -96,7 +96,7 @@ const answerOf = (
 ): UpstreamImages => ({
   model: modelId(model),
   images,
-  usage: normaliseUsage({ ...(imageUsage(usage) ?? openAiUsage(usage)), images: images.length }),
+  usage: { ...(imageUsage(usage) ?? openAiUsage(usage) ?? NO_USAGE), images: images.length },
   fields,
 });
 
@@ -117,7 +117,11 @@ async function parseStream(
       if (type === 'image_generation.completed') {
         response.drain();
         const { b64_json, url, revised_prompt, ...others } = fields;
-        return answerOf([parseImage(fields)], model, usage, others);
+        const image = paidFor(
+          () => imageUsage(usage),
+          () => parseImage(fields),
+        );
+        return answerOf([image], model, usage, others);
       }
       if (type !== 'image_generation.partial_image') continue;
       const { b64_json: base64, partial_image_index: _, ...others } = fields;
@@ -139,18 +143,18 @@ function parseImage(item: unknown): UpstreamImage {
 }
 
 /** Tokens by OpenAI's names for image calls; undefined when there are none by these names. What comes out is image unless said. */
-function imageUsage(reported: unknown): Partial<Usage> | undefined {
+export function imageUsage(reported: unknown): Usage | undefined {
   if (!isRecord(reported)) return undefined;
   const promptTokens = count(reported.input_tokens);
   const completionTokens = count(reported.output_tokens);
   if (promptTokens === undefined || completionTokens === undefined) return undefined;
   const input = record(reported.input_tokens_details);
   const output = record(reported.output_tokens_details);
-  return {
+  return normaliseUsage({
     promptTokens,
     completionTokens,
     cachedTokens: count(input.cached_tokens) ?? 0,
     promptImageTokens: count(input.image_tokens) ?? 0,
     completionImageTokens: count(output.image_tokens) ?? completionTokens,
-  };
+  });
 }

@@ -1,13 +1,14 @@
 import type { ChatRequest } from '../generated/types.ts';
 import type { Adapter } from './adapter.ts';
-import { isRecord } from './json.ts';
+import { isRecord, record } from './json.ts';
 import { parseCompletion } from './openai-answer.ts';
 import { type OpenAiDialect, openAiDialect } from './openai-dialects.ts';
 import { readError } from './openai-error.ts';
-import { openAiImages } from './openai-images.ts';
+import { imageUsage, openAiImages } from './openai-images.ts';
 import { openAiModerations } from './openai-moderations.ts';
 import { buildChatRequest } from './openai-request.ts';
 import { OpenAiStream } from './openai-stream.ts';
+import { reportedUsage } from './openai-usage.ts';
 import { droppedBy, type RequestTable, unsupportedBy } from './request-fields.ts';
 
 const adapters = new Map<OpenAiDialect, Adapter>();
@@ -27,6 +28,7 @@ export function openAiAdapterFor(providerId: string): Adapter {
     buildRequest: (call, endpoint) => buildChatRequest(call, endpoint, dialect),
     parseResponse: parseCompletion,
     parseStream: (response, secret) => new OpenAiStream(response, secret),
+    reportedUsage: (answer) => reportedUsage(record(answer)) ?? imageUsage(record(answer).usage),
     parseError: readError,
     images: openAiImages,
     moderations: openAiModerations,

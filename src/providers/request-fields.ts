@@ -206,7 +206,7 @@ const AT_REST: Readonly<Record<string, unknown>> = {
 };
 
 /** A field that is at rest, such as `logprobs: false` or `n: 1`, can be left out without loss. */
-export function asksForSomething(field: string, value: unknown): boolean {
+function asksForSomething(field: string, value: unknown): boolean {
   if (value === undefined || value === null || value === '' || value === AT_REST[field]) return false;
   if (field === 'modalities') return Array.isArray(value) && value.some((modality) => modality !== 'text');
   if (field === 'service_tier') return value === 'flex';

@@ -10,7 +10,7 @@ export interface TextToCount {
   readonly omittedBytes: number;
 }
 
-export interface TokenEstimate {
+interface TokenEstimate {
   readonly promptTokens: number;
   readonly completionTokens: number;
   /** True when not all of the text was counted. */

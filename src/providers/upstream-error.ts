@@ -1,3 +1,4 @@
+import type { Usage } from '../domain/usage.ts';
 import type { TransportError, TransportErrorKind } from '../net/transport-error.ts';
 
 /** Why an attempt failed: `error_type` of an entry in `metadata.routing`, but for `none`. */
@@ -22,6 +23,8 @@ export interface UpstreamErrorOptions {
   readonly param?: string | undefined;
   /** Overrides the rule of the type. */
   readonly retryable?: boolean;
+  /** What the provider reported for an answer that cannot be used: it is paid for all the same. */
+  readonly usage?: Usage | undefined;
   readonly cause?: unknown;
 }
 
@@ -40,6 +43,7 @@ export class UpstreamError extends Error {
   /** Our words alone, for the log. */
   readonly summary: string;
   readonly quoted: string | undefined;
+  readonly usage: Usage | undefined;
 
   constructor(errorType: AttemptErrorType, summary: string, options: UpstreamErrorOptions = {}) {
     super(options.quoted === undefined ? summary : `${summary.replace(/\.$/, '')}: ${options.quoted}`, {
@@ -53,6 +57,23 @@ export class UpstreamError extends Error {
     this.retryAfterMs = options.retryAfterMs;
     this.code = options.code;
     this.param = options.param;
+    this.usage = options.usage;
+  }
+
+  /** The same failure of an answer for which the provider reported this usage. */
+  withUsage(usage: Usage | undefined): UpstreamError {
+    if (usage === undefined) return this;
+    const { errorType, summary, quoted, retryable, status, retryAfterMs, code, param, cause } = this;
+    return new UpstreamError(errorType, summary, {
+      quoted,
+      retryable,
+      status,
+      retryAfterMs,
+      code,
+      param,
+      cause,
+      usage,
+    });
   }
 }
 
@@ -63,6 +84,16 @@ export const badResponse = (message: string, status = 200): UpstreamError =>
 /** An answer at which reading it failed. @param cause what was thrown */
 export const unreadable = (cause: unknown, status = 200): UpstreamError =>
   new UpstreamError('bad_response', 'The provider sent an answer that cannot be read.', { status, cause });
+
+/** Reads an answer. Where that fails, the error carries what the provider reported for it. @throws UpstreamError */
+export function paidFor<T>(usage: () => Usage | undefined, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const failure = error instanceof UpstreamError ? error : unreadable(error);
+    throw failure.withUsage(usage());
+  }
+}
 
 /** A request that this provider cannot take though another one may: goes on to the next candidate, and is a 400 in the end. */
 export const notTakenByProvider = (message: string): UpstreamError =>

@@ -42,13 +42,13 @@ export function isKeyOfChain(db: Pick<Database, 'all' | 'get'>, key: Buffer): bo
 }
 
 /** The last entry of a chain. Who notes it elsewhere will notice when entries at the end are taken away. */
-export interface ChainHead {
+interface ChainHead {
   readonly seq: number;
   readonly hmac: string;
 }
 
 /** Where a chain does not hold: the place of the first entry that is missing, or is not what was written there. */
-export interface ChainFault {
+interface ChainFault {
   readonly seq: number;
   readonly kind: 'missing' | 'altered';
 }

@@ -51,7 +51,7 @@ export interface BackupOptions {
 }
 
 export const backupDatabasePath = (folder: string): string => join(folder, 'portcullis.sqlite');
-export const manifestPath = (folder: string): string => join(folder, 'manifest.json');
+const manifestPath = (folder: string): string => join(folder, 'manifest.json');
 
 export interface WrittenBackup {
   readonly manifest: BackupManifest;

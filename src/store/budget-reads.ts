@@ -6,7 +6,7 @@ import { type Freshness, FreshReads } from './freshness.ts';
 import { bind, build, prepare } from './sql.ts';
 
 /** A key, and whose budgets bind it. */
-export interface BudgetedKey {
+interface BudgetedKey {
   readonly keyId: string;
   readonly memberId: string;
   readonly projectId: string;

@@ -8,7 +8,7 @@ import { build } from './sql.ts';
 import type { CustomModelsTable, Flag } from './tables.ts';
 
 /** What can be said of a model at a custom provider. */
-export type CustomModelAttributes = Pick<
+type CustomModelAttributes = Pick<
   MappingAttributes,
   | 'streaming'
   | 'vision'

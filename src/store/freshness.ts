@@ -2,14 +2,16 @@ import type BetterSqlite3 from 'better-sqlite3';
 import { RecentMap } from '../domain/recent-map.ts';
 
 /**
- * Tells, for the price of one small read, whether anything but the ledger's own bookkeeping may have changed: SQLite's
- * `data_version` moves when another connection commits, and this process says what it writes itself.
+ * Tells whether anything but the ledger's own bookkeeping may have changed: SQLite's `data_version` moves when another connection
+ * commits, and this process says what it writes itself. One look serves a whole turn of the event loop: the requests of a turn had
+ * arrived when it began, so none of them was sent after a change that the look missed.
  */
 export class Freshness {
   readonly #dataVersion: BetterSqlite3.Statement<[], unknown>;
   #seen: unknown;
   #epoch = 0;
   #pinned = false;
+  #hasLooked = false;
 
   constructor(connection: BetterSqlite3.Database) {
     this.#dataVersion = connection.prepare<[], unknown>('PRAGMA data_version').pluck();
@@ -18,11 +20,10 @@ export class Freshness {
 
   /** Stays the same only while nothing has changed. */
   epoch(): number {
-    if (this.#pinned) return this.#epoch;
-    const version = this.#dataVersion.get();
-    if (version !== this.#seen) {
-      this.#seen = version;
-      this.#epoch += 1;
+    if (!this.#pinned && !this.#hasLooked) {
+      this.#look();
+      this.#hasLooked = true;
+      setImmediate(this.#endTurn);
     }
     return this.#epoch;
   }
@@ -34,7 +35,7 @@ export class Freshness {
 
   /** Runs `work` inside a write transaction: nobody else can commit until it ends, so one look is enough. */
   during<T>(work: () => T): T {
-    this.epoch();
+    this.#look();
     this.#pinned = true;
     try {
       return work();
@@ -47,6 +48,17 @@ export class Freshness {
   changed(): void {
     this.#epoch += 1;
   }
+
+  #look(): void {
+    const version = this.#dataVersion.get();
+    if (version === this.#seen) return;
+    this.#seen = version;
+    this.#epoch += 1;
+  }
+
+  readonly #endTurn = (): void => {
+    this.#hasLooked = false;
+  };
 }
 
 /** Remembers what was read for as long as nothing changes. */
@@ -66,7 +78,7 @@ export class FreshReads<Value> {
 
   /**
    * @param epoch `lastEpoch` from before the read, in the same turn: whatever another process commits from then on, and another reader sees
-   * for it meanwhile, the next `get` sees it
+   * for it meanwhile, the `get` of the next turn sees it
    */
   set(key: string, value: Value, epoch: number): void {
     this.#known.set(key, { epoch, value });

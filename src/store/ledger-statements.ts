@@ -107,6 +107,14 @@ const settleOpenCall = build
   .where('organization_id', '=', bind<string>('organizationId'))
   .where('state', '=', 'open');
 
+/** More is held back for an open call. */
+const reserveMore = build
+  .updateTable('calls')
+  .set({ reservation_pico: sql<bigint>`reservation_pico + ${bind<bigint>('reservation')}` })
+  .where('id', '=', bind<string>('callId'))
+  .where('organization_id', '=', bind<string>('organizationId'))
+  .where('state', '=', 'open');
+
 const selectKey = build
   .selectFrom('keys')
   .innerJoin('organizations', 'organizations.id', 'keys.organization_id')
@@ -183,6 +191,7 @@ export const prepareLedgerStatements = ({ connection }: Database) => ({
   insertOpenCall: prepare(connection, insertOpenCall.compile()),
   insertFinishedCall: prepare(connection, insertFinishedCall.compile()),
   settleOpenCall: prepare(connection, settleOpenCall.compile()),
+  reserveMore: prepare(connection, reserveMore.compile()),
   selectKey: prepare(connection, selectKey.compile()),
   latestOpenPeriod: prepare(connection, latestOpenPeriod.compile()),
   startPeriod: prepare(connection, startPeriod.compile()),

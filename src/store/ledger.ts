@@ -7,7 +7,7 @@ import { type Reservation, reserve, type WorstCase } from '../domain/reservation
 import {
   type BudgetScope,
   budgetRefusal,
-  isCapped,
+  isLimited,
   runningPeriod,
   type SpendLimits,
   type SpendState,
@@ -16,7 +16,7 @@ import type { BudgetReads } from './budget-reads.ts';
 import type { Database } from './database.ts';
 import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
 import { toApiKey } from './key-columns.ts';
-import type { KeyCredential, KeyReads } from './key-credential.ts';
+import { invalidKey, type KeyCredential, type KeyReads, usable } from './key-credential.ts';
 import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
 import type { PreparedStatement, SqlValue } from './sql.ts';
 import type { CallsTable } from './tables.ts';
@@ -40,7 +40,7 @@ export interface NewCall extends DecidedCall {
 export type FindWorstCase = () => WorstCase | ApiError;
 
 /** Begin of the recurring windows to which a call's cost belongs: of its key, and of the budgets; null where there is none. */
-export interface CallWindows {
+interface CallWindows {
   readonly periodStartedAt: number | null;
   readonly memberPeriodStartedAt: number | null;
   readonly projectPeriodStartedAt: number | null;
@@ -54,8 +54,10 @@ export interface OpenCall {
   readonly projectId: string;
   readonly memberId: string;
   readonly keyId: string;
-  /** Held back while the call is open; undefined where no limit applies. */
+  /** What one attempt may cost; undefined where no limit applies. */
   readonly reservation: Reservation | undefined;
+  /** Held back while the call is open, in pico-dollars: the reservation, and what attempts that failed have cost. */
+  held: bigint;
   readonly windows: CallWindows;
   /** The organization's rule revision, and what the organization had brought along, when the call was opened. */
   readonly ruleRevision: number;
@@ -113,6 +115,11 @@ export interface Ledger {
     candidates: readonly Candidate[],
     now: number,
   ): OpenCall | ApiError;
+  /**
+   * What is held back for a call whose failed attempts have cost `charged`, when another one may follow. Undefined: there is no
+   * room for that much. An error is the 401 that says why the key may not be used any more.
+   */
+  continueCall(call: OpenCall, charged: bigint, now: number): bigint | undefined | ApiError;
   /** False when the call is not open (any more): then nothing was booked. */
   settleCall(call: OpenCall, settlement: Settlement, now: number): boolean;
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall, now: number): void;
@@ -135,7 +142,7 @@ function hold(key: OpeningKey, findWorstCase: FindWorstCase, now: number): Reser
   const { budgets } = key;
   const refused = refusal(key, now) ?? budgetRefusal(budgets, now);
   if (refused !== undefined) return refused;
-  if (!isCapped(key) && budgets.length === 0) return undefined;
+  if (!isLimited(key)) return undefined;
   const worstCase = findWorstCase();
   return worstCase instanceof ApiError ? worstCase : reserve(key, budgets, worstCase, now);
 }
@@ -182,7 +189,7 @@ export interface LedgerDeps {
   readonly db: Database;
   readonly decisions: DecisionRecorder;
   /** Spares the look at a key that cannot have changed since it authenticated the caller. */
-  readonly keys: Pick<KeyReads, 'unchanged'>;
+  readonly keys: Pick<KeyReads, 'unchanged' | 'byId'>;
   readonly budgets: BudgetReads;
   /** What an organization has brought along as it is now. */
   readonly organizationProviders: (organizationId: string) => OrganizationProviders;
@@ -245,13 +252,30 @@ export function createLedger({ db, decisions, keys, budgets, organizationProvide
         memberId,
         keyId,
         reservation,
+        held,
         windows,
         ruleRevision,
         providers,
       };
     },
 
-    settleCall({ callId, organizationId, projectId, memberId, keyId, windows, reservation }, settlement, now) {
+    continueCall({ callId, organizationId, projectId, memberId, keyId, windows, reservation, held }, charged, now) {
+      const found = keys.byId(keyId);
+      const key = found === undefined ? invalidKey() : usable(found, now);
+      if (key instanceof ApiError) return key;
+      const more = reservation === undefined ? 0n : reservation.amount + charged - held;
+      if (more <= 0n) return held;
+      const worstCase: WorstCase = { least: more, within: () => ({ amount: more, maxOutputTokens: null }) };
+      if (!isLimited(key)) return held;
+      if (reserve(key, key.budgets, worstCase, now) instanceof ApiError) return undefined;
+      const values = { ...windows, callId, organizationId, projectId, memberId, keyId, reservation: more };
+      if (statements.reserveMore.run(values) !== 1) return undefined;
+      statements.holdBack.run(values);
+      statements.holdBackBudgets.run(values);
+      return held + more;
+    },
+
+    settleCall({ callId, organizationId, projectId, memberId, keyId, windows, held }, settlement, now) {
       const values = {
         ...settlement,
         periodStartedAt: windows.periodStartedAt,
@@ -265,7 +289,7 @@ export function createLedger({ db, decisions, keys, budgets, organizationProvide
         keyId,
         cost: capAmount(settlement.cost),
         priceUnknown: flag(settlement.priceUnknown),
-        reservation: reservation?.amount ?? 0n,
+        reservation: held,
         usageEstimated: flag(settlement.usageEstimated),
         now,
       };

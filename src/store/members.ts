@@ -117,6 +117,39 @@ export function updateMember(
   });
 }
 
+/** A present member with a password. */
+export interface PasswordHolder {
+  readonly member: MemberRecord;
+  readonly passwordHash: string;
+}
+
+/** Those who may sign in with this e-mail and a password, in all organizations, the oldest first. @param limit how many at most */
+export const findPasswordHolders = (db: Database, email: string, limit: number): PasswordHolder[] =>
+  db
+    .all(
+      build
+        .selectFrom('members')
+        .selectAll()
+        .where('email', '=', email.toLowerCase())
+        .where('removed_at', 'is', null)
+        .where('password_hash', 'is not', null)
+        .orderBy('id')
+        .limit(limit)
+        .$narrowType<{ password_hash: string }>(),
+    )
+    .map((row) => ({ member: toMember(row), passwordHash: row.password_hash }));
+
+/** Null: the member has none. Undefined: there is no such member. */
+export const findPasswordHash = (db: Database, organizationId: string, id: string): string | null | undefined =>
+  db.get(
+    build
+      .selectFrom('members')
+      .select('password_hash')
+      .where('organization_id', '=', organizationId)
+      .where('id', '=', id)
+      .where('removed_at', 'is', null),
+  )?.password_hash;
+
 /** How many members are present; of one role when it is named. */
 export function countMembers(db: Database, organizationId: string, role?: Role): number {
   const query = build
@@ -128,8 +161,8 @@ export function countMembers(db: Database, organizationId: string, role?: Role):
 }
 
 /**
- * Removes a member and their budget, disables every key of theirs (decisions.md, section 3, "owner") and deletes their master
- * keys, which nobody could use any more; 404 when there is none.
+ * Removes a member with their budget, sessions and passkeys, disables every key of theirs (decisions.md, section 3, "owner") and
+ * deletes their master keys, which nobody could use any more; 404 when there is none.
  */
 export function removeMember(db: Database, organizationId: string, id: string, now: number): void {
   db.transaction(() => {
@@ -158,5 +191,8 @@ export function removeMember(db: Database, organizationId: string, id: string, n
         .where('member_id', '=', id)
         .where('deleted_at', 'is', null),
     );
+    for (const table of ['sessions', 'sign_in_links', 'passkeys'] as const) {
+      db.run(build.deleteFrom(table).where('organization_id', '=', organizationId).where('member_id', '=', id));
+    }
   });
 }

@@ -9,11 +9,12 @@ const NAMED = {
   proj: ['projects', 'name'],
   key: ['keys', 'description'],
   mkey: ['master_keys', 'description'],
+  rule: ['rules', 'description'],
 } as const;
 
 /**
- * What people call members (e-mail), projects, keys, master keys and the organization (name or description), by their ids; those
- * that were removed too. What has no name, or is not the organization's, is missing.
+ * What people call members (e-mail), projects, keys, master keys, rules and the organization (name or description), by their ids;
+ * those that were removed too, but for rules. What has no name, or is not the organization's, is missing.
  */
 export function findNames(db: Database, organizationId: string, ids: Iterable<string>): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
@@ -25,11 +26,11 @@ export function findNames(db: Database, organizationId: string, ids: Iterable<st
     const rows = db.all(
       build
         .selectFrom(table)
-        .select(['id', sql<string>`${sql.ref(column)}`.as('name')])
+        .select(['id', sql<string | null>`${sql.ref(column)}`.as('name')])
         .where('organization_id', '=', organizationId)
         .where('id', 'in', wanted),
     );
-    for (const { id, name } of rows) if (name !== '') names.set(id, name);
+    for (const { id, name } of rows) if (name) names.set(id, name);
   }
   return names;
 }

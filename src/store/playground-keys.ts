@@ -9,6 +9,9 @@ export type PlaygroundKeyOwners =
   | { readonly memberId: string; readonly projectId?: string }
   | { readonly memberId?: string; readonly projectId: string };
 
+/** What every playground key is called; its owner and its project tell it from the others. */
+export const PLAYGROUND = 'Playground';
+
 /** Rows in one statement: SQLite takes 32,766 values. */
 const CHUNK = 500;
 
@@ -28,7 +31,7 @@ export function addPlaygroundKeys(
       organization_id: organizationId,
       project_id: projectId,
       created_by: memberId,
-      description: 'Playground',
+      description: PLAYGROUND,
       kind: 'playground' as const,
       secret_hash: randomBytes(32).toString('hex'),
       pepper_id: 'none',

@@ -1,6 +1,7 @@
 import type { OrganizationProviders } from '../domain/provider.ts';
 import type { Database } from './database.ts';
 import { prepareOrganizationProviders } from './organization-providers.ts';
+import { PLAYGROUND } from './playground-keys.ts';
 import { build } from './sql.ts';
 import { prepareTextParts } from './text-parts.ts';
 
@@ -28,6 +29,7 @@ export interface PolicySubjects {
     readonly organizationId: string;
     readonly projectId: string;
     readonly memberId: string;
+    /** Of a playground key, which all are described alike: whose it is and in which project. */
     readonly description: string;
   }[];
   readonly rules: readonly ActiveRule[];
@@ -70,18 +72,27 @@ function keys(db: Database, organizationId: string | undefined): PolicySubjects[
     .innerJoin('members', (join) =>
       join.onRef('members.id', '=', 'keys.created_by').onRef('members.organization_id', '=', 'keys.organization_id'),
     )
+    .innerJoin('projects', 'projects.id', 'keys.project_id')
     .select([
       'keys.id',
       'keys.organization_id as organizationId',
       'keys.project_id as projectId',
       'keys.created_by as memberId',
       'keys.description',
+      'keys.kind',
+      'members.email',
+      'projects.name as projectName',
     ])
     .where('keys.deleted_at', 'is', null)
     .where('keys.kind', '!=', 'platform_secret')
     .where('members.removed_at', 'is', null)
     .orderBy('keys.id');
-  return db.all(organizationId === undefined ? query : query.where('keys.organization_id', '=', organizationId));
+  return db
+    .all(organizationId === undefined ? query : query.where('keys.organization_id', '=', organizationId))
+    .map(({ kind, email, projectName, description, ...key }) => ({
+      ...key,
+      description: kind === 'playground' ? `${PLAYGROUND} of ${email} in ${projectName}` : description,
+    }));
 }
 
 function rules(db: Database, organizationId: string | undefined): ActiveRule[] {

@@ -47,6 +47,8 @@ export interface StoreOptions {
 export interface Store {
   /** Undefined: no key has this secret. Deleted, disabled and expired keys are found; `refusal` judges them. */
   findKeyByHash(secretHash: string): Promise<KeyCredential | undefined>;
+  /** The key of this id, as it is now; undefined when it or its project is gone. */
+  findKeyById(keyId: string): Promise<KeyCredential | undefined>;
   /** Compiled rules of each subject; a subject that the organization does not have is an error, which denies. */
   subjectRules(organizationId: string, subjectIds: readonly string[]): Promise<Map<string, CompiledRules>>;
   /** The organization's rule revision as it is now, whichever process wrote last. */
@@ -69,6 +71,11 @@ export interface Store {
    * cannot take is tried again for about five seconds before this rejects, and afterwards for as long as the store is open.
    */
   settleCall(call: OpenCall, settlement: Settlement): Promise<boolean>;
+  /**
+   * Before another attempt of an open call: holds `charged` back for those that failed, besides the reservation. False: the limits
+   * leave no room for it. Rejects with an ApiError 401 when the key may not be used any more.
+   */
+  continueCall(call: OpenCall, charged: bigint): Promise<boolean>;
   /** One finished row for a denial or a cache hit, which costs nothing. */
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall): Promise<void>;
   /** Settles what a crash left open; returns how many calls. Only the serving process may do so, before it starts to listen. */
@@ -124,14 +131,23 @@ export function createStore(options: StoreOptions): Store {
   async function settleCall(call: OpenCall, settlement: Settlement): Promise<boolean> {
     const booked = await book((now) => ledger.settleCall(call, settlement, now));
     const { callId, reservation } = call;
-    if (booked && reservation !== undefined && settlement.cost > reservation.amount) {
-      onOverReservation?.(callId, settlement.cost, reservation.amount);
+    if (booked && reservation !== undefined && settlement.cost > call.held) {
+      onOverReservation?.(callId, settlement.cost, call.held);
     }
     return booked;
   }
 
+  async function continueCall(call: OpenCall, charged: bigint): Promise<boolean> {
+    const held = await book((now) => ledger.continueCall(call, charged, now));
+    if (held instanceof ApiError) throw held;
+    if (held === undefined) return false;
+    call.held = held;
+    return true;
+  }
+
   return {
     findKeyByHash: (secretHash) => read(() => keys.find(secretHash)),
+    findKeyById: (keyId) => read(() => keys.byId(keyId)),
     subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
     ruleRevision: (organizationId) => read(() => ruleRevision(organizationId)),
     organizationProviders: (organizationId) => read(() => organizationProviders(organizationId)),
@@ -142,6 +158,7 @@ export function createStore(options: StoreOptions): Store {
       return opened;
     },
     settleCall: (call, settlement) => settlements.run(() => settleCall(call, settlement)),
+    continueCall,
     recordFinishedCall: async (call, decision, outcome) => {
       await book((now) => ledger.recordFinishedCall(call, decision, outcome, now));
       decisions.committed(decision);

@@ -14,6 +14,10 @@ export interface Tables {
   members: MembersTable;
   master_keys: MasterKeysTable;
   invitations: InvitationsTable;
+  sessions: SessionsTable;
+  sign_in_links: SignInLinksTable;
+  passkeys: PasskeysTable;
+  sign_in_failures: SignInFailuresTable;
   keys: KeysTable;
   budgets: BudgetsTable;
   subject_rules: SubjectRulesTable;
@@ -28,6 +32,8 @@ export interface Tables {
   data_documents: DataDocumentsTable;
   compiled_parts: TextPartsTable;
   rule_parts: TextPartsTable;
+  oauth_items: OAuthItemsTable;
+  oauth_grants: OAuthGrantsTable;
 }
 
 export type Flag = 0 | 1;
@@ -74,6 +80,62 @@ interface SecretColumns {
   secret_hash: string;
   pepper_id: string;
   mask: string;
+}
+
+/** How a session began. */
+export type SignInMethod = 'password' | 'passkey' | 'link' | 'invitation';
+
+/** Of members who have signed in with a browser. */
+export interface SessionsTable {
+  id: string;
+  organization_id: string;
+  member_id: string;
+  /** HMAC-SHA-256 of the cookie's value, hex. */
+  secret_hash: string;
+  method: SignInMethod;
+  created_at: number;
+  /** To within a few minutes. */
+  last_used_at: number;
+  /** However much it is used. */
+  expires_at: number;
+}
+
+/** Links with which a member signs in once. */
+export interface SignInLinksTable {
+  id: string;
+  organization_id: string;
+  member_id: string;
+  secret_hash: string;
+  created_at: number;
+  expires_at: number;
+  used_at: Generated<number | null>;
+}
+
+/** WebAuthn credentials; binary values in base64url. */
+export interface PasskeysTable {
+  id: string;
+  organization_id: string;
+  member_id: string;
+  /** The host name for which it was made, and at which alone it works. */
+  rp_id: string;
+  credential_id: string;
+  /** COSE. */
+  public_key: string;
+  /** Of the authenticator; 0 where it does not count. */
+  counter: number;
+  transports_json: string;
+  label: string;
+  created_at: number;
+  last_used_at: Generated<number | null>;
+}
+
+/** Attempts to sign in by password, by e-mail, whether a member has it or not. */
+export interface SignInFailuresTable {
+  /** HMAC-SHA-256, hex. */
+  email_hash: string;
+  failures: number;
+  window_started_at: number;
+  locked_until: number | null;
 }
 
 export interface MasterKeysTable extends SecretColumns {
@@ -150,7 +212,7 @@ export interface BudgetsTable extends SpendColumns {
 }
 
 /** One row for every subject that rules can be attached to, made together with it. */
-export interface SubjectRulesTable {
+interface SubjectRulesTable {
   subject_id: string;
   organization_id: string;
   scope: Scope;
@@ -264,7 +326,7 @@ export interface AuditTable {
   hmac: string;
 }
 
-export type CallState = 'open' | 'settled' | 'denied' | 'recovered' | 'released';
+type CallState = 'open' | 'settled' | 'denied' | 'recovered' | 'released';
 
 export interface CallsTable {
   id: string;
@@ -359,7 +421,7 @@ export interface DecisionsTable {
   input_json: string;
 }
 
-export interface DataDocumentsTable {
+interface DataDocumentsTable {
   digest: string;
   /** The text, or its pieces (text-parts.ts). */
   text: string;
@@ -367,9 +429,34 @@ export interface DataDocumentsTable {
 }
 
 /** Parts of long texts (text-parts.ts). */
-export interface TextPartsTable {
+interface TextPartsTable {
   id: Generated<number>;
   /** Of the owner and the text; of those that the migration made, another text that nothing equals. */
   digest: string;
   text: string;
+}
+
+interface OAuthItemsTable {
+  model: string;
+  /** Of what is a secret the SHA-256 hash, else the id itself. */
+  id: string;
+  payload_json: string;
+  /** A row of `oauth_grants`, once there is one; items of one grant end together. */
+  grant_id: string | null;
+  uid: string | null;
+  created_at: number;
+  consumed_at: Generated<number | null>;
+  expires_at: number | null;
+}
+
+interface OAuthGrantsTable {
+  id: string;
+  organization_id: string;
+  /** Who allowed it. */
+  member_id: string;
+  key_id: string;
+  client_id: string;
+  client_name: string;
+  created_at: number;
+  ended_at: Generated<number | null>;
 }

@@ -82,7 +82,7 @@ function shadowDifferences({ shadow }: Expected, outcome: Outcome): (Difference 
 }
 
 /** `permit openai/gpt-5`, `deny key deny_models`, `error not_found`. */
-export function expectedText({ outcome, permitted, reason }: Expected): string {
+function expectedText({ outcome, permitted, reason }: Expected): string {
   switch (outcome) {
     case 'permit':
       return permitted === undefined ? 'permit' : `permit ${setText(permitted)}`;
@@ -96,7 +96,7 @@ export function expectedText({ outcome, permitted, reason }: Expected): string {
 }
 
 /** The same of what came, with the reason of a denial as the caller is told it. */
-export function outcomeText({ outcome, permitted, reason }: Outcome): string {
+function outcomeText({ outcome, permitted, reason }: Outcome): string {
   if (outcome === 'permit') return `permit ${listText(permitted)}`;
   if (reason === undefined) return `error ${outcome}`;
   return `deny ${reason.scope} ${reason.ruleType} (${reason.message})`;

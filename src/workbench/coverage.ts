@@ -8,7 +8,7 @@ import type { OnProgress } from './judges.ts';
 import type { FixtureResult } from './run-fixtures.ts';
 
 /** A rule type in a scope: what the policy must know how to judge. */
-export interface Kind {
+interface Kind {
   readonly scope: Scope;
   readonly ruleType: RuleType;
 }

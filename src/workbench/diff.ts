@@ -192,7 +192,7 @@ function flipRules({ subject, before, after }: ScopeChange, cause: Cause<unknown
     const rule = now ?? old;
     if (rule === undefined) return [];
     const change = old === undefined ? 'added' : now === undefined ? 'removed' : 'changed';
-    return [{ id, scope: subject.scope, ruleType: rule.ruleType, change }];
+    return [{ id, scope: subject.scope, ruleType: rule.ruleType, description: rule.description, change }];
   });
 }
 

@@ -13,7 +13,7 @@ import type {
   PolicyInput,
 } from '../generated/types.ts';
 import { compileSubjectRules, dataDocument } from '../policy/data-document.ts';
-import { denialMessage } from '../policy/denial-message.ts';
+import { denialMessage, type RuleNames } from '../policy/denial-message.ts';
 import { denialReason } from '../policy/denial-reason.ts';
 import { inputDocument } from '../policy/input-document.ts';
 import type { Pdp } from '../policy/pdp.ts';
@@ -74,7 +74,8 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
     ...(decision.shadow?.would_deny ?? []),
     ...(decision.shadow?.would_allow ?? []),
   ]);
-  const answer = answerOf(call, input, decision);
+  const names = new Map(subjects.flatMap(({ rules }) => rules.map(({ id, description }) => [id, description])));
+  const answer = answerOf(call, input, decision, names);
   return {
     ...answer,
     request: { action: call.action, model: call.model, address: call.address },
@@ -98,10 +99,11 @@ function answerOf(
   { model, hasCredential }: AskedCall,
   input: PolicyInput,
   decision: PolicyDecision,
+  names: RuleNames,
 ): Pick<Explanation, 'outcome' | 'reason'> {
   if (!hasCredential) return { outcome: 'not_found', reason: noCredential(model).message };
   if (decision.permitted.length > 0) return { outcome: 'permit', reason: null };
-  return { outcome: 'deny', reason: denialMessage(denialReason(input, decision)) };
+  return { outcome: 'deny', reason: denialMessage(denialReason(input, decision), names) };
 }
 
 const documentOf = (subjects: readonly WorldSubject[], without: ReadonlySet<string>) =>

@@ -19,7 +19,7 @@ export interface ExportSubject {
 }
 
 /** A call, and what the compiled policy decides about it. */
-export interface ExportCase {
+interface ExportCase {
   /** The fixture and the request, for people. */
   readonly name: string;
   readonly input: PolicyInput;

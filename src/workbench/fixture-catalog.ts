@@ -1,5 +1,6 @@
 import { type Catalog, catalogOf } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-model.ts';
+import { invalidRequest } from '../domain/errors.ts';
 import { type Mapping, mappingNames, type Prices, TEXT_ONLY } from '../domain/model.ts';
 import { parseUsd, parseUsdPerMillion } from '../domain/money.ts';
 import { type Clock, ManualClock } from '../domain/time.ts';
@@ -8,7 +9,7 @@ import { locating } from './fixture-shape.ts';
 import { FixtureFault, type Path, type SourceDocument } from './fixture-source.ts';
 import { listOf } from './lists.ts';
 
-export type CatalogSlice = Exclude<FixtureCatalog, string>;
+type CatalogSlice = Exclude<FixtureCatalog, string>;
 
 /** A slice of a catalogue, and where in a document it stands. */
 export interface WrittenSlice {
@@ -105,16 +106,33 @@ function customMapping(id: string, charged: Charged): Mapping {
 }
 
 function pricing(document: SourceDocument, at: Path, written: FixtureMapping): Charged {
-  const { inputPrice, outputPrice, requestPrice, imagePrice, free = false, deactivated = false } = written;
+  const { requestPrice, imagePrice, free = false, deactivated = false } = written;
   const prices = locating(
     document,
     at,
     (): Prices => ({
-      ...(inputPrice === undefined ? {} : { prompt: parseUsdPerMillion(inputPrice, '/inputPrice') }),
-      ...(outputPrice === undefined ? {} : { completion: parseUsdPerMillion(outputPrice, '/outputPrice') }),
+      ...tokenPrice('prompt', written, 'inputPricePerMillion', 'inputPrice'),
+      ...tokenPrice('completion', written, 'outputPricePerMillion', 'outputPrice'),
       ...(requestPrice === undefined ? {} : { request: parseUsd(String(requestPrice), '/requestPrice') }),
       ...(imagePrice === undefined ? {} : { per_image: parseUsd(String(imagePrice), '/imagePrice') }),
     }),
   );
   return { prices, freeFlag: free, ...(deactivated ? { deactivatedAt: DEACTIVATED_AT } : {}) };
+}
+
+type TokenPriceField = 'inputPricePerMillion' | 'outputPricePerMillion' | 'inputPrice' | 'outputPrice';
+
+/** A price under its name, or the older one that does not say its unit. @throws ApiError 400 where it has both */
+function tokenPrice(
+  price: 'prompt' | 'completion',
+  written: FixtureMapping,
+  field: TokenPriceField,
+  olderField: TokenPriceField,
+): Prices {
+  if (written[field] !== undefined && written[olderField] !== undefined) {
+    throw invalidRequest(`/${olderField} is the older name of ${field}: give one of them.`, `/${olderField}`);
+  }
+  const named = written[field] === undefined ? olderField : field;
+  const amount = written[named];
+  return amount === undefined ? {} : { [price]: parseUsdPerMillion(amount, `/${named}`) };
 }

@@ -31,7 +31,7 @@ export interface Expected {
   readonly place: Place;
 }
 
-export interface ExpectedShadow {
+interface ExpectedShadow {
   readonly permitted: ExpectedSet;
   readonly wouldDeny: readonly string[];
   readonly wouldAllow: readonly string[];

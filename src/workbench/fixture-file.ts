@@ -26,7 +26,7 @@ export interface LoadedFixture {
   readonly warnings: readonly FixtureWarning[];
 }
 
-export interface FixtureWarning {
+interface FixtureWarning {
   /** Of the rule. */
   readonly place: Place;
   readonly message: string;

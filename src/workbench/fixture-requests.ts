@@ -12,10 +12,10 @@ export const AXES = ['action', 'key', 'model', 'provider', 'address'] as const;
 export type Axis = (typeof AXES)[number];
 
 /** One combination, each axis as it is written in the fixture. */
-export type RequestLabels = Readonly<Record<Axis, string>>;
+type RequestLabels = Readonly<Record<Axis, string>>;
 
 /** What a request asks for; `list`: the list of models. */
-export type FixtureAction = PolicyInput['action'] | 'list';
+type FixtureAction = PolicyInput['action'] | 'list';
 
 /** A request of a fixture, with what the gateway would make of it. */
 export interface FixtureRequest {

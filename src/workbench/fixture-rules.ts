@@ -13,11 +13,15 @@ export interface GivenRule {
   /** The name of its key or member; absent for the organization. */
   readonly owner?: string;
   readonly rule: PolicyRule;
+  /** As the fixture has it: callers are told of it. */
+  readonly description?: string;
   /** Absent when it does not come from a file. */
   readonly place?: Place;
   /** The id under which a database has it, whatever the fixture calls it. */
   readonly storedId?: string;
 }
+
+type WrittenRule = Pick<GivenRule, 'rule' | 'description'> & { readonly place: Place };
 
 type RuleEntry = NonNullable<FixtureSubject['rules']>[string];
 
@@ -39,7 +43,7 @@ export function readRules(
   document: SourceDocument,
   below: Path,
   { rules = {}, rulesFrom }: FixtureSubject,
-): { rule: PolicyRule; place: Place }[] {
+): WrittenRule[] {
   const given = Object.entries(rules).flatMap(([id, entry]) => {
     const at = [...below, 'rules', id];
     return active(id, readEntry(document, at, entry), document.placeOf(at));
@@ -80,7 +84,7 @@ export function apiForm(entry: Readonly<Record<string, unknown>>): ApiForm | nul
 }
 
 /** The rules of one owner, as `portcullis rules list --json` prints them. */
-function readRuleFile(from: SourceDocument, named: Path, name: string): { rule: PolicyRule; place: Place }[] {
+function readRuleFile(from: SourceDocument, named: Path, name: string): WrittenRule[] {
   const [document] = from.open(name, named);
   if (document === undefined) throw new FixtureFault(from.placeOf(named), `${name} is empty.`);
   const { rules } = checkedShape(validateRuleList, document);
@@ -93,13 +97,15 @@ function readRuleFile(from: SourceDocument, named: Path, name: string): { rule: 
         'These rules belong to several owners: name one when you list them.',
       );
     }
-    const { id, ruleType, ruleValue, mode, status } = rule;
-    const content = locating(document, at, () => readRule({ ruleType, ruleValue, mode, status }));
+    const { id, ruleType, ruleValue, mode, status, description } = rule;
+    const content = locating(document, at, () => readRule({ ruleType, ruleValue, mode, status, description }));
     return active(id, content, document.placeOf(at));
   });
 }
 
 const ownerOf = ({ apiKeyId, memberId }: IamRule): string | null => apiKeyId ?? memberId ?? null;
 
-const active = (id: string, { canonical, status, mode }: RuleContent, place: Place) =>
-  status === 'active' ? [{ rule: { ...canonical, id, mode }, place }] : [];
+function active(id: string, { canonical, status, mode, description }: RuleContent, place: Place): WrittenRule[] {
+  if (status !== 'active') return [];
+  return [{ rule: { ...canonical, id, mode }, place, ...(description === null ? {} : { description }) }];
+}

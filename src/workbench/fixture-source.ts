@@ -56,11 +56,16 @@ export const MAX_EXPORT_BYTES = 16_000_000;
 /** The YAML (or JSON) files of one run. Those that others name are read once; the syntax of the others is not kept. */
 export class FixtureSources {
   readonly #named = new Map<string, readonly SourceDocument[]>();
-  readonly #asked = new Set<string>();
+  readonly #asked = new Map<string, string>();
 
   /** Every file that was asked for, whether it could be read or not. Absolute paths. */
-  get files(): ReadonlySet<string> {
-    return this.#asked;
+  get files(): Iterable<string> {
+    return this.#asked.keys();
+  }
+
+  /** Whether a file was written, moved or removed after it was asked for. */
+  get areStale(): boolean {
+    return [...this.#asked].some(([file, version]) => versionOf(file) !== version);
   }
 
   /**
@@ -69,7 +74,7 @@ export class FixtureSources {
    * @throws FixtureFault naming the first place that cannot be read
    */
   read(file: string, named: Place = { file, line: 1, column: 1 }, maxBytes = MAX_BYTES): readonly SourceDocument[] {
-    this.#asked.add(file);
+    this.#asked.set(file, versionOf(file));
     const lines = new LineCounter();
     const options = { lineCounter: lines, prettyErrors: false, stringKeys: true, merge: true };
     const text = readText(file, named, maxBytes);
@@ -115,6 +120,12 @@ const ALIAS = /(?:^|[\s[{,:-])\*/m;
 
 type Targets = ReadonlyMap<Alias, Node>;
 const NO_ALIASES: Targets = new Map();
+
+/** Differs after each change of the file, as far as the clock of its file system is fine enough. */
+function versionOf(file: string): string {
+  const found = statSync(file, { throwIfNoEntry: false, bigint: true });
+  return found === undefined ? 'none' : `${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}`;
+}
 
 function readText(file: string, named: Place, maxBytes: number): string {
   const found = statSync(file, { throwIfNoEntry: false });

@@ -72,10 +72,9 @@ function readSubject(
   scope: Scope,
   owner?: string,
 ): GivenSubject {
-  const rules = readRules(document, at, written).map(({ rule, place }) => ({
+  const rules = readRules(document, at, written).map((each) => ({
     scope,
-    rule,
-    place,
+    ...each,
     ...(owner === undefined ? {} : { owner }),
   }));
   return { rules, available: written.unavailable !== true, place: document.placeOf(at) };

@@ -127,19 +127,19 @@ function providerCases(entry: string, { catalog, custom: own }: KnownModels): Sl
 
 /** For each stated maximum prices at it, just above and just below, and none; and what is on the border between the types. */
 function pricingCases({ maxInputPrice = '1', maxOutputPrice = '1' }: StoredPricingValue): Slice {
-  const within: FixtureMapping = { inputPrice: maxInputPrice, outputPrice: maxOutputPrice };
+  const within: FixtureMapping = { inputPricePerMillion: maxInputPrice, outputPricePerMillion: maxOutputPrice };
   return mergeSlices(
     [
-      ...pricesAround(maxInputPrice).map((inputPrice) => ({ ...within, inputPrice })),
-      ...pricesAround(maxOutputPrice).map((outputPrice) => ({ ...within, outputPrice })),
-      { inputPrice: maxInputPrice },
-      { outputPrice: maxOutputPrice },
+      ...pricesAround(maxInputPrice).map((price) => ({ ...within, inputPricePerMillion: price })),
+      ...pricesAround(maxOutputPrice).map((price) => ({ ...within, outputPricePerMillion: price })),
+      { inputPricePerMillion: maxInputPrice },
+      { outputPricePerMillion: maxOutputPrice },
       {},
       { free: true },
-      { inputPrice: '0', outputPrice: '0' },
-      { inputPrice: PICO, outputPrice: '0' },
-      { inputPrice: '0', outputPrice: PICO },
-      { inputPrice: '0', outputPrice: '0', requestPrice: '0.01' },
+      { inputPricePerMillion: '0', outputPricePerMillion: '0' },
+      { inputPricePerMillion: PICO, outputPricePerMillion: '0' },
+      { inputPricePerMillion: '0', outputPricePerMillion: PICO },
+      { inputPricePerMillion: '0', outputPricePerMillion: '0', requestPrice: '0.01' },
     ].map(pricedSlice),
   );
 }
@@ -149,9 +149,10 @@ const PICO = '0.000001';
 
 /** A model that is called what it costs. */
 function pricedSlice(mapping: FixtureMapping): Slice {
-  const { inputPrice = 'unknown', outputPrice = 'unknown', requestPrice, free } = mapping;
+  const { inputPricePerMillion: input = 'unknown', outputPricePerMillion: output = 'unknown' } = mapping;
+  const { requestPrice, free } = mapping;
   const more = `${requestPrice === undefined ? '' : `-request-${requestPrice}`}${free ? '-flagged-free' : ''}`;
-  const id = `input-${inputPrice}-output-${outputPrice}${more}`;
+  const id = `input-${input}-output-${output}${more}`;
   return { ...modelSlice(id, [OTHER_PROVIDER], [], mapping), names: [id] };
 }
 

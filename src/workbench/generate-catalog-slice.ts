@@ -14,7 +14,7 @@ export interface Slice {
 }
 
 /** What models of no particular price cost. */
-const PRICED: FixtureMapping = { inputPrice: '1', outputPrice: '4' };
+const PRICED: FixtureMapping = { inputPricePerMillion: '1', outputPricePerMillion: '4' };
 
 const MODEL_ID = /^[A-Za-z0-9._:@-]{1,512}$/;
 const PROVIDER_ID = /^[A-Za-z0-9._:@-]{1,512}$/;
@@ -84,8 +84,8 @@ export function knownSlice(catalog: Catalog, name: string): Slice {
 function written({ prices, freeFlag }: Mapping): FixtureMapping {
   const { prompt, completion, request, per_image }: Prices = prices;
   return {
-    ...(prompt === undefined ? {} : { inputPrice: formatUsdPerMillion(prompt) }),
-    ...(completion === undefined ? {} : { outputPrice: formatUsdPerMillion(completion) }),
+    ...(prompt === undefined ? {} : { inputPricePerMillion: formatUsdPerMillion(prompt) }),
+    ...(completion === undefined ? {} : { outputPricePerMillion: formatUsdPerMillion(completion) }),
     ...(request === undefined ? {} : { requestPrice: formatUsd(request) }),
     ...(per_image === undefined ? {} : { imagePrice: formatUsd(per_image) }),
     ...(freeFlag ? { free: true } : {}),

@@ -4,7 +4,7 @@ import type { PolicyRule } from '../domain/iam-rule.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { PolicyDecision, PolicyInput, PolicySubject, RuleType } from '../generated/types.ts';
 import { compileSubjectRules, type DataDocument, dataDocument } from '../policy/data-document.ts';
-import { denialMessage } from '../policy/denial-message.ts';
+import { denialMessage, type RuleNames } from '../policy/denial-message.ts';
 import { denialReason } from '../policy/denial-reason.ts';
 import { inputDocument } from '../policy/input-document.ts';
 import type { Pdp } from '../policy/pdp.ts';
@@ -25,7 +25,7 @@ export interface Outcome {
   readonly shadow: NonNullable<PolicyDecision['shadow']>;
 }
 
-export interface OutcomeReason {
+interface OutcomeReason {
   readonly scope: PolicySubject['scope'];
   readonly ruleType: RuleType;
   readonly ruleIds: readonly string[];
@@ -75,7 +75,7 @@ export function judgeRequest(
     if (candidates.length === 0) return undecided('not_found');
     const subjects = bareSubjects(given, labels.key);
     const input = inputDocument(action, clientIp, subjects, candidates);
-    return outcomeOf(input, pdp.decide(input, data));
+    return outcomeOf(input, pdp.decide(input, data), namesOf(subjectsOf(given, labels.key)));
   } catch (error) {
     if (!(error instanceof PolicyFailure)) throw error;
     return undecided('unavailable');
@@ -120,7 +120,10 @@ const undecided = (outcome: 'not_found' | 'unavailable'): Outcome => ({
   shadow: { permitted: [], would_deny: [], would_allow: [] },
 });
 
-function outcomeOf(input: PolicyInput, decision: PolicyDecision): Outcome {
+const namesOf = (subjects: Subjects): RuleNames =>
+  new Map(subjects.flatMap(({ rules }) => rules.map(({ rule, description = null }) => [rule.id, description])));
+
+function outcomeOf(input: PolicyInput, decision: PolicyDecision, names: RuleNames): Outcome {
   const { permitted, shadow = { permitted, would_deny: [], would_allow: [] } } = decision;
   const judged = { permitted, violations: violationsOf(input, decision), shadow };
   if (permitted.length > 0) return { outcome: 'permit', ...judged };
@@ -129,7 +132,7 @@ function outcomeOf(input: PolicyInput, decision: PolicyDecision): Outcome {
   return {
     outcome: 'deny',
     ...judged,
-    reason: { scope, ruleType: `${effect}_${kind}`, ruleIds, message: denialMessage(reason) },
+    reason: { scope, ruleType: `${effect}_${kind}`, ruleIds, message: denialMessage(reason, names) },
   };
 }
 

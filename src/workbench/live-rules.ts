@@ -9,7 +9,8 @@ import type { World, WorldKey, WorldRule } from './world.ts';
 /**
  * A fixture's world with the rules of another one: those of its keys (by id or description), of their owners and of their
  * organization. What the fixture says of models, addresses and requests stays. A rule that the fixture has too (by id, by its
- * id as description, or the same rule) goes by the fixture's id, so that expectations name it; the others keep theirs.
+ * id as description, or the same rule) goes by the fixture's id and description, so that expectations name it; the others by their
+ * own.
  * @param place of what the fixture gives
  * @throws FixtureFault for a key that is not there, or not its owner's
  */
@@ -53,13 +54,13 @@ function findKey({ keys }: World, name: string, place: Place): WorldKey {
 }
 
 function liveSubject(scope: Scope, stored: readonly WorldRule[], written: GivenSubject, owner?: string): GivenSubject {
-  const free = new Set(written.rules.map(({ rule }) => rule));
-  const take = (same: (rule: PolicyRule) => boolean): PolicyRule | undefined => {
-    const found = [...free].find(same);
+  const free = new Set(written.rules);
+  const take = (same: (rule: PolicyRule) => boolean): GivenRule | undefined => {
+    const found = [...free].find(({ rule }) => same(rule));
     if (found !== undefined) free.delete(found);
     return found;
   };
-  const named = new Map<WorldRule, PolicyRule>();
+  const named = new Map<WorldRule, GivenRule>();
   const tests: readonly ((stored: WorldRule, rule: PolicyRule) => boolean)[] = [
     ({ id }, rule) => rule.id === id,
     ({ description }, rule) => rule.id === description,
@@ -72,12 +73,17 @@ function liveSubject(scope: Scope, stored: readonly WorldRule[], written: GivenS
       if (found !== undefined) named.set(each, found);
     }
   }
-  const rules = stored.map((each) => ({
-    scope,
-    rule: { ...each, id: named.get(each)?.id ?? each.id },
-    storedId: each.id,
-    ...(owner === undefined ? {} : { owner }),
-  }));
+  const rules = stored.map((each) => {
+    const known = named.get(each);
+    const description = known === undefined ? each.description : known.description;
+    return {
+      scope,
+      rule: { ...each, id: known?.rule.id ?? each.id },
+      storedId: each.id,
+      ...(description ? { description } : {}),
+      ...(owner === undefined ? {} : { owner }),
+    };
+  });
   return { rules, available: true };
 }
 

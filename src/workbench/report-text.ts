@@ -1,4 +1,6 @@
 import path from 'node:path';
+import { counted } from '../domain/counted.ts';
+import { plainText } from '../domain/plain-text.ts';
 import { type Coverage, percentage, type Share } from './coverage.ts';
 import type { GivenRule } from './fixture-rules.ts';
 import type { Place } from './fixture-source.ts';
@@ -12,7 +14,7 @@ export interface Report {
   readonly coverage?: Coverage;
 }
 
-export type Colour = 'green' | 'red' | 'yellow' | 'dim';
+type Colour = 'green' | 'red' | 'yellow' | 'dim';
 
 export interface TextOptions {
   /** Files are named from here. */
@@ -29,7 +31,7 @@ const MARK = { passed: ['ok', 'green'], failed: ['FAILED', 'red'], skipped: ['sk
 
 /** A line for each fixture, what failed below it, then sums and coverage. */
 export function textReport({ results, coverage, bundleDigest }: Report, options: TextOptions): string {
-  const width = Math.max(0, ...results.map(({ fixture }) => plain(fixture.name).length));
+  const width = Math.max(0, ...results.map(({ fixture }) => plainText(fixture.name).length));
   const lines = results.flatMap((result) => fixtureLines(result, width, options));
   const count = (status: FixtureResult['status']): number => results.filter((each) => each.status === status).length;
   const requests = results.flatMap(({ cases }) => cases).length;
@@ -52,24 +54,19 @@ export function textReport({ results, coverage, bundleDigest }: Report, options:
 export const warningLines = ({ results }: Report, cwd: string): string[] => [
   ...new Set(
     results.flatMap(({ fixture }) =>
-      fixture.warnings.map(({ place, message }) => `${placeText(place, cwd)}: warning: ${plain(message)}`),
+      fixture.warnings.map(({ place, message }) => `${placeText(place, cwd)}: warning: ${plainText(message)}`),
     ),
   ),
 ];
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
-
-/** What people wrote must not reach the terminal as commands to it. */
-const plain = (text: string): string => text.replace(/\p{Cc}/gu, ' ');
 
 function fixtureLines(result: FixtureResult, width: number, options: TextOptions): string[] {
   const { fixture, status } = result;
   const { cwd, paint } = options;
   const [word, colour] = MARK[status];
-  const name = plain(fixture.name).padEnd(width);
+  const name = plainText(fixture.name).padEnd(width);
   const place = paint('dim', placeText(fixture.place, cwd));
   const lines = [`${paint(colour, word.padEnd(7))} ${name}  ${place}`];
-  if (fixture.skip !== undefined) lines.push(`        ${plain(fixture.skip)}`);
+  if (fixture.skip !== undefined) lines.push(`        ${plainText(fixture.skip)}`);
   return [...lines, ...triedIn(result).flatMap((each) => failureLines(each, options))];
 }
 
@@ -79,10 +76,10 @@ function failureLines(
 ): string[] {
   if (differences.length === 0) return [];
   return [
-    `        ${plain(label)}  ${paint('dim', placeText(expected.place, cwd))}`,
+    `        ${plainText(label)}  ${paint('dim', placeText(expected.place, cwd))}`,
     ...differences.flatMap(({ expected: wanted, came }) => [
-      `          expected  ${paint('green', plain(wanted))}`,
-      `          came      ${paint('red', plain(came))}`,
+      `          expected  ${paint('green', plainText(wanted))}`,
+      `          came      ${paint('red', plainText(came))}`,
     ]),
   ];
 }
@@ -91,7 +88,7 @@ function coverageLines({ rules, kinds }: Coverage, options: TextOptions): string
   return [
     '',
     shareLine('rules that decide a request', rules, options),
-    ...rules.uncovered.map((rule) => `  not covered: ${plain(ruleText(rule, options.cwd))}`),
+    ...rules.uncovered.map((rule) => `  not covered: ${plainText(ruleText(rule, options.cwd))}`),
     shareLine('rule types by scope', kinds, options),
     ...[...Map.groupBy(kinds.uncovered, ({ scope }) => scope)].map(
       ([scope, those]) => `  not covered: ${scope} ${those.map(({ ruleType }) => ruleType).join(', ')}`,

@@ -7,8 +7,9 @@ const SETTLE_MS = 100;
 /**
  * Resolves when something changes in one of these folders, at any depth, or next to one of these files; or when it is aborted.
  * @param places absolute paths
+ * @param areStale asked once the watch stands: whether something changed before
  */
-export function changeIn(places: Iterable<string>, signal: AbortSignal): Promise<void> {
+export function changeIn(places: Iterable<string>, areStale: () => boolean, signal: AbortSignal): Promise<void> {
   const folders = new Set([...places].map(folderOf).filter((folder) => folder !== undefined));
   const done = new AbortController();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -17,6 +18,7 @@ export function changeIn(places: Iterable<string>, signal: AbortSignal): Promise
     setTimeout(resolve, SETTLE_MS);
   };
   for (const folder of folders) watch(folder, { recursive: true, signal: stop }, settled).on('error', settled);
+  if (areStale()) settled();
   signal.addEventListener('abort', () => resolve(), { once: true });
   return promise.finally(() => done.abort());
 }

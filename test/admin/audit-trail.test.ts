@@ -25,11 +25,16 @@ import {
 } from '../../src/admin/keys.ts';
 import { changeMasterKey, createMasterKey, deleteMasterKey } from '../../src/admin/master-keys.ts';
 import { changeMember, removeMember } from '../../src/admin/members.ts';
+import { allowApplication, endApplication, endGrant } from '../../src/admin/oauth-grants.ts';
 import { changeOrganization } from '../../src/admin/organizations.ts';
+import { addPasskey, removePasskey } from '../../src/admin/passkeys.ts';
 import { createPlatformKey, deletePlatformKey } from '../../src/admin/platform-keys.ts';
 import { changeProject, createProject, deleteProject } from '../../src/admin/projects.ts';
 import { changeProviderKey, createProviderKey, deleteProviderKey } from '../../src/admin/provider-keys.ts';
 import type { RuleOwner } from '../../src/admin/rule-owner.ts';
+import { endOtherSessions, endSession, startSession } from '../../src/admin/sessions.ts';
+import { setPassword } from '../../src/admin/set-password.ts';
+import { createSignInLink, useSignInLink } from '../../src/admin/sign-in-links.ts';
 import { SECRET_PREFIX } from '../../src/domain/secret.ts';
 import type { AuditRecord } from '../../src/generated/types.ts';
 import { verifyAuditChain } from '../../src/store/audit-chain.ts';
@@ -56,6 +61,8 @@ const ruleWrite = { now, catalog, trustedProxies: undefined };
 const providerWrite = { now, catalog, allowPrivateUpstreams: [] };
 const providerKeyWrite = { ...providerWrite, encryptionKey };
 const PROVIDER_SECRET = 'sk-the-very-secret-0123456789-tail';
+const PASSWORD_HASH =
+  '$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
 const NEXT_PROVIDER_SECRET = 'sk-the-next-secret-0123456789-tail';
 const ORGANIZATION: RuleOwner = { kind: 'organization' };
 const DENY = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-slow'] } };
@@ -73,6 +80,23 @@ const invite = (db: Database) =>
 const addMasterKey = (db: Database) => createMasterKey(db, owner, { description: 'Second' }, secretWrite).masterKey.id;
 const addExpired = (db: Database) =>
   createKey(db, owner, { projectId: ID.project }, { ...secretWrite, expiresAt: now - 1 }).key.id;
+
+const person = { kind: 'person', organizationId: ID.organization, memberId: ID.owner } as const;
+const PASSKEY = {
+  rpId: 'localhost',
+  credentialId: 'the-credential',
+  publicKey: 'the-public-key',
+  counter: 0,
+  transports: ['internal'],
+  label: 'Laptop',
+};
+const begin = (db: Database) =>
+  startSession(db, { organizationId: ID.organization, id: ID.owner }, 'link', secretWrite);
+
+const allow = (db: Database) => {
+  const grant = { id: 'grant', keyId: ID.ownerKey, clientId: 'client', clientName: 'Inspector' };
+  return allowApplication(db, person, grant, now);
+};
 
 interface Write {
   /** Runs before, and is not looked at. */
@@ -208,6 +232,48 @@ const WRITES: Readonly<Record<string, Write>> = {
     write: (db, token) => acceptInvitation(db, { token }, { now, peppers: [pepper], by: 'cli' }),
     actions: ['invitation.accept', 'member.create'],
   },
+  startSession: { write: begin, actions: ['session.create'] },
+  endSession: {
+    given: (db) => begin(db).session.id,
+    write: (db, id) => endSession(db, person, id, now),
+    actions: ['session.delete'],
+  },
+  endOtherSessions: {
+    given: (db) => [begin(db), begin(db), begin(db)].map(({ session }) => session.id)[1] ?? '',
+    write: (db, id) => endOtherSessions(db, person, id, now),
+    actions: ['session.delete', 'session.delete'],
+  },
+  setPassword: {
+    given: (db) => begin(db).session.id,
+    write: (db) => setPassword(db, person, PASSWORD_HASH, now),
+    actions: ['session.delete', 'member.set_password'],
+  },
+  createSignInLink: {
+    write: (db) => createSignInLink(db, cli, ID.owner, secretWrite),
+    actions: ['sign_in_link.create'],
+  },
+  useSignInLink: {
+    given: (db) => createSignInLink(db, cli, ID.owner, secretWrite).token,
+    write: (db, token) => useSignInLink(db, token, { now, peppers: [pepper] }),
+    actions: ['sign_in_link.use'],
+  },
+  addPasskey: { write: (db) => addPasskey(db, person, PASSKEY, now), actions: ['passkey.create'] },
+  removePasskey: {
+    given: (db) => addPasskey(db, person, PASSKEY, now).id,
+    write: (db, id) => removePasskey(db, person, id, now),
+    actions: ['passkey.delete'],
+  },
+  allowApplication: { write: allow, actions: ['oauth_grant.create'] },
+  endApplication: {
+    given: (db) => allow(db).id,
+    write: (db, id) => endApplication(db, person, id, now),
+    actions: ['oauth_grant.delete'],
+  },
+  endGrant: {
+    given: (db) => allow(db).id,
+    write: (db, id) => endGrant(db, id, now),
+    actions: ['oauth_grant.delete'],
+  },
 };
 
 const TENANT = ['organization.create', 'project.create', 'member.create', 'master_key.create'];
@@ -218,7 +284,7 @@ const FOUNDERS: Readonly<Record<string, Write>> = {
     write: (db) => createOrganization(db, { name: 'New', ownerEmail: 'owner@new.example' }, secretWrite),
     actions: TENANT,
   },
-  firstRun: { write: (db) => firstRun(db, pepper, now), actions: [...TENANT, 'key.create'] },
+  firstRun: { write: (db) => firstRun(db, pepper, now), actions: [...TENANT, 'key.create', 'sign_in_link.create'] },
 };
 
 /**
@@ -227,8 +293,11 @@ const FOUNDERS: Readonly<Record<string, Write>> = {
  */
 const PARTS = ['addTenant', 'newMember', 'recordChange', 'recordServerChange', 'revokeInvitationsOf'];
 
-/** It gives a member the playground key that they should have had from the start: no one made that change. */
-const UNRECORDED = ['playgroundKey'];
+/**
+ * The first gives a member the playground key that they should have had from the start: no one made that change. The second counts how
+ * often a passkey was used; the session that it begins is recorded.
+ */
+const UNRECORDED = ['playgroundKey', 'notePasskeyUse'];
 
 const folder = fileURLToPath(new URL('../../src/admin', import.meta.url));
 
@@ -292,18 +361,20 @@ describe.each(Object.entries({ ...WRITES, ...FOUNDERS }))('%s', (name, write) =>
 function secretsIn(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) =>
-    typeof inner === 'string' && /^(token|masterKey|gatewayKey)$/.test(name) ? [inner] : secretsIn(inner),
+    typeof inner === 'string' && /^(token|masterKey|gatewayKey|signInToken|secret)$/.test(name)
+      ? [inner]
+      : secretsIn(inner),
   );
 }
 
 it('no entry holds a secret, its hash, or what is stored of it', () => {
-  const secrets = new Set([PROVIDER_SECRET, NEXT_PROVIDER_SECRET]);
+  const secrets = new Set([PROVIDER_SECRET, NEXT_PROVIDER_SECRET, PASSWORD_HASH, PASSKEY.publicKey]);
   const rows: string[] = [];
   for (const [name, write] of Object.entries({ ...WRITES, ...FOUNDERS })) {
     const db = name === 'firstRun' ? openDatabase(':memory:', { create: true, auditKey }) : seededDatabase();
     const { result } = written(write, db);
     for (const secret of secretsIn(result)) secrets.add(secret);
-    for (const table of ['keys', 'master_keys', 'invitations'] as const) {
+    for (const table of ['keys', 'master_keys', 'invitations', 'sessions', 'sign_in_links'] as const) {
       for (const { secret_hash } of db.all(build.selectFrom(table).select('secret_hash'))) secrets.add(secret_hash);
     }
     for (const { ciphertext } of db.all(build.selectFrom('provider_keys').select('ciphertext'))) {

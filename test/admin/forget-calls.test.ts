@@ -1,16 +1,22 @@
 // RETENTION_DAYS: what is deleted, and what goes on from what is kept (issue 12, 16).
+import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { startForgettingCalls } from '../../src/admin/forget-calls.ts';
 import { createKey, getKey } from '../../src/admin/keys.ts';
 import { readUsageRequest } from '../../src/admin/usage-query.ts';
 import { usageReport } from '../../src/admin/usage-report.ts';
+import { createContainer } from '../../src/container.ts';
 import { idsFrom } from '../../src/domain/id.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import { verifyAuditChain } from '../../src/store/audit-chain.ts';
-import type { Database } from '../../src/store/database.ts';
+import { databasePath } from '../../src/store/data-dir.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import { forgetCalls, forgetDecisions } from '../../src/store/retention.ts';
 import { build } from '../../src/store/sql.ts';
+import { bearer, hello, JSON_TYPE } from '../support/chat.ts';
+import { newDataDir, testConfig } from '../support/gateway.ts';
+import { send } from '../support/request.ts';
 import { insertCall, type StoredCall } from '../support/stored-calls.ts';
 import { auditKey, ID, owner, pepper, seededDatabase, startMs } from './tenants.ts';
 
@@ -127,11 +133,14 @@ describe('calls that are deleted', () => {
 });
 
 describe('the job', () => {
+  let number = 0;
   const insertDecision = (time: number): void => {
+    number += 1;
+    const id = idsFrom('dec', time).slice(0, -8) + number.toString(16).padStart(8, '0');
     const made = { call_id: '', created_at: time, action: 'chat', requested_model: 'm', outcome: 'permit' } as const;
     const seen = { violations_json: '[]', bundle_digest: '', data_digest: 'seen', rule_revision: 0, input_json: '{}' };
     const whose = { organization_id: ID.organization, key_id: ID.ownerKey };
-    db.run(build.insertInto('decisions').values({ id: idsFrom('dec', time), ...whose, ...made, ...seen }));
+    db.run(build.insertInto('decisions').values({ id, ...whose, ...made, ...seen }));
   };
 
   it('deletes calls and decisions, says how many, and ends when it is told to', async () => {
@@ -154,6 +163,54 @@ describe('the job', () => {
     expect(calls().every(({ id }) => id >= idsFrom('call', BEFORE))).toBe(true);
     expect(forgetDecisions(db, BEFORE, 10)).toBe(0);
     expect(forgetDecisions(db, NOW + 1, 10)).toBe(2);
+  });
+
+  it('deletes no more than a hundred decisions at once, until none is left', async () => {
+    for (let time = BEFORE - DAY; time < BEFORE - DAY + 250; time += 1) insertDecision(time);
+    const left = (): number => db.connection.prepare<[], number>('SELECT count(*) FROM decisions').pluck().get() ?? 0;
+    const leftAfterEach: number[] = [];
+    const said: unknown[] = [];
+    const stop = startForgettingCalls(2, {
+      store: {
+        write: async (operation) => {
+          const result = operation(db, NOW);
+          leftAfterEach.push(left());
+          return result;
+        },
+      },
+      clock: new ManualClock(NOW),
+      telemetry: { info: (_, fields) => said.push(fields), warn: (message) => said.push(message) },
+    });
+    while (said.length === 0) await sleep(5);
+    await stop();
+    expect(said).toMatchObject([{ decisions: 250 }]);
+    // Calls come first; the last write of each finds nothing more.
+    expect(leftAfterEach.slice(-4)).toEqual([150, 50, 0, 0]);
+    expect(leftAfterEach.slice(0, -4).every((count) => count === 250)).toBe(true);
+  });
+
+  it.each([
+    ['2', { calls: 0, decisions: 0 }],
+    ['off', { calls: 1, decisions: 1 }],
+  ])('runs in a server with RETENTION_DAYS=%s: of a call of three days ago %j is left', async (days, wanted) => {
+    const folder = newDataDir();
+    const first = await createContainer(testConfig(folder));
+    const headers = [bearer(first.firstRun?.gatewayKey ?? ''), JSON_TYPE];
+    const sent = { method: 'POST', path: '/v1/chat/completions', headers, body: JSON.stringify(hello()) };
+    expect((await send(first.gateway.origin, sent)).status).toBe(200);
+    await first.close();
+
+    const stored = openDatabase(databasePath(folder));
+    const left = (table: 'calls' | 'decisions') => stored.all(build.selectFrom(table).select('id')).length;
+    expect([left('calls'), left('decisions')]).toEqual([1, 1]);
+    const clock = new ManualClock(Date.now() + 3 * DAY);
+    const second = await createContainer(testConfig(folder, { RETENTION_DAYS: days }), { clock });
+    while (left('decisions') > wanted.decisions) await sleep(5);
+    await second.close();
+    const now = { calls: left('calls'), decisions: left('decisions') };
+    stored.close();
+    rmSync(folder, { recursive: true, force: true });
+    expect(now).toEqual(wanted);
   });
 
   it('says that the database could not take it, and goes on with what is left at the next run', async () => {

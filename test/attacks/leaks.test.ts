@@ -1,9 +1,9 @@
 // Threat: what a caller wrote, or the secret that a request carried, turns up in the log or in an answer to somebody else.
-// Defence: the log holds our own words alone; an upstream's words are scrubbed with the secret that was used, also inside a 200.
+// Defence: the log holds our own words alone; an upstream's words are scrubbed with the secret that was used, also inside a 200; a success is passed on without it.
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { serve } from '../process/running.ts';
-import { bearer, chat, hello, JSON_TYPE } from '../support/chat.ts';
+import { bearer, chat, completionOf, eventsOf, hello, JSON_TYPE, streamedText } from '../support/chat.ts';
 import { newDataDir, startGateway, type TestGateway } from '../support/gateway.ts';
 import { send } from '../support/request.ts';
 import {
@@ -154,6 +154,24 @@ describe.each(Object.entries(WIRES))(
     });
   },
 );
+
+describe('a success that echoes the secret of its request', () => {
+  it('is passed on without it, whole and streamed', async () => {
+    const gateway = await startGateway({ OPENAI_API_KEY: SECRET, OPENAI_BASE_URL: `${upstream.origin}/v1` });
+    const said = `Authorization: Bearer ${SECRET}, once more ${SECRET}.`;
+    const blotted = said.replaceAll(SECRET, '*'.repeat(SECRET.length));
+    const model = 'openai/gpt-4o-mini';
+
+    upstream.begin(answering(completion(said)));
+    const whole = await chat(gateway, hello({ model }));
+    upstream.begin(streaming(chunk({ content: said }, 'stop'), '[DONE]'));
+    const streamed = await chat(gateway, hello({ model, stream: true }));
+    await gateway.close();
+
+    expect(completionOf(whole).choices[0]?.message.content).toBe(blotted);
+    expect(streamedText(eventsOf(streamed.text).chunks)).toBe(blotted);
+  });
+});
 
 describe('an error inside one choice', () => {
   it('has no part of the secret that was used', async () => {

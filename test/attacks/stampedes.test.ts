@@ -1,5 +1,7 @@
 // What many ask for at once is made once: lists of models, and the metrics.
+
 import { rmSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { createAuthenticate } from '../../src/core/authenticate.ts';
@@ -163,6 +165,7 @@ describe('the list of models of a key', () => {
 
     const [once, answers] = await asked();
     const { id } = addRule(gateway, 'key', { ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['198.51.100.0/25'] } });
+    await nextTurn();
     const judged = await asked();
     removeRule(gateway, 'key', id);
     store.close();

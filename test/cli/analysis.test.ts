@@ -13,6 +13,7 @@ import { type CommandLine, createCommandLine } from './command-line.ts';
 
 const KEY = 'First gateway key';
 const MEMBER = 'owner@localhost';
+const PLAYGROUND = 'Playground of owner@localhost in Default';
 
 let cli: CommandLine;
 let denied: string;
@@ -34,7 +35,7 @@ const MEANT = catalog.resolve(MODEL)?.map(({ id }) => id) ?? [];
 /** The two keys and their owner. */
 const HOLDERS = [
   { scope: 'key', name: KEY },
-  { scope: 'key', name: 'Playground' },
+  { scope: 'key', name: PLAYGROUND },
   { scope: 'member', name: MEMBER },
 ];
 const LOST = HOLDERS.length * MEANT.length;
@@ -79,7 +80,7 @@ describe('portcullis access', () => {
     expect(stdout).not.toContain('openai');
     expect(stdout).toMatch(/^permitted +- +any$/m);
     expect(stdout).toMatch(/^sandbox-free +sandbox +-$/m);
-    expect(stdout).toMatch(new RegExp(`^sandbox-paid +sandbox +${denied}$`, 'm'));
+    expect(stdout).toMatch(new RegExp(`^sandbox-paid +sandbox +${denied} \\(No paid\\)$`, 'm'));
     expect(stdout).toMatch(new RegExp(`^${denied} +key +deny_models +No paid$`, 'm'));
   });
 
@@ -96,7 +97,7 @@ describe('portcullis access', () => {
     expect(await json('access', '--all')).toMatchObject({
       holders: [
         { scope: 'key', name: KEY, mappings: REACHED, withoutCredential: OTHERS },
-        { scope: 'key', name: 'Playground' },
+        { scope: 'key', name: PLAYGROUND },
         { scope: 'member', name: MEMBER },
       ],
     });
@@ -125,7 +126,7 @@ describe('portcullis access', () => {
     expect(await json('access', '--model', 'sandbox-paid')).toEqual({
       model: 'sandbox-paid',
       holders: [
-        expect.objectContaining({ scope: 'key', name: 'Playground', mappings: ['sandbox/sandbox-paid'] }),
+        expect.objectContaining({ scope: 'key', name: PLAYGROUND, mappings: ['sandbox/sandbox-paid'] }),
         expect.objectContaining({ scope: 'member', name: MEMBER, mappings: ['sandbox/sandbox-paid'] }),
       ],
     });
@@ -177,7 +178,7 @@ describe('portcullis policy diff', () => {
     const draft = draftFile('remove.yaml', `rules:\n  - { id: ${denied}, remove: true }\n`);
     const expected = expect.stringMatching(
       new RegExp(
-        `^newly permitted from any, by removed key rule ${denied} \\(deny_models\\)\n  key_[0-9a-f]{32} \\(First gateway key\\)\n    \\+ sandbox/sandbox-paid\n\n1 newly permitted, 0 no longer permitted`,
+        `^newly permitted from any address, by removed key rule ${denied} \\(deny_models, No paid\\)\n  key_[0-9a-f]{32} \\(First gateway key\\)\n    \\+ sandbox/sandbox-paid\n\n1 newly permitted, 0 no longer permitted`,
       ),
     );
     expect(await cli.run('policy', 'diff', '--draft', draft)).toEqual({ code: 0, stdout: expected, stderr: '' });
@@ -238,7 +239,9 @@ describe('portcullis policy diff', () => {
     const gate = ['policy', 'diff', '--draft', draft, '--fail-on', 'new-access'];
     const listed = {
       code: 1,
-      stdout: expect.stringMatching(/^newly permitted, without a credential, from any, by removed member rule /),
+      stdout: expect.stringMatching(
+        /^newly permitted, without a credential, from any address, by removed member rule /,
+      ),
     };
     const failed = `portcullis: ${LOST} newly permitted.\n`;
     expect(await cli.run(...gate)).toMatchObject({ ...listed, stderr: `${COUNTS_ALL}${failed}` });
@@ -273,7 +276,7 @@ describe('portcullis policy diff', () => {
     const { code, stdout } = await cli.run('policy', 'diff', '--draft', draft, '--fail-on', 'new-access');
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^would be no longer permitted from any, by key rule draft_1 \(deny_models\), if enforced\n {2}key_[0-9a-f]{32} \(First gateway key\)\n {4}- sandbox\/sandbox-free\n/,
+      /^would be no longer permitted from any address, by key rule draft_1 \(deny_models\), if enforced\n {2}key_[0-9a-f]{32} \(First gateway key\)\n {4}- sandbox\/sandbox-free\n/,
     );
     expect(stdout).toContain(
       `If the rules in mode report were enforced, 0 would be newly permitted and ${MEANT.length + 1} no longer permitted (pairs of a key or member and a mapping), ${MEANT.length} of them without a credential to call them.\n`,
@@ -351,7 +354,9 @@ describe('portcullis policy lint', () => {
     });
     const strict = await cli.run('policy', 'lint', '--strict');
     expect(strict.code).toBe(1);
-    expect(strict.stdout).toMatch(new RegExp(`^dead-rule +The rule ${added}: matches nothing that there is.$`, 'm'));
+    expect(strict.stdout).toMatch(
+      new RegExp(`^dead-rule +member owner@localhost +The rule ${added}: matches nothing that there is.$`, 'm'),
+    );
     expect(strict.stderr).toBe('portcullis: 4 findings.\n');
     await cli.run('rules', 'remove', added);
   });
@@ -368,12 +373,21 @@ describe('portcullis policy explain', () => {
     const { code, stdout } = await explain('--model', 'sandbox-paid', '--address', '::ffff:192.0.2.1');
     expect(code).toBe(0);
     expect(stdout).toContain('chat with sandbox-paid from 192.0.2.1: deny');
-    expect(stdout).toContain(`Access denied: model not allowed: sandbox-p* is denied by rule ${denied}.`);
+    expect(stdout).toContain(`Access denied: model not allowed: sandbox-p* is denied by rule ${denied} (No paid).`);
     expect(stdout).toMatch(
       new RegExp(`^sandbox/sandbox-paid +key +deny_models +sandbox-p\\* +${denied} \\(No paid\\)$`, 'm'),
     );
     expect(stdout).toContain(`It would be permitted without ${denied} (key deny_models, No paid).`);
     expect(stdout).toContain('Permitted instead: sandbox/sandbox-free (same family).');
+  });
+
+  it('writes prices as rules have them', async () => {
+    const added = await cli.run('rules', 'add', '--member', MEMBER, 'deny_pricing', '--max-input-price', '0.15');
+    const { stdout } = await explain('--model', 'sandbox-slow');
+    expect(stdout).toMatch(
+      /^sandbox\/sandbox-slow +member +deny_pricing +input price above 0\.15 USD per million tokens +rule_/m,
+    );
+    await cli.run('rules', 'remove', idOf(added.stdout));
   });
 
   it('says what a permitted request violates: nothing', async () => {
@@ -432,7 +446,7 @@ describe('portcullis policy explain', () => {
     [
       ['--model', 'sandbox-free', '--address', '10.0.0.0/8'],
       1,
-      'portcullis: /address ("10.0.0.0/8") is not an IPv4 or IPv6 address.\n',
+      'portcullis: --address ("10.0.0.0/8") is not an IPv4 or IPv6 address.\n',
     ],
   ])('%j ends with %i', async (args, code, stderr) => {
     expect(await explain(...args)).toEqual({ code, stdout: '', stderr });

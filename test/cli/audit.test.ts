@@ -52,8 +52,9 @@ describe('portcullis audit list', () => {
     expect(rows[1]?.[4]).toMatch(/^First gateway key \(key_[0-9a-f]{32}\)$/);
     expect(rows.map((cells) => [cells[0]?.trim(), cells[2], cells[3], cells[5]])).toEqual([
       ['SEQ', 'BY', 'ACTION', 'CHANGED'],
-      ['7', BY, 'key.disable', 'status, state'],
-      ['6', BY, 'organization.update', 'name'],
+      ['8', BY, 'key.disable', 'status, state'],
+      ['7', BY, 'organization.update', 'name'],
+      ['6', BY, 'sign_in_link.create', '-'],
       ['5', BY, 'key.create', '-'],
       ['4', BY, 'master_key.create', '-'],
       ['3', BY, 'member.create', '-'],
@@ -95,11 +96,11 @@ describe('portcullis audit list', () => {
 describe('portcullis audit verify', () => {
   it('says that the log is intact, and its head', async () => {
     const { code, head, entries, holds, fault } = await verify();
-    expect({ code, entries, holds, fault }).toEqual({ code: 0, entries: 5, holds: true, fault: null });
-    expect(head).toEqual({ seq: 5, hmac: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect({ code, entries, holds, fault }).toEqual({ code: 0, entries: 6, holds: true, fault: null });
+    expect(head).toEqual({ seq: 6, hmac: expect.stringMatching(/^[0-9a-f]{64}$/) });
     expect(await portcullis.run('audit', 'verify')).toEqual({
       code: 0,
-      stdout: `The audit log is intact: 5 entries.\nHead: ${head?.hmac}\n`,
+      stdout: `The audit log is intact: 6 entries.\nHead: ${head?.hmac}\n`,
       stderr: '',
     });
   });
@@ -126,15 +127,15 @@ describe('portcullis audit verify', () => {
     await rename('New');
     const noted = (await verify()).head?.hmac ?? '';
     await rename('Newer');
-    expect(await verify('--head', noted)).toMatchObject({ code: 0, holds: true, entries: 7 });
+    expect(await verify('--head', noted)).toMatchObject({ code: 0, holds: true, entries: 8 });
 
-    await tamper('DELETE FROM audit WHERE seq > 5');
-    expect(await verify()).toMatchObject({ code: 0, holds: true, entries: 5 });
-    const fault = 'the noted head is not in it, so that entries were taken away at the end: it ends with entry 5';
+    await tamper('DELETE FROM audit WHERE seq > 6');
+    expect(await verify()).toMatchObject({ code: 0, holds: true, entries: 6 });
+    const fault = 'the noted head is not in it, so that entries were taken away at the end: it ends with entry 6';
     expect(await verify('--head', noted)).toMatchObject({ code: 1, holds: false, fault });
 
     await rename('Other', 'Another');
-    expect(await verify('--head', noted)).toMatchObject({ code: 1, holds: false, entries: 7 });
+    expect(await verify('--head', noted)).toMatchObject({ code: 1, holds: false, entries: 8 });
     await portcullis.store.write(({ connection }) => connection.exec('DELETE FROM audit'));
     expect(await verify('--head', noted)).toMatchObject({
       code: 1,

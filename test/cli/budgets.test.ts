@@ -14,7 +14,7 @@ const cells = (stdout: string): string[][] =>
     .trimEnd()
     .split('\n')
     .map((line) => line.split(/ {2,}/));
-const TITLES = ['OF', 'NAME', 'STATE', 'SPENT', 'LIMIT', 'SPENT IN WINDOW', 'ID'];
+const TITLES = ['OF', 'NAME', 'STATE', 'USD SPENT', 'USD LIMIT', 'USD SPENT IN WINDOW', 'ID'];
 
 describe('portcullis budgets', () => {
   it('sets, lists, shows and removes the limits of a project, a member and the organization', async () => {
@@ -64,8 +64,12 @@ describe('portcullis budgets', () => {
   it.each([
     [['set', '--limit', '5'], 2, 'Say whose budget it is: --member, --project or --organization.'],
     [['set', '--organization'], 2, 'Say what to change: --limit, --period-limit, --period.'],
-    [['set', '--organization', '--limit', 'much'], 1, '--limit ("much") must be null or an amount in USD'],
-    [['set', '--member', 'nobody@example.com', '--limit', '5'], 1, 'There is no such member.'],
+    [['set', '--organization', '--limit', 'much'], 1, '--limit ("much") must be "none" or an amount in USD'],
+    [
+      ['set', '--member', 'nobody@example.com', '--limit', '5'],
+      1,
+      'There is no member with the id or e-mail "nobody@example.com".',
+    ],
   ])('%j is refused', async (args, code, message) => {
     const refused = await budgets(...args);
     expect(refused).toMatchObject({ code, stdout: '' });

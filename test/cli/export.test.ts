@@ -59,7 +59,7 @@ describe('portcullis policy export', () => {
     const alone = await portcullis.runWith(nowhere, 'policy', 'export', 'one.yaml', '-o', 'alone.tar.gz');
     expect(alone).toEqual({
       code: 0,
-      stdout: 'Wrote the policy, the rules of 0 subjects and 1 cases to alone.tar.gz.\n',
+      stdout: 'Wrote the policy, the rules of 0 subjects and 1 case to alone.tar.gz.\n',
       stderr: '',
     });
     const again = await portcullis.run(

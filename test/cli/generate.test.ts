@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { progressBar } from '../../src/cli/progress.ts';
+import { runGenerate } from '../../src/cli/run-generate.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
 
 let portcullis: CommandLine;
@@ -59,6 +61,45 @@ describe('portcullis policy generate', () => {
     ]);
     const { code, stdout } = await portcullis.run('policy', 'test', 'all');
     expect([code, stdout]).toEqual([0, expect.stringContaining('7 fixtures: 7 passed')]);
+  });
+
+  it('writes one file a key with --database, of the rules of that key alone', async () => {
+    const other = await createCommandLine();
+    for (const name of ['One', 'Two']) {
+      await other.run('keys', 'create', '--description', name);
+      await other.run('rules', 'add', '--key', name, 'deny_models', `sandbox-${name === 'One' ? 'free' : 'paid'}`);
+    }
+    const many = await other.run('policy', 'generate', '--database', '-o', 'keys');
+    const texts = readdirSync(path.join(other.folder, 'keys'))
+      .sort()
+      .map((file) => [file, readFileSync(path.join(other.folder, 'keys', file), 'utf8')] as const);
+    await other.run('rules', 'remove', /rule_[0-9a-f]{32}/.exec(texts[0]?.[1] ?? '')?.[0] ?? '');
+    const one = await other.run('policy', 'generate', '--database', '-o', 'key');
+    other.close();
+
+    expect(many.stdout).toMatch(/^Wrote 2 fixtures with \d+ requests to 2 files in keys\.\n$/);
+    expect(texts.map(([file, text]) => [file, text.match(/deny_models: \S+/g)])).toEqual([
+      [expect.stringMatching(/^one\.key_[0-9a-f]{32}\.yaml$/), ['deny_models: [sandbox-free]']],
+      [expect.stringMatching(/^two\.key_[0-9a-f]{32}\.yaml$/), ['deny_models: [sandbox-paid]']],
+    ]);
+    expect(one.stdout).toMatch(/^Wrote 1 fixture with \d+ requests to 1 file in key\.\n$/);
+  });
+
+  it('shows on a terminal how many keys, members and organizations are done, of how many', async () => {
+    const drawn: string[] = [];
+    const terminal = {
+      isTTY: true,
+      write: (text: string | Uint8Array) => {
+        drawn.push(String(text));
+        return true;
+      },
+    };
+    const output = path.join(portcullis.folder, 'shown');
+    const env = { DATA_DIR: portcullis.folder };
+    await runGenerate(env, { database: true, output, json: true }, progressBar('Generating fixtures', terminal));
+    const line = '\r\u001b[2K';
+    expect(drawn.slice(-2)).toEqual([`${line}Generating fixtures ${'█'.repeat(30)} 3/3`, line]);
+    expect(drawn.length).toBeGreaterThan(2);
   });
 
   it('takes the rules of one key, or of an exported document', async () => {

@@ -84,8 +84,8 @@ describe('portcullis keys', () => {
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout:
-        `${'ID'.padEnd(36)}  DESCRIPTION        OWNER            STATE   TOKEN          SPENT  LIMIT  SPENT IN WINDOW  EXPIRES  LAST USED\n` +
-        `${id}  First gateway key  owner@localhost  active  ${key?.maskedToken}  0      -      -                never    never\n`,
+        `${'ID'.padEnd(36)}  DESCRIPTION        PROJECT  OWNER            STATE   TOKEN          USD SPENT  USD LIMIT  USD SPENT IN WINDOW  EXPIRES  LAST USED\n` +
+        `${id}  First gateway key  Default  owner@localhost  active  ${key?.maskedToken}  0          -          -                    never    never\n`,
     });
   });
 
@@ -114,13 +114,13 @@ describe('portcullis keys', () => {
   });
 
   it.each([
-    [['create', '--limit', 'much'], '--limit ("much") must be null or an amount in USD'],
+    [['create', '--limit', 'much'], '--limit ("much") must be "none" or an amount in USD'],
     [
       ['create', '--period-limit', '1', '--period', '13months'],
       '--period: A window of unit month must be 1 to 12 long.',
     ],
     [['create', '--ttl', '4000days'], 'A time to live must be at least 1 minute and at most 3650 days.'],
-    [['create', '--owner', 'nobody@example.com'], 'There is no such member.'],
+    [['create', '--owner', 'nobody@example.com'], 'There is no member with the id or e-mail "nobody@example.com".'],
     [['create', '--project', 'None'], 'There is no project "None"; there are: proj_'],
     [['disable', 'None'], 'There is no key with the id, masked token or description "None".'],
     [['enable', `key_${'0'.repeat(32)}`], 'There is no such key.'],
@@ -131,6 +131,20 @@ describe('portcullis keys', () => {
     const { code, stdout, stderr } = await portcullis.run('keys', ...args);
     expect({ code, stdout, lines: stderr.match(/\n/g)?.length }).toEqual({ code: 1, stdout: '', lines: 1 });
     expect(stderr).toContain(`portcullis: ${message}`);
+  });
+
+  it('tells keys of one description apart', async () => {
+    const [first, second] = [
+      answerOf(await portcullis.run('keys', 'create', '--description', 'Twin', '--json')),
+      answerOf(await portcullis.run('keys', 'create', '--description', 'Twin', '--json')),
+    ];
+    const meant = [second, first].map(({ id, maskedToken }) => `${id} (${maskedToken}, owner@localhost)`);
+    expect(await portcullis.run('keys', 'disable', 'Twin')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `portcullis: "Twin" means several keys: ${meant.join(', ')}.\n`,
+    });
+    for (const { id } of [first, second]) await portcullis.run('keys', 'delete', id);
   });
 
   it('waits for the transaction of another process to end', async () => {
@@ -153,5 +167,19 @@ describe('portcullis keys', () => {
     });
     const made = answerOf(await portcullis.run('keys', 'create', '--project', 'Second', '--json'));
     expect(made.projectId).toBe(second.id);
+    const { stdout } = await portcullis.run('keys', 'list');
+    expect(stdout.split('\n').map((line) => line.split(/ {2,}/)[2])).toEqual([
+      'PROJECT',
+      'Second',
+      'Default',
+      undefined,
+    ]);
+
+    const twin = { id: `proj_${'e'.repeat(32)}`, organizationId, name: 'Second' };
+    await portcullis.store.write((db, now) => insertProject(db, twin, now));
+    expect(await portcullis.run('keys', 'list', '--project', 'Second')).toMatchObject({
+      code: 1,
+      stderr: `portcullis: "Second" means several projects: ${second.id}, ${twin.id}.\n`,
+    });
   });
 });

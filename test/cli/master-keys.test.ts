@@ -20,11 +20,12 @@ describe('portcullis master-keys', () => {
     expect(await actsFor(token)).toMatchObject({ masterKeyId: id, role: 'owner' });
 
     const listed = await portcullis.run('master-keys', 'list');
-    expect(listed.stdout.split('\n').map((line) => line.split(/ {2,}/)[1])).toEqual([
-      'DESCRIPTION',
-      'CI',
-      'First master key',
-      undefined,
+    const mask = expect.stringMatching(/^pclm_\w{4}…\w{4}$/);
+    expect(listed.stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+      ['ID', 'DESCRIPTION', 'ACTS FOR', 'TOKEN', 'LAST USED'],
+      [id, 'CI', 'owner@localhost', mask, 'never'],
+      [expect.stringMatching(/^mkey_/), 'First master key', 'owner@localhost', mask, 'never'],
+      [''],
     ]);
     expect(listed.stdout).not.toContain(token);
 
@@ -43,7 +44,7 @@ describe('portcullis master-keys', () => {
     expect(await actsFor(masterKey.token)).toMatchObject({ memberId: masterKey.createdBy });
     expect(await portcullis.run('master-keys', 'create', '--description', 'X', '--member', 'nobody@x')).toMatchObject({
       code: 1,
-      stderr: 'portcullis: There is no such member.\n',
+      stderr: 'portcullis: There is no member with the id or e-mail "nobody@x".\n',
     });
     expect(await portcullis.run('master-keys', 'create')).toMatchObject({ code: 2 });
   });

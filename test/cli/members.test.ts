@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createInvitation } from '../../src/admin/invitations.ts';
+import { readSignInLink } from '../../src/admin/sign-in-links.ts';
+import { getMember } from '../../src/store/members.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
 
 let portcullis: CommandLine;
@@ -26,6 +29,7 @@ describe('portcullis members', () => {
     expect(invited).toMatchObject({ code: 0, stderr: '' });
     expect(invited.stdout).toContain('This token is shown once, now. Until ');
     expect(invited.stdout).toContain('\n  portcullis members accept --token-stdin\n');
+    expect(invited.stdout).toContain(`\n  http://127.0.0.1:8080/oauth/interaction/invitation?token=${token}\n`);
 
     expect(cells(await members('invitations'))).toEqual([
       ['ID', 'E-MAIL', 'ROLE', 'STATUS', 'INVITED BY', 'TOKEN', 'EXPIRES'],
@@ -85,12 +89,40 @@ describe('portcullis members', () => {
     });
     expect(await members('add', 'eve@example.com')).toMatchObject({
       code: 1,
-      stderr: 'portcullis: /email: eve@example.com is a member already.\n',
+      stderr: 'portcullis: eve@example.com is a member already.\n',
     });
     expect(jsonOf(await portcullis.run('keys', 'create', '--owner', 'eve@example.com', '--json'))).toMatchObject({
       key: { createdBy: added.member.id },
     });
     expect(await members('remove', 'eve@example.com')).toMatchObject({ code: 0 });
+  });
+
+  it('lists who invited by e-mail, where it was not the command line', async () => {
+    const { organizationId } = portcullis.first;
+    const owner = await portcullis.store.read((db) => getMember(db, organizationId, 'owner@localhost'));
+    const actor = {
+      kind: 'master_key',
+      masterKeyId: 'mkey_1',
+      organizationId,
+      memberId: owner.id,
+      role: 'owner',
+    } as const;
+    const body = { email: 'dan@example.com', role: 'developer' };
+    const pepper = portcullis.secrets.peppers[0];
+    const { invitation } = await portcullis.store.write((db, now) =>
+      createInvitation(db, actor, body, { now, pepper }),
+    );
+
+    expect(cells(await members('invitations'))).toContainEqual([
+      invitation.id,
+      'dan@example.com',
+      'developer',
+      'pending',
+      'owner@localhost',
+      invitation.maskedToken,
+      invitation.expiresAt,
+    ]);
+    await members('revoke', invitation.id);
   });
 
   it('revokes an invitation', async () => {
@@ -104,6 +136,19 @@ describe('portcullis members', () => {
     expect(await accept(invitation.token)).toMatchObject({ code: 1 });
     const { invitations } = Object(jsonOf(await members('invitations', '--json')));
     expect(invitations[0]).toMatchObject({ id: invitation.id, status: 'revoked' });
+  });
+
+  it('revokes the open invitation of an e-mail', async () => {
+    const invite = async () => Object(jsonOf(await members('invite', 'Kim@example.com', '--json'))).invitation;
+    const first = await invite();
+    await members('revoke', first.maskedToken);
+    const { id } = await invite();
+    expect(await members('revoke', 'kim@Example.com')).toMatchObject({ code: 0, stdout: `Revoked ${id}.\n` });
+    expect(await members('revoke', 'kim@example.com')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'portcullis: There is no open invitation with the id, masked token or e-mail "kim@example.com".\n',
+    });
   });
 
   it('keeps the last owner', async () => {
@@ -123,7 +168,54 @@ describe('portcullis members', () => {
     expect((await members('invite', 'carl@example.com', '--role', 'guest')).code).toBe(2);
     expect(await members('invite', 'carl')).toMatchObject({
       code: 1,
-      stderr: 'portcullis: /email ("carl") must be an e-mail address of at most 254 ASCII characters.\n',
+      stderr: 'portcullis: The e-mail ("carl") must be an e-mail address of at most 254 ASCII characters.\n',
+    });
+  });
+});
+
+describe('portcullis members sign-in-link', () => {
+  const link = (env: Record<string, string>, ...args: string[]) =>
+    portcullis.runWith(env, 'members', 'sign-in-link', 'owner@localhost', ...args);
+
+  it('makes a link, told once, that signs the member in', async () => {
+    const { code, stdout, stderr } = await link({});
+    expect([code, stderr]).toEqual([0, '']);
+    const [, token = ''] =
+      /^http:\/\/127\.0\.0\.1:8080\/oauth\/interaction\/link\?token=(pcls_\w{46})\n\nThis link is shown once, now\. It signs owner@localhost in once, until \S+\.\n$/.exec(
+        stdout,
+      ) ?? [];
+    const { peppers } = portcullis.secrets;
+    const found = await portcullis.store.read((db) => readSignInLink(db, token, { now: Date.now(), peppers }));
+    expect([found.member.email, found.organizationName]).toEqual(['owner@localhost', 'Default']);
+  });
+
+  it('leads to PUBLIC_URL where there is one, and is JSON on request', async () => {
+    const made = jsonOf(await link({ PUBLIC_URL: 'https://gateway.example/' }, '--json'));
+    expect(made).toEqual({
+      signInLink: {
+        id: expect.stringMatching(/^link_/),
+        memberId: expect.stringMatching(/^mem_/),
+        email: 'owner@localhost',
+        expiresAt: expect.any(String),
+        token: expect.stringMatching(/^pcls_/),
+        url: `https://gateway.example/oauth/interaction/link?token=${Object(made).signInLink.token}`,
+      },
+    });
+  });
+
+  it.each([
+    [{ PORT: '9000', HOST: '0.0.0.0' }, 'http://127.0.0.1:9000/oauth/'],
+    [{ HOST: '::1' }, 'http://[::1]:8080/oauth/'],
+    [{ PORT: '0' }, '/oauth/'],
+  ])('leads to where the gateway listens: %j', async (env, start) => {
+    expect((await link(env)).stdout.startsWith(start)).toBe(true);
+  });
+
+  it('is refused for who is no member', async () => {
+    expect(await members('sign-in-link', 'nobody@example.com')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'portcullis: There is no such member.\n',
     });
   });
 });

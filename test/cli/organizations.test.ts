@@ -1,5 +1,10 @@
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/domain/time.ts';
+import { databasePath } from '../../src/store/data-dir.ts';
+import { loadSecrets } from '../../src/store/secrets.ts';
+import { createStore } from '../../src/store/store.ts';
 import { insertOrganization } from '../../src/store/tenants.ts';
 import { portcullis as command, serve } from '../process/running.ts';
 import { bearer, JSON_TYPE } from '../support/chat.ts';
@@ -86,6 +91,19 @@ describe('portcullis organizations', () => {
     expect(stderr).toContain('Allowed choices are free, pro, enterprise.');
   });
 
+  it('says what a database lacks whose first start was cut off', async () => {
+    const DATA_DIR = path.join(portcullis.folder, 'cut-off');
+    mkdirSync(DATA_DIR, { mode: 0o700 });
+    loadSecrets(DATA_DIR, { create: true });
+    createStore({ path: databasePath(DATA_DIR), clock: systemClock, create: true }).close();
+
+    expect(await portcullis.runWith({ DATA_DIR }, 'keys', 'list')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'portcullis: There is no organization yet: the first start of the server makes one.\n',
+    });
+  });
+
   it('asks which one is meant where there are several, and lists them all', async () => {
     const first = portcullis.first.organizationId;
     const second = `org_${'f'.repeat(32)}`;
@@ -169,11 +187,11 @@ describe('portcullis organizations create', () => {
       });
       expect(await create(' ', '--owner', 'a@third.example')).toMatchObject({
         code: 1,
-        stderr: 'portcullis: /name (" ") must be a text of 1 to 256 characters, not all of them blank.\n',
+        stderr: 'portcullis: The name (" ") must be a text of 1 to 256 characters, not all of them blank.\n',
       });
       expect(await create('Fourth', '--owner', 'nobody')).toMatchObject({
         code: 1,
-        stderr: 'portcullis: /ownerEmail ("nobody") must be an e-mail address of at most 254 ASCII characters.\n',
+        stderr: 'portcullis: --owner ("nobody") must be an e-mail address of at most 254 ASCII characters.\n',
       });
       expect(await create('Fourth')).toMatchObject({ code: 2 });
     } finally {

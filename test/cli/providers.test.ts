@@ -1,8 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createContainer } from '../../src/container.ts';
 import { openSecret } from '../../src/domain/sealed-secret.ts';
 import { databasePath } from '../../src/store/data-dir.ts';
+import { bearer, hello, JSON_TYPE } from '../support/chat.ts';
+import { testConfig } from '../support/gateway.ts';
+import { send } from '../support/request.ts';
+import { startUpstream } from '../support/upstream.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
 
 const SECRET = 'sk-the-very-secret-0123456789-tail';
@@ -60,6 +65,15 @@ describe('the command line', () => {
       ['acme/org/m'],
     ]);
     expect(await secrets()).toEqual([SECRET]);
+  });
+
+  it('lists a provider key with the name of its project', async () => {
+    const { stdout } = await portcullis.run('provider-keys', 'list');
+    expect(stdout.split('\n').map((line) => line.split(/ {2,}/).slice(1))).toEqual([
+      ['PROVIDER', 'POSITION', 'LABEL', 'SECRET', 'PROJECT', 'BASE URL', 'STATUS'],
+      ['custom:acme', '1', 'Acme', 'sk-t…tail', `${portcullis.first.projectId} (Default)`, '-', 'active'],
+      [],
+    ]);
   });
 
   it('reads a secret from a file by standard input, and seals it in place of the one before', async () => {
@@ -189,7 +203,7 @@ describe('the command line', () => {
     ],
     [['custom-models', 'add', 'acme', 'm', '--price', 'free'], 2, 'It must be a name and USD'],
     [['custom-models', 'add', 'acme', 'm', '--price', 'prompt=1e-6'], 2, 'prompt must be USD per million tokens'],
-    [['custom-models', 'add', 'acme', 'm', '--price', 'request=1e-6'], 1, '--price request ("1e-6") must be null or'],
+    [['custom-models', 'add', 'acme', 'm', '--price', 'request=1e-6'], 1, '--price request ("1e-6") must be "none" or'],
     [
       ['custom-models', 'add', 'acme', 'm', '--context-length', 'big'],
       2,
@@ -210,6 +224,39 @@ describe('the command line', () => {
     );
     expect(customModel.pricing).toMatchObject({ prompt: '0.000005', completion: '0.000000000001', request: '1' });
     await portcullis.run('custom-models', 'remove', 'acme/dear');
+  });
+
+  it('says how long context and answers of a model are, to which a key with a limit is held', async () => {
+    const upstream = await startUpstream();
+    const env = { ALLOW_PRIVATE_UPSTREAMS: new URL(upstream.origin).host };
+    const add = ['custom-providers', 'add', 'near', '--base-url', `${upstream.origin}/v1`, '--keyless'];
+    expect((await portcullis.runWith(env, ...add)).code).toBe(0);
+    const prices = ['--price', 'prompt=1', '--price', 'completion=2'];
+    await portcullis.run('custom-models', 'add', 'near', 'output', ...prices, '--max-output', '512');
+    await portcullis.run('custom-models', 'add', 'near', 'context', ...prices, '--context-length', '8192');
+    await portcullis.run('custom-models', 'add', 'near', 'none', ...prices);
+    const { key } = Object(jsonOf(await portcullis.run('keys', 'create', '--limit', '5', '--json')));
+
+    const container = await createContainer(testConfig(portcullis.folder, env));
+    for (const model of ['near/output', 'near/context', 'near/none']) {
+      const body = JSON.stringify(hello({ model }));
+      const headers = [bearer(key.token), JSON_TYPE];
+      const path = '/v1/chat/completions';
+      expect((await send(container.gateway.origin, { method: 'POST', path, headers, body })).status).toBe(200);
+    }
+    await container.close();
+    await upstream.close();
+
+    // Of the context goes half a token for each byte of the request.
+    const room = 8192 - Math.ceil(JSON.stringify(hello({ model: 'near/context' })).length / 2);
+    expect(
+      upstream.received.map(({ json }) => Object(json)).map(({ model, max_tokens }) => [model, max_tokens]),
+    ).toEqual([
+      ['output', 512],
+      ['context', room],
+      ['none', 16_384],
+    ]);
+    await portcullis.run('custom-providers', 'remove', 'near');
   });
 
   it('removes a key, a model, and a provider with the rest', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RuleAnswer } from '../../src/generated/types.ts';
 import { validateRuleAnswer, validateRuleList } from '../../src/generated/validators.js';
+import { PROXIES_UNSET } from '../support/warnings.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
 
 let portcullis: CommandLine;
@@ -103,11 +104,29 @@ describe('portcullis rules', () => {
     });
   });
 
+  it('warns of a rule on addresses while TRUSTED_PROXIES is unset, and not once it says who is believed', async () => {
+    const add = ['rules', 'add', '--organization', 'deny_ip_cidrs', '192.0.2.2/32', '--json'];
+    const unset = await portcullis.run(...add);
+    const set = answerOf(await portcullis.runWith({ TRUSTED_PROXIES: 'none' }, ...add));
+    const printed = await portcullis.run(...add.slice(0, -1));
+
+    expect([answerOf(unset).warnings, set.warnings]).toEqual([[PROXIES_UNSET], []]);
+    expect([printed.code, printed.stderr]).toEqual([0, `portcullis: warning: ${PROXIES_UNSET}\n`]);
+    const list = jsonOf(await portcullis.run('rules', 'list', '--organization', '--json'));
+    if (!validateRuleList(list)) throw new Error('not a list of rules');
+    for (const { id, ruleType } of list.rules) {
+      if (ruleType === 'deny_ip_cidrs') await portcullis.run('rules', 'remove', id);
+    }
+  });
+
   it.each([
-    [['--organization', 'deny_models', 'ok', 'a*b'], '/ruleValue/models/1 ("a*b") must be a model id'],
-    [['--organization', 'allow_ip_cidrs', '10.0.0.1'], '/ruleValue/ipCidrs/0 is not a CIDR range: "10.0.0.1" has no'],
+    [['--organization', 'deny_models', 'ok', 'a*b'], 'The entry ("a*b") must be a model id'],
+    [['--organization', 'allow_ip_cidrs', '10.0.0.1'], 'The entry is not a CIDR range: "10.0.0.1" has no'],
     [['--organization', 'deny_pricing', '--max-output-price', '-1'], '--max-output-price: An amount must be'],
-    [['--member', 'nobody@example.com', 'deny_models', '*'], 'There is no such member.'],
+    [
+      ['--member', 'nobody@example.com', 'deny_models', '*'],
+      'There is no member with the id or e-mail "nobody@example.com".',
+    ],
     [['--key', 'None', 'deny_models', '*'], 'There is no key with the id, masked token or description "None".'],
   ])('refuses to add %j, naming what is wrong, with exit code 1', async (args, message) => {
     const { code, stdout, stderr } = await portcullis.run('rules', 'add', ...args);
@@ -139,10 +158,22 @@ describe('portcullis rules', () => {
       'portcullis: The change is refused: it would newly permit sandbox/sandbox-paid for First gateway key.\n',
     ]);
     const widened = await portcullis.run('rules', 'update', id, '--max-input-price', '100');
-    expect(widened.stdout.replaceAll(/_[0-9a-f]{32}/g, '_1')).toContain(
-      'It newly permits 1:\n  key_1 (First gateway key)  sandbox/sandbox-paid  from 0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0\n',
+    const listed = widened.stdout.replaceAll(/_[0-9a-f]{32}/g, '_1').replaceAll(/ {2,}/g, '  ');
+    expect(listed).toContain(
+      'It newly permits 1 (pairs of a key or member and a mapping).\nKEY OR MEMBER  MAPPING  CALLABLE  FROM ADDRESS\n' +
+        'key_1 (First gateway key)  sandbox/sandbox-paid  yes  0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0\n',
     );
     for (const each of [id, only.id]) await portcullis.run('rules', 'remove', each);
+  });
+
+  it('keeps a rule on prices from losing its last condition', async () => {
+    const free = ['deny_pricing', '--type', 'free', '--json'];
+    const { id } = answerOf(await portcullis.run('rules', 'add', ...KEY, ...free)).rule;
+    expect(await portcullis.run('rules', 'update', id, '--type', 'none')).toMatchObject({
+      code: 1,
+      stderr: 'portcullis: The rule would have no condition left: rules remove takes it away.\n',
+    });
+    await portcullis.run('rules', 'remove', id);
   });
 
   it('refuses to remove a rule that is not there', async () => {

@@ -1,5 +1,5 @@
 // MCP clients as people run them, against a fresh gateway with the sandbox: the Inspector's command line in both eras, the bridge
-// `mcp-remote` for clients that speak over stdio, and curl with the headers of the specification's own example.
+// `mcp-remote` for clients that speak over stdio, both by key and by OAuth, and curl with the headers of the specification's own example.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -8,6 +8,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
+import { allowAt, postForm, register, tokensOf } from '../http/oauth/application.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 
 const TOOLS = ['chat', 'generate-image', 'generate-nano-banana', 'list-models', 'list-image-models'];
@@ -47,21 +48,26 @@ function report(what: string, isRight: boolean, shown: unknown): void {
   say(typeof shown === 'string' ? shown : JSON.stringify(shown, undefined, 2));
 }
 
-async function inspector({ origin, firstRun }: TestGateway, home: string): Promise<void> {
+/** @param by the kind of credential, and the header that has it */
+async function inspector(
+  { origin }: TestGateway,
+  home: string,
+  [by, header]: readonly [string, string],
+): Promise<void> {
   for (const era of ['legacy', 'modern']) {
     const ask = (...args: string[]) =>
       run(
         process.execPath,
         [
           bin('mcp-inspector'),
-          ...['--cli', `${origin}/mcp`, '--transport', 'http', '--header', `x-api-key: ${firstRun.gatewayKey}`],
+          ...['--cli', `${origin}/mcp`, '--transport', 'http', '--header', header],
           ...['--protocol-era', era, '--format', 'json', '-q', ...args],
         ],
         home,
       );
     const listed = await ask('--method', 'tools/list', '--strict');
     report(
-      `Inspector, ${era}: tools/list, strict`,
+      `Inspector by ${by}, ${era}: tools/list, strict`,
       listed.code === 0 && TOOLS.every((name) => listed.out.includes(name)),
       listed.out,
     );
@@ -74,20 +80,28 @@ async function inspector({ origin, firstRun }: TestGateway, home: string): Promi
         '--tool-args-json',
         JSON.stringify(args),
       );
-      report(`Inspector, ${era}: ${tool}`, code === 0 && out.includes(shows), out);
+      report(`Inspector by ${by}, ${era}: ${tool}`, code === 0 && out.includes(shows), out);
     }
   }
 }
 
-async function bridge({ origin, firstRun }: TestGateway, home: string): Promise<void> {
+/** Allows what `mcp-remote` asks for: it prints the address that it would like to open in a browser, and waits for the way back. */
+async function allowWhatIsAsked(gateway: TestGateway, printed: AsyncIterable<string>): Promise<void> {
+  for await (const line of printed) {
+    const [url] = /^https?:\S+\/oauth\/authorize\?\S+$/.exec(line.trim()) ?? [];
+    if (url !== undefined) await fetch(await allowAt(gateway, new URL(url)));
+  }
+}
+
+/** @param by without a header it logs in by OAuth */
+async function bridge(gateway: TestGateway, home: string, by: string, ...header: string[]): Promise<void> {
   const child = spawn(
     process.execPath,
-    [
-      bin('mcp-remote'),
-      ...[`${origin}/mcp`, '--transport', 'http-only', '--allow-http', '--header', `x-api-key:${firstRun.gatewayKey}`],
-    ],
-    { env: { PATH: process.env.PATH, HOME: home }, stdio: ['pipe', 'pipe', 'ignore'] },
+    [bin('mcp-remote'), `${gateway.origin}/mcp`, '--transport', 'http-only', '--allow-http', ...header],
+    // Without a display it opens no browser.
+    { env: { PATH: process.env.PATH, HOME: home }, stdio: ['pipe', 'pipe', 'pipe'] },
   );
+  const allowing = allowWhatIsAsked(gateway, createInterface({ input: child.stderr }));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   let id = 0;
   const ask = async (method: string, params: object): Promise<unknown> => {
@@ -104,15 +118,28 @@ async function bridge({ origin, firstRun }: TestGateway, home: string): Promise<
     });
     child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`);
     const listed = await ask('tools/list', {});
-    report('mcp-remote: tools/list', isDeepStrictEqual(namesOf(listed), TOOLS), listed);
+    report(`mcp-remote by ${by}: tools/list`, isDeepStrictEqual(namesOf(listed), TOOLS), listed);
     for (const [name, args, shows] of CALLS) {
       const result = await ask('tools/call', { name, arguments: args });
-      report(`mcp-remote: ${name}`, JSON.stringify(result).includes(shows), result);
+      report(`mcp-remote by ${by}: ${name}`, JSON.stringify(result).includes(shows), result);
     }
   } finally {
     child.kill();
     await once(child, 'close');
+    await allowing;
   }
+}
+
+/** An access token of a client that acts by itself. */
+async function ownToken({ origin, firstRun }: TestGateway): Promise<string> {
+  const machine = { grant_types: ['client_credentials'], response_types: [], redirect_uris: [] };
+  const { body: client } = await register(origin, machine, { authorization: `Bearer ${firstRun.gatewayKey}` });
+  const { body } = await postForm(origin, '/oauth/token', {
+    grant_type: 'client_credentials',
+    client_id: String(client.client_id),
+    client_secret: String(client.client_secret),
+  });
+  return tokensOf(body).access_token;
 }
 
 async function curl({ origin, firstRun }: TestGateway, home: string): Promise<void> {
@@ -132,8 +159,11 @@ async function curl({ origin, firstRun }: TestGateway, home: string): Promise<vo
 const home = mkdtempSync(path.join(tmpdir(), 'portcullis-clients-'));
 const gateway = await startGateway();
 try {
-  await inspector(gateway, home);
-  await bridge(gateway, home);
+  const { gatewayKey } = gateway.firstRun;
+  await inspector(gateway, home, ['key', `x-api-key: ${gatewayKey}`]);
+  await inspector(gateway, home, ['OAuth', `Authorization: Bearer ${await ownToken(gateway)}`]);
+  await bridge(gateway, home, 'key', '--header', `x-api-key:${gatewayKey}`);
+  await bridge(gateway, home, 'OAuth');
   await curl(gateway, home);
 } finally {
   await gateway.close();

@@ -10,6 +10,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parse } from 'yaml';
 import type { Overrides } from '../../src/container.ts';
+import { allowAt, register } from '../http/oauth/application.ts';
 import { forwardTo } from '../support/forward.ts';
 import { startGateway } from '../support/gateway.ts';
 import { serveFixture } from '../support/mcp-fixture.ts';
@@ -77,8 +78,55 @@ async function run(build: 'product' | 'fixture', revision: string): Promise<bool
   }
 }
 
+/** A port that is free now. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+const AUTHORIZE = /https?:\/\/\S+\/oauth\/authorize\?\S+/;
+
+/** The suite's own check of an authorization server: its metadata, and a login by code, which the owner allows. */
+async function runAuthorization(): Promise<boolean> {
+  const gateway = await startGateway();
+  const port = await freePort();
+  try {
+    const redirect = `http://127.0.0.1:${port}/callback`;
+    const metadata = { redirect_uris: [redirect], token_endpoint_auth_method: 'none' };
+    const { body } = await register(gateway.origin, metadata);
+    const args = ['authorization', '--url', gateway.origin, '--client-id', String(body.client_id), '-p', String(port)];
+    const child = spawn(
+      process.execPath,
+      [path.join(suite, 'dist/index.js'), ...args, '--resource', `${gateway.origin}/mcp`],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    let output = '';
+    let allowed: Promise<unknown> | undefined;
+    child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+      output += piece;
+      const [url] = AUTHORIZE.exec(output) ?? [];
+      if (url !== undefined && output.includes(`${url}\n`)) {
+        allowed ??= allowAt(gateway, new URL(url)).then((callback) => fetch(callback));
+      }
+    });
+    const [exitCode] = await once(child, 'close');
+    await allowed;
+    say(`authorization server: ${exitCode === 0 ? 'as expected' : 'NOT as expected'}`);
+    say(output.slice(output.indexOf('=== SUMMARY')));
+    return exitCode === 0;
+  } finally {
+    await gateway.close();
+  }
+}
+
 for (const build of ['product', 'fixture'] as const) {
   for (const revision of ['2025-11-25', '2026-07-28']) {
     if (!(await run(build, revision))) process.exitCode = 1;
   }
 }
+if (!(await runAuthorization())) process.exitCode = 1;

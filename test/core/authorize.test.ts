@@ -1,4 +1,5 @@
 // The policy enforcement point: only `authorize` makes a Permitted, and it holds only what the policy permits at the time.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { createAuthenticate } from '../../src/core/authenticate.ts';
@@ -125,12 +126,14 @@ describe('a Permitted', () => {
     if (free === undefined) throw new Error('the sandbox lacks a model');
     const permitted = await authorize([free]);
     const { id } = addRule(gateway, 'member', { ruleType: 'deny_models', ruleValue: { models: ['sandbox-free'] } });
+    await nextTurn();
 
     const refused = await thrown(permitted.assertHolds(free));
 
     expect(refused).toBeInstanceOf(ApiError);
     expect(refused).toMatchObject({ status: 403, code: 'permission_denied', message: expect.stringContaining(id) });
     removeRule(gateway, 'member', id);
+    await nextTurn();
     await permitted.assertHolds(free);
   });
 });

@@ -83,6 +83,37 @@ describe('a target', () => {
     expect(order(a, b)).toEqual(['a', 'b']);
   });
 
+  it('that says how long it wants to rest does so from the first failure on, to the millisecond', () => {
+    health.ended(a, health.begun(a), 'failed', 7000);
+    clock.advance(6999);
+    expect([order(a, b), health.begun(a)]).toEqual([['b', 'a'], false]);
+    clock.advance(1);
+    expect([order(a, b), health.begun(a)]).toEqual([['a', 'b'], true]);
+  });
+
+  it('that said how long rests no less for a later failure that says nothing', () => {
+    health.ended(a, health.begun(a), 'failed', 60_000);
+    attempt(a, 'failed');
+    clock.advance(59_999);
+    expect(order(a, b)).toEqual(['b', 'a']);
+  });
+
+  it('that succeeds is no longer held to what it said before', () => {
+    health.ended(a, health.begun(a), 'failed', 60_000);
+    attempt(a, 'succeeded');
+    expect(order(a, b)).toEqual(['a', 'b']);
+    failThrice(a);
+    clock.advance(30_000);
+    expect(order(a, b)).toEqual(['a', 'b']);
+  });
+
+  it('that says another time rests as it said last', () => {
+    health.ended(a, health.begun(a), 'failed', 60_000);
+    health.ended(a, health.begun(a), 'failed', 1000);
+    clock.advance(1000);
+    expect(order(a, b)).toEqual(['a', 'b']);
+  });
+
   it('that has rested is tried by one call; the others go on avoiding it', () => {
     failThrice(a);
     clock.advance(30_000);

@@ -4,6 +4,7 @@ import { ruleWarnings } from '../../src/core/rule-warnings.ts';
 import { canonicalRule } from '../../src/domain/rule-content.ts';
 import type { RuleCreate } from '../../src/generated/types.ts';
 import { catalog } from '../admin/tenants.ts';
+import { PROXIES_UNSET } from '../support/warnings.ts';
 
 const known = 'sandbox-free';
 
@@ -11,9 +12,6 @@ const names = new KnownNames(catalog, { providers: ['acme'], models: ['acme/org/
 
 const warnings = (rule: RuleCreate, trustedProxies?: []): string[] =>
   ruleWarnings(canonicalRule(rule), names, trustedProxies);
-
-const UNSET =
-  'TRUSTED_PROXIES is not set: the client address is whatever X-Forwarded-For says, so a caller can forge it, and callers without that header, such as those that connect directly, have none and are denied. Set it to the ranges of your proxies, or to `none` where callers connect directly.';
 
 describe('a rule is accepted with a warning', () => {
   it('for each model name that the catalogue does not know', () => {
@@ -81,7 +79,7 @@ describe('a rule is accepted with a warning', () => {
   });
 
   it('for any IP rule while TRUSTED_PROXIES is unset: who is denied then, and what to set', () => {
-    expect(warnings({ ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['10.0.0.0/8'] } })).toEqual([UNSET]);
+    expect(warnings({ ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['10.0.0.0/8'] } })).toEqual([PROXIES_UNSET]);
     expect(warnings({ ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['10.0.0.0/8'] } }, [])).toEqual([]);
   });
 

@@ -1,9 +1,10 @@
 // An upstream whose answer is none (decisions.md, section 5, "failover", "error texts of upstreams"; section 9, "upstream answers").
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checkFault, type FaultWorld, startFaultWorld } from '../support/fault-check.ts';
+import { checkFault, type FaultWorld, FIRST_COST, startFaultWorld } from '../support/fault-check.ts';
 import {
   badAnswer,
+  charged,
   type FaultCase,
   free,
   lost,
@@ -137,7 +138,7 @@ const BODIES: readonly FaultCase[] = [
     name: 'answers with a completion where a stream was asked for',
     fault: answer('200 OK', completion(FAULT_TEXT)),
     keepsConnection: true,
-    streamed: noStream,
+    streamed: charged(noStream, FIRST_COST),
   },
   {
     name: 'answers with a stream where a completion was asked for',
@@ -161,7 +162,7 @@ const BODIES: readonly FaultCase[] = [
     name: 'answers with no choice',
     fault: answer('200 OK', { ...completion(''), choices: [], words: FAULT_TEXT }),
     keepsConnection: true,
-    whole: badAnswer('The provider sent an empty answer.'),
+    whole: charged(badAnswer('The provider sent an empty answer.'), FIRST_COST),
   },
 ];
 

@@ -1,56 +1,35 @@
 // `/v1` and `/mcp` under PUBLIC_URL, behind a proxy that ends TLS: by the clients that people use, with the caller's own address.
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:https';
-import path from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import OpenAI from 'openai';
 import { Agent, fetch as fetchWith } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { forwardTo } from '../support/forward.ts';
-import { addRule, removeRule, startGateway, type TestGateway } from '../support/gateway.ts';
+import { addRule, removeRule } from '../support/gateway.ts';
 import { callRows } from '../support/rows.ts';
+import { CALLER, startTlsGateway, type TlsGateway } from '../support/tls-gateway.ts';
 
-/** A key and its certificate for `gateway.example`, for this test alone. */
-const tls = (name: string): string => readFileSync(path.join(import.meta.dirname, '../fixtures/tls', name), 'utf8');
-
-let proxy: Server;
 let agent: Agent;
-let gateway: TestGateway;
-let publicUrl: string;
+let gateway: TlsGateway;
 
 beforeAll(async () => {
-  const added = { 'x-forwarded-for': '203.0.113.7', 'x-forwarded-proto': 'https' };
-  proxy = createServer(
-    { key: tls('key.pem'), cert: tls('cert.pem') },
-    forwardTo(() => gateway.origin, added),
-  );
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  const address = proxy.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  publicUrl = `https://gateway.example:${address.port}`;
-  gateway = await startGateway({ PUBLIC_URL: publicUrl, TRUSTED_PROXIES: '127.0.0.1/32' });
+  gateway = await startTlsGateway('gateway.example');
   agent = new Agent({
-    connect: { ca: tls('cert.pem'), lookup: (_, __, found) => found(null, [{ address: '127.0.0.1', family: 4 }]) },
+    connect: { lookup: (_, __, found) => found(null, [{ address: '127.0.0.1', family: 4 }]) },
   });
 });
 
 afterAll(async () => {
   await agent.close();
-  proxy.close();
-  proxy.closeAllConnections();
   await gateway.close();
 });
 
-/** `fetch` of a client that knows the proxy's certificate and where its name leads. */
+/** `fetch` of a client that knows where the proxy's name leads. */
 const overTls: typeof fetch = async (input, init) => {
   const answer = await fetchWith(String(input), { ...Object(init), dispatcher: agent });
   return new Response(Object(answer.body), { status: answer.status, headers: [...answer.headers] });
 };
 
 const openai = (): OpenAI =>
-  new OpenAI({ apiKey: gateway.firstRun.gatewayKey, baseURL: `${publicUrl}/v1`, fetch: overTls, maxRetries: 0 });
+  new OpenAI({ apiKey: gateway.firstRun.gatewayKey, baseURL: `${gateway.origin}/v1`, fetch: overTls, maxRetries: 0 });
 
 const HELLO = { model: 'sandbox-paid', messages: [{ role: 'user' as const, content: 'Hello' }] };
 
@@ -61,13 +40,15 @@ it('a chat is completed, whole and as a stream, and its row has the address of t
   for await (const { choices } of stream) text += choices[0]?.delta.content ?? '';
 
   expect([whole.choices[0]?.message.content, text]).toEqual(['You said: Hello', 'You said: Hello']);
-  expect(callRows(gateway).map(({ client_address: address }) => address)).toEqual(['203.0.113.7', '203.0.113.7']);
+  expect(callRows(gateway).map(({ client_address: address }) => address)).toEqual([CALLER, CALLER]);
 });
 
 it.each(['legacy', 'auto'] as const)('MCP works in both eras: %s', async (mode) => {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
   const requestInit = { headers: { authorization: `Bearer ${gateway.firstRun.gatewayKey}` } };
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${publicUrl}/mcp`), { requestInit, fetch: overTls }));
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(`${gateway.origin}/mcp`), { requestInit, fetch: overTls }),
+  );
   const result = await client.callTool({ name: 'chat', arguments: HELLO });
   await client.close();
 
@@ -81,7 +62,7 @@ it('rules on addresses judge the caller, not the proxy, on both', async () => {
     .catch((error: unknown) => error);
   const headers = { authorization: `Bearer ${gateway.firstRun.gatewayKey}`, 'content-type': 'application/json' };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
-  const listed = await overTls(`${publicUrl}/mcp`, { method: 'POST', headers, body });
+  const listed = await overTls(`${gateway.origin}/mcp`, { method: 'POST', headers, body });
   removeRule(gateway, 'key', id);
 
   expect([chatted, listed.status]).toMatchObject([{ status: 403, code: 'permission_denied' }, 403]);
@@ -89,11 +70,11 @@ it('rules on addresses judge the caller, not the proxy, on both', async () => {
 
 it('a web page of the public origin may call, one of another may not', async () => {
   const ping = (origin: string) =>
-    overTls(`${publicUrl}/mcp`, {
+    overTls(`${gateway.origin}/mcp`, {
       method: 'POST',
       headers: { origin, authorization: `Bearer ${gateway.firstRun.gatewayKey}`, 'content-type': 'application/json' },
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' }),
     });
 
-  expect([(await ping(publicUrl)).status, (await ping('https://other.example')).status]).toEqual([200, 403]);
+  expect([(await ping(gateway.origin)).status, (await ping('https://other.example')).status]).toEqual([200, 403]);
 });

@@ -78,6 +78,7 @@ it('a whole answer that nobody reads gives its place back', async () => {
   upstream.begin(json(completion(PIECE.repeat(200))));
 
   sendAndStall({});
+  await expect.poll(() => callRows(gateway).length).toBe(1);
 
   while ((await chat(gateway, hello())).status === 503);
   expect(callRows(gateway).map(({ status_code }) => status_code)).toEqual([200, 200]);

@@ -206,6 +206,25 @@ describe('the sentence', () => {
       'provider blocked: acme is denied by rule o1. This is an organization IAM rule set by the org admin.',
     ],
   ])('for %s names the kind, the value and the rules', (_, scopes, change, sentence) => {
-    expect(denialMessage(reasonOf(scopes, change))).toBe(`Access denied: ${sentence}`);
+    expect(denialMessage(reasonOf(scopes, change), new Map())).toBe(`Access denied: ${sentence}`);
+  });
+
+  test('says what people call each rule, where they call it anything', () => {
+    const reason: DenialReason = {
+      scope: 'member',
+      kind: 'models',
+      effect: 'allow',
+      ruleIds: ['m1', 'm2', 'm3'],
+      values: ['swift-1'],
+    };
+    const names = new Map([
+      ['m1', 'Only what legal has seen'],
+      ['m2', null],
+      ['other', 'Not asked for'],
+    ]);
+    expect(denialMessage(reason, names)).toBe(
+      'Access denied: model not allowed: swift-1 is not among the models allowed by rules m1 (Only what legal has seen), m2, m3. ' +
+        'This is an organization member IAM rule set by the org admin.',
+    );
   });
 });

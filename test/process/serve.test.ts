@@ -53,6 +53,18 @@ async function callOpened(): Promise<void> {
 const states = (): string[] => withDatabase((db) => callRows({ db }).map(({ state }) => state));
 
 describe('the first start', () => {
+  it('prints a link that signs the owner in, which a later start does not', async () => {
+    const first = await serve(env);
+    const [, link = ''] = /\n {2}(http:\S+\/oauth\/interaction\/link\?token=pcls_\w+)\n/.exec(first.said()) ?? [];
+    const { origin, pathname, search } = new URL(link);
+    expect(origin).toBe(first.origin);
+    const { status, text } = await send(origin, { path: pathname + search });
+    expect([status, text]).toEqual([200, expect.stringContaining('<strong>owner@localhost</strong>')]);
+    first.child.kill('SIGTERM');
+    await first.ended;
+    expect((await serve(env)).said()).not.toContain('pcls_');
+  });
+
   it('prints the secrets once, and a curl command that works as pasted', async () => {
     const first = await serve(env);
     const command = /Try it:\s+(curl[\s\S]+)$/.exec(first.said())?.[1];
@@ -130,6 +142,19 @@ describe('a start that cannot be', () => {
 
     expect([code, stdout, stderr.split('\n').length]).toEqual([1, '', 2]);
     expect(stderr).toMatch(/^portcullis: PORT must be /);
+  });
+
+  it('with two models of one upstream that would have one id ends with one line that names both', async () => {
+    const upstream = upstreamEnv('gpu', 'http://127.0.0.1:1', 'a/b,other,a--b');
+
+    const { code, stdout, stderr } = await portcullis(['serve'], { ...env, ...upstream });
+
+    expect([code, stdout, stderr, existsSync(databasePath(dataDir))]).toEqual([
+      1,
+      '',
+      'portcullis: UPSTREAM_GPU_MODELS names a/b and a--b, which have the same id here: a--b.\n',
+      false,
+    ]);
   });
 
   it.each([

@@ -214,6 +214,12 @@ describe('parseStream', () => {
     await expect(chunksOf(text)).rejects.toMatchObject({ name: 'UpstreamError', errorType, message });
   });
 
+  it('reads how long such an error wants to be left alone', async () => {
+    const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34.07s' }];
+    const text = events(piece('a'), { error: { code: 429, status: 'RESOURCE_EXHAUSTED', details } });
+    await expect(chunksOf(text)).rejects.toMatchObject({ errorType: 'rate_limited', retryAfterMs: 34_070 });
+  });
+
   it('counts a thousand searches at most, each query once however long it is', async () => {
     const asked = (...webSearchQueries: string[]) => piece('a', { groundingMetadata: { webSearchQueries } });
     const usage = { usageMetadata: { promptTokenCount: 1 }, modelVersion: 'gemini-3-pro' };

@@ -74,6 +74,26 @@ describe('the credential of a secret', () => {
     });
   });
 
+  test('with a limit tells what is held back and spent at the moment, however often it was read', async () => {
+    const { store, tenant } = await storeWithTenant();
+    const key = newKey(tenant, { usageLimit: 100n });
+    await store.write((db, now) => insertKey(db, key, now));
+    const sums = async () => {
+      const { usage, reserved } = (await store.findKeyByHash(key.secretHash)) ?? {};
+      return { usage, reserved };
+    };
+    const seen = [await sums()];
+    const call = await store.openCall(newCall(tenant, { keyId: key.id }), newDecision(), costing(9n));
+    seen.push(await sums());
+    await store.settleCall(call, settlement({ cost: 4n }));
+    seen.push(await sums());
+    expect(seen).toEqual([
+      { usage: 0n, reserved: 0n },
+      { usage: 0n, reserved: 9n },
+      { usage: 4n, reserved: 0n },
+    ]);
+  });
+
   test('of an unknown secret is none', async () => {
     const { store } = await storeWithTenant();
     expect(await store.findKeyByHash('unknown')).toBeUndefined();

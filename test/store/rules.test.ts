@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/id.ts';
 import { insertKey } from '../../src/store/keys.ts';
+import { findNames } from '../../src/store/names.ts';
 import {
   deleteRule,
   getRule,
@@ -39,6 +40,16 @@ async function setUp() {
   const revision = () => store.ruleRevision(organizationId);
   return { store, clock, tenant, organizationId, keyId, memberId, insert, text, revision };
 }
+
+test('the name of a rule is its description, for its own organization alone', async () => {
+  const { store, organizationId, keyId, insert } = await setUp();
+  const other = await addTenant(store);
+  const called = await insert(keyId, newRule({ description: 'Office only' }));
+  const nameless = await insert(keyId, newRule());
+  const ids = [called.id, nameless.id, newId('rule')];
+  expect(await store.read((db) => findNames(db, organizationId, ids))).toEqual(new Map([[called.id, 'Office only']]));
+  expect(await store.read((db) => findNames(db, other.organizationId, ids))).toEqual(new Map());
+});
 
 describe('the compiled rules of subjects', () => {
   test('are those of no rules for a new organization, member and key', async () => {

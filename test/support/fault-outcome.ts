@@ -10,8 +10,8 @@ interface FailedAttempt {
   readonly entry: { readonly error_type: string; readonly status_code?: number };
   /** Whether another provider is asked. */
   readonly isRetried: boolean;
-  /** We gave it up when it had read the prompt: an estimate of that is billed. */
-  readonly isPaid: boolean;
+  /** Pico-dollars that the provider reported; `estimated`: we gave it up when it had read the prompt, and pay for that. */
+  readonly cost: bigint | 'estimated';
 }
 
 /** Part of the answer had been sent: the failure follows in band, without `[DONE]`. */
@@ -40,13 +40,16 @@ const failed = (status: FailedAttempt['status'], message: string, entry: Entry):
   message,
   entry,
   isRetried: true,
-  isPaid: false,
+  cost: 0n,
 });
 
 /** The same, but the provider is paid for the prompt that it has read. */
-export const paid = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isPaid: true });
+export const paid = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, cost: 'estimated' });
 
-export const free = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, isPaid: false });
+/** The same, but the provider has reported what the answer took. */
+export const charged = (outcome: FailedAttempt, cost: bigint): FailedAttempt => ({ ...outcome, cost });
+
+export const free = (outcome: FailedAttempt): FailedAttempt => charged(outcome, 0n);
 
 export const SERVED: Served = { is: 'served' };
 
@@ -71,9 +74,9 @@ export const final = (outcome: FailedAttempt): FailedAttempt => ({ ...outcome, i
 
 /** The same failure after these words were sent. */
 export const inBand = (
-  { status, message, isPaid }: FailedAttempt,
+  { status, message, cost: ownCost }: FailedAttempt,
   said: string,
-  cost: ToldInBand['cost'] = isPaid ? 'estimated' : 0n,
+  cost: ToldInBand['cost'] = ownCost,
 ): ToldInBand => ({
   is: 'told in band',
   status,

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { request } from 'node:http';
+import { request as requestOverTls } from 'node:https';
 
 export interface Answer {
   readonly status: number;
@@ -27,14 +28,15 @@ function parsed(text: string): unknown {
 
 /** One request, its headers exactly as given (and `Host`), on a connection of its own. */
 export function send(origin: string, { method = 'GET', path = '/', headers = [], body }: Sent): Promise<Answer> {
-  const { hostname, port, host } = new URL(origin);
+  const { hostname, port, host, protocol } = new URL(origin);
+  const begin = protocol === 'https:' ? requestOverTls : request;
   const named = new Set(headers.map(([name]) => name.toLowerCase()));
   const all = named.has('host') ? [...headers] : [['Host', host] as const, ...headers];
   if (body !== undefined && !named.has('content-length') && !named.has('transfer-encoding')) {
     all.push(['Content-Length', String(Buffer.byteLength(body))]);
   }
   return new Promise((resolve, reject) => {
-    const outgoing = request({ hostname, port, method, path, headers: all.flat(), agent: false }, (response) => {
+    const outgoing = begin({ hostname, port, method, path, headers: all.flat(), agent: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);

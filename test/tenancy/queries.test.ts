@@ -26,6 +26,8 @@ const FINDS = 'it finds the organization, by the hash of a secret';
 const ALL = 'one organization, or, for the command line, all: the condition is added where one is named';
 const COUNTS = 'what the output of a start counts over all organizations';
 const RETENTION = 'what is old is deleted in all organizations; its sums are kept by organization';
+const SWEEP = 'what has expired is cleared away in all organizations';
+const GRANT = 'the authorization server knows a grant by its random id, and nothing of organizations';
 const CHAIN = 'the audit chain is one over the whole installation';
 
 /** Why a query may do without: by its file and its declaration. */
@@ -38,6 +40,11 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'key-credential.ts prepareFindKeyBy': FINDS,
   'keys.ts listExpiredKeys': 'the background job marks expired keys in all organizations',
   'master-keys.ts findMasterKeyByHash': FINDS,
+  'members.ts findPasswordHolders': 'an e-mail and a password find the organization',
+  'passkeys.ts findPasskeyByCredential': FINDS,
+  'oauth.ts endOAuthGrant': GRANT,
+  'oauth.ts findOAuthAccess': FINDS,
+  'oauth.ts findOpenGrant': GRANT,
   'policy-subjects.ts keys': ALL,
   'policy-subjects.ts members': ALL,
   'policy-subjects.ts organizations': ALL,
@@ -53,6 +60,10 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'secret-needs.ts readSecretNeeds': 'which peppers and encryption keys the whole installation needs; it counts only',
   'text-parts.ts prepareTextParts':
     'parts are found by what rows of the organization refer to, and hold no organization',
+  'sessions.ts deleteExpiredSessions': SWEEP,
+  'sessions.ts findSessionByHash': FINDS,
+  'sign-in-links.ts deleteExpiredSignInLinks': SWEEP,
+  'sign-in-links.ts findSignInLinkByHash': FINDS,
   'tenants.ts listOrganizations': 'the list of organizations for the command line',
 };
 

@@ -24,7 +24,7 @@ it('says everything that stands against a request, in every scope', () => {
   expect(explained(rules, { model: 'gpt', address: '::ffff:192.0.2.1' })).toEqual({
     outcome: 'deny',
     reason:
-      'Access denied: model not allowed: gpt* is denied by rule rule_o. This is an organization IAM rule set by the org admin.',
+      'Access denied: model not allowed: gpt* is denied by rule rule_o (No GPT). This is an organization IAM rule set by the org admin.',
     request: { action: 'chat', model: 'gpt', address: '192.0.2.1' },
     candidates: ['azure/gpt-5', 'openai/gpt-5'],
     withoutCredential: [],

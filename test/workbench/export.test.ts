@@ -22,7 +22,7 @@ const pdp = createPdp();
 const FIXTURES = `
 name: One
 given:
-  catalog: {models: {swift: {providers: {acme: {inputPrice: 1, outputPrice: 2}}}}}
+  catalog: {models: {swift: {providers: {acme: {inputPricePerMillion: 1, outputPricePerMillion: 2}}}}}
   keys:
     ci: {rules: {no-swift: {deny_models: [swift]}}}
 requests: {model: swift}

@@ -4,7 +4,7 @@ import { faultsIn } from './fixture-folder.ts';
 
 const GIVEN = `name: A fixture
 given:
-  catalog: { models: { swift: { aliases: fast, providers: { acme: { inputPrice: 1, outputPrice: 1 }, azure: {} } } } }
+  catalog: { models: { swift: { aliases: fast, providers: { acme: { inputPricePerMillion: 1, outputPricePerMillion: 1 }, azure: {} } } } }
   members: { dev: {} }
   keys:
     ci: { owner: dev, rules: { no-swift: { deny_models: [swift] }, trial: { deny_models: [x], mode: report } } }
@@ -80,9 +80,15 @@ describe('names, with its place,', () => {
     ],
     [
       'a price that is none',
-      'inputPrice: 1,',
-      '¦inputPrice: cheap,',
+      'inputPricePerMillion: 1,',
+      '¦inputPricePerMillion: cheap,',
       'An amount must be a plain decimal number, such as "12.5".',
+    ],
+    [
+      'a price under both of its names',
+      'inputPricePerMillion: 1,',
+      'inputPricePerMillion: 1, ¦inputPrice: 1,',
+      '/inputPrice is the older name of inputPricePerMillion: give one of them.',
     ],
     [
       'a model id with a slash',

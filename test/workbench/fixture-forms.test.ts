@@ -7,10 +7,10 @@ import { faultsIn, folderOf, reportOn, testFolder } from './fixture-folder.ts';
 const FOUR = `
   catalog:
     models:
-      a: { providers: { acme: { inputPrice: 1, outputPrice: 1 } } }
-      b: { providers: { acme: { inputPrice: 2, outputPrice: 2 } } }
-      c: { providers: { other: { inputPrice: 3, outputPrice: 3 } } }
-      d: { providers: { acme: { inputPrice: 4, outputPrice: 4 } } }
+      a: { providers: { acme: { inputPricePerMillion: 1, outputPricePerMillion: 1 } } }
+      b: { providers: { acme: { inputPricePerMillion: 2, outputPricePerMillion: 2 } } }
+      c: { providers: { other: { inputPricePerMillion: 3, outputPricePerMillion: 3 } } }
+      d: { providers: { acme: { inputPricePerMillion: 4, outputPricePerMillion: 4 } } }
     custom: { own/a: {} }`;
 
 const fixture = (rules: string, requests: string, expectations: string): string => `name: A fixture
@@ -51,6 +51,26 @@ describe('`model: auto` is judged as the gateway chooses', () => {
     expect(faultsIn({ 'a.yaml': fixture(NO_A, 'model: auto', '{ permit: all }') })).toEqual([
       'a.yaml:12:12: "auto" chooses at most 3 of its 5 candidates, never all.',
     ]);
+  });
+});
+
+describe('a price of a fixture', () => {
+  it.each([
+    ['PricePerMillion', 'with its unit in the name'],
+    ['Price', 'under its older name'],
+  ])('input%s is in USD per million tokens, as a cap of a rule is: %s', (name) => {
+    const text = `name: Prices
+given:
+  catalog: { models: { a: { providers: { acme: { input${name}: 2.5, output${name}: 10 } } } } }
+  keys:
+    at: { rules: { caps: { allow_pricing: { maxInputPrice: 2.5, maxOutputPrice: 10 } } } }
+    below: { rules: { under: { allow_pricing: { maxInputPrice: 2.499999 } }, over: { deny_pricing: { maxOutputPrice: 9.999999 } } } }
+requests: { key: [at, below], model: a }
+expect:
+  - { key: at, permit: all }
+  - { key: below, deny: key deny_pricing, rules: over, violations: { acme/a: [over, under] } }
+`;
+    expect(differencesIn(text)).toEqual([]);
   });
 });
 

@@ -83,6 +83,10 @@ it('judges by the rules of the owner and of the organization as well', () => {
   expect(statusIn({ member: [denyModels('rule_9', '*')] }, text.replace('key deny', 'member deny'))[1]).toEqual([
     'deny member deny_models (Access denied: model not allowed: * is denied by rule rule_9. This is an organization member IAM rule set by the org admin.)',
   ]);
+  const called = { ...denyModels('rule_9', '*'), description: 'All closed' };
+  expect(statusIn({ key: [called] }, text)[1]).toEqual([
+    'deny key deny_models (Access denied: model not allowed: * is denied by rule rule_9 (All closed).)',
+  ]);
   const everywhere = text.replace('key deny', 'organization deny').replace('permit: all', 'deny: any');
   expect(statusIn({ organization: [denyModels('rule_9', '*')] }, everywhere)).toEqual(['passed', []]);
 });

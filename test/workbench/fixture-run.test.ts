@@ -5,8 +5,8 @@ import { faultsIn, folderOf, reportOn, testFolder } from './fixture-folder.ts';
 const CATALOG = `
   catalog:
     models:
-      swift: { providers: { acme: { inputPrice: 1, outputPrice: 1 }, azure: { inputPrice: 2, outputPrice: 2 } } }
-      slow: { providers: { acme: { inputPrice: 1, outputPrice: 1 } } }`;
+      swift: { providers: { acme: { inputPricePerMillion: 1, outputPricePerMillion: 1 }, azure: { inputPricePerMillion: 2, outputPricePerMillion: 2 } } }
+      slow: { providers: { acme: { inputPricePerMillion: 1, outputPricePerMillion: 1 } } }`;
 
 const fixture = (rules: string, requests: string, expectations: string, name = 'A fixture'): string => `name: ${name}
 given:${CATALOG}
@@ -39,6 +39,12 @@ describe('a request passes', () => {
   ])('%s', (_, rules, requests, expectations) => {
     expect(differencesIn(fixture(rules, requests, expectations))).toEqual([]);
   });
+});
+
+it('is denied in the words of the gateway, with what its rule is called', () => {
+  const rule = 'no-slow: { deny_models: [slow], description: Only the quick ones }';
+  const message = 'Access denied: model not allowed: slow is denied by rule no-slow (Only the quick ones).';
+  expect(differencesIn(fixture(rule, 'model: slow', `{ deny: "${message}" }`))).toEqual([]);
 });
 
 describe('a request fails', () => {

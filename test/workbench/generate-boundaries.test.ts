@@ -166,7 +166,7 @@ describe("an organization's own models", () => {
     providerRule('rule_1', 'deny', 'custom:acme'),
   ])('are tried with their prices: $ruleType $ruleValue', (rule) => {
     const [{ custom = {}, names = [] } = {}] = boundariesOf(rule, { catalog, custom: [own] });
-    expect(custom['acme/house/own']).toEqual({ inputPrice: '2' });
+    expect(custom['acme/house/own']).toEqual({ inputPricePerMillion: '2' });
     expect(names).toContain('acme/house/own');
   });
 });
@@ -194,19 +194,19 @@ describe('the prices around maxima', () => {
   it('are at each, just above and just below, unknown ones, and those between the types', () => {
     const [{ models = {} } = {}] = boundariesOf(pricingRule('rule_1', 'allow', { maxInputPrice: '2.5' }), known);
     expect(Object.values(models).map(({ providers }) => Object.values(providers)[0])).toEqual([
-      { inputPrice: '2.5', outputPrice: '1' },
-      { inputPrice: '2.500001', outputPrice: '1' },
-      { inputPrice: '2.499999', outputPrice: '1' },
-      { inputPrice: '2.5', outputPrice: '1.000001' },
-      { inputPrice: '2.5', outputPrice: '0.999999' },
-      { inputPrice: '2.5' },
-      { outputPrice: '1' },
+      { inputPricePerMillion: '2.5', outputPricePerMillion: '1' },
+      { inputPricePerMillion: '2.500001', outputPricePerMillion: '1' },
+      { inputPricePerMillion: '2.499999', outputPricePerMillion: '1' },
+      { inputPricePerMillion: '2.5', outputPricePerMillion: '1.000001' },
+      { inputPricePerMillion: '2.5', outputPricePerMillion: '0.999999' },
+      { inputPricePerMillion: '2.5' },
+      { outputPricePerMillion: '1' },
       {},
       { free: true },
-      { inputPrice: '0', outputPrice: '0' },
-      { inputPrice: '0.000001', outputPrice: '0' },
-      { inputPrice: '0', outputPrice: '0.000001' },
-      { inputPrice: '0', outputPrice: '0', requestPrice: '0.01' },
+      { inputPricePerMillion: '0', outputPricePerMillion: '0' },
+      { inputPricePerMillion: '0.000001', outputPricePerMillion: '0' },
+      { inputPricePerMillion: '0', outputPricePerMillion: '0.000001' },
+      { inputPricePerMillion: '0', outputPricePerMillion: '0', requestPrice: '0.01' },
     ]);
   });
 

@@ -28,6 +28,7 @@ export function accessLog(telemetry: Telemetry): AppMiddleware {
           clientIp: state.clientIp,
           keyId: state.principal?.keyId,
           masterKeyId: state.actor?.kind === 'master_key' ? state.actor.masterKeyId : undefined,
+          memberId: state.session?.member.id,
           tool: state.tool,
           callId: state.callId,
           decisionId: state.decisionId,

@@ -43,8 +43,8 @@ function answerFault(ctx: AppContext, error: ApiError, telemetry: Telemetry): vo
   ctx.status = error.status;
   const { faultForm } = ctx.state;
   ctx.set({ ...error.headers, ...faultForm?.headers(error) });
-  ctx.type = 'application/json';
-  ctx.body = JSON.stringify(faultForm?.body(error) ?? error.envelope());
+  ctx.type = faultForm?.type ?? 'application/json';
+  ctx.body = faultForm?.text(error) ?? JSON.stringify(error.envelope());
 }
 
 /** Something failed inside: the database, the policy, the code. */

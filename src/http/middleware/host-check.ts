@@ -27,6 +27,9 @@ const bracketed = (address: string): string => (isIP(address) === 6 ? `[${addres
 const isAddress = (name: string): boolean =>
   isIP(name.startsWith('[') && name.endsWith(']') ? name.slice(1, -1) : name) !== 0;
 
+const FOREIGN =
+  'This gateway does not serve the host named in the request. PUBLIC_URL and ALLOWED_HOSTS say under which names it is reached.';
+
 export interface HostCheckOptions {
   /** The address that the listener is bound to. */
   boundHost: string;
@@ -54,6 +57,6 @@ export function hostCheck(options: HostCheckOptions): AppMiddleware {
   const isKnown = hostKnower(options);
   return (ctx, next) => {
     if (isKnown(hostName(ctx.req.headers.host ?? ''))) return next();
-    throw new ApiError(421, 'misdirected_request', 'This gateway does not serve the host named in the request.');
+    throw new ApiError(421, 'misdirected_request', FOREIGN);
   };
 }

@@ -7,7 +7,7 @@ export function methodNotAllowed(router: Router<RequestState>): AppMiddleware {
   return (ctx, next) => {
     const methods = new Set(router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods));
     if (methods.size === 0 || methods.has(ctx.method)) return next();
-    const allow = [...methods, 'OPTIONS'].sort().join(', ');
+    const allow = [...new Set([...methods, 'OPTIONS'])].sort().join(', ');
     if (ctx.method !== 'OPTIONS') {
       throw new ApiError(405, 'method_not_allowed', `${ctx.path} does not take ${ctx.method}.`, { headers: { allow } });
     }

@@ -1,11 +1,15 @@
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type Router from '@koa/router';
-import type { Authenticate } from '../../core/authenticate.ts';
+import type { Authenticate, AuthenticateToken } from '../../core/authenticate.ts';
 import type { CheckAddress } from '../../core/check-address.ts';
+import type { Principal } from '../../core/principal.ts';
 import { rateLimitExceeded } from '../../core/rate-limit.ts';
 import { ApiError, invalidRequest, permissionDenied } from '../../domain/errors.ts';
+import { resourceOf, SCOPE } from '../../domain/oauth-token.ts';
+import { SECRET_PREFIX } from '../../domain/secret.ts';
 import type { McpCaller, McpServer, ReplyForm } from '../../mcp/mcp-server.ts';
 import { field } from '../../mcp/read-answer.ts';
 import { callContext, principalOf } from '../call-context.ts';
@@ -16,9 +20,11 @@ import { type HostCheckOptions, hostKnower } from '../middleware/host-check.ts';
 import { type BodyLimits, jsonBody } from '../middleware/json-body.ts';
 import { type LimitRateDeps, limitOrganization, limitRate } from '../middleware/rate-limit.ts';
 import type { AppContext, AppMiddleware, FaultForm, RequestState } from '../state.ts';
+import { oauthOrigin } from './oauth/oauth-origin.ts';
 
 export interface McpRouteDeps extends LimitRateDeps {
   readonly authenticate: Authenticate;
+  readonly authenticateToken: AuthenticateToken;
   readonly checkAddress: CheckAddress;
   /** Loads it with the first message: gateways that serve no MCP keep the memory. */
   readonly mcp: () => Promise<McpServer>;
@@ -36,10 +42,11 @@ const MAX_STREAMS = 32;
 
 /** `/mcp`: MCP over streamable HTTP (decisions.md, section 8). */
 export function mcpRoutes(router: Router<RequestState>, deps: McpRouteDeps): void {
-  const streams = new Streams();
+  const streams = new Streams(deps);
   const body = jsonBody(deps.bodyLimits, deps.telemetry);
-  router.get('/mcp', jsonRpcFaults, ownOrigin(deps), listenRoute(deps, streams));
-  router.post('/mcp', jsonRpcFaults, ownOrigin(deps), admit(deps), body, messageRoute(deps, streams));
+  const faults = jsonRpcFaults(deps);
+  router.get('/mcp', faults, ownOrigin(deps), listenRoute(deps, streams));
+  router.post('/mcp', faults, ownOrigin(deps), admit(deps), body, messageRoute(deps, streams));
 }
 
 /** Parse error, invalid request and internal error of JSON-RPC; the HTTP status says more. */
@@ -54,18 +61,23 @@ const idOf = (message: unknown): string | number | null => {
 };
 
 /** Errors of HTTP are JSON-RPC errors whose `data` is what the error envelope holds elsewhere. */
-const jsonRpcFaults: AppMiddleware = (ctx, next) => {
-  const form: FaultForm = {
-    body: (error) => ({
-      jsonrpc: '2.0',
-      id: idOf(ctx.state.body),
-      error: { code: jsonRpcCode(error), message: error.message, data: error.envelope().error },
-    }),
-    headers: ({ status }): Record<string, string> => (status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+const jsonRpcFaults =
+  (deps: McpRouteDeps): AppMiddleware =>
+  (ctx, next) => {
+    const form: FaultForm = {
+      type: 'application/json',
+      text: (error) =>
+        JSON.stringify({
+          jsonrpc: '2.0',
+          id: idOf(ctx.state.body),
+          error: { code: jsonRpcCode(error), message: error.message, data: error.envelope().error },
+        }),
+      headers: ({ status, code }): Record<string, string> =>
+        status === 401 ? { 'www-authenticate': challenge(ctx, deps, code) } : {},
+    };
+    ctx.state.faultForm = form;
+    return next();
   };
-  ctx.state.faultForm = form;
-  return next();
-};
 
 /** A web page can call only from an origin of the gateway itself or of `ALLOWED_ORIGINS`. @throws ApiError 403 */
 function ownOrigin({ hosts, allowedOrigins }: McpRouteDeps): AppMiddleware {
@@ -79,15 +91,54 @@ function ownOrigin({ hosts, allowedOrigins }: McpRouteDeps): AppMiddleware {
   };
 }
 
-/** The key, in either header, becomes a principal that may call from its address. @throws ApiError 401, 403, 429, 503 */
+/**
+ * Leads to the authorization server (RFC 9728, section 5.1). Who sends a key of ours is not led away: clients would hide why it was
+ * refused.
+ */
+function challenge({ req }: AppContext, { hosts }: McpRouteDeps, code: string): string {
+  const origin = oauthOrigin(req, hosts);
+  const token = apiKeyToken(req);
+  if (origin === undefined || (token !== undefined && isKey(req, token))) return 'Bearer';
+  const parts = [
+    // Another token would not help where the key behind it is disabled or spent.
+    ...(code === 'invalid_token' ? ['error="invalid_token"'] : []),
+    `resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`,
+    `scope="${SCOPE}"`,
+  ];
+  return `Bearer ${parts.join(', ')}`;
+}
+
+/** Whether it is a gateway key, well-formed or not, rather than an access token. */
+const isKey = (req: IncomingMessage, token: string): boolean =>
+  token.startsWith(SECRET_PREFIX.gateway) || req.headers.authorization === undefined;
+
+/** @throws ApiError 401 */
+function callerOf(req: IncomingMessage, deps: McpRouteDeps): Promise<Principal> {
+  const token = apiKeyToken(req);
+  const origin = oauthOrigin(req, deps.hosts);
+  if (token === undefined || origin === undefined || isKey(req, token)) return deps.authenticate(token);
+  return deps.authenticateToken(token, resourceOf(origin));
+}
+
+/** The key or access token becomes a principal that may call from its address. @throws ApiError 401, 403, 429, 503 */
 function admit(deps: McpRouteDeps): AppMiddleware {
   const limited = limitRate(deps, 'mcp');
   return async (ctx, next) => {
-    setPrincipal(ctx, await deps.authenticate(apiKeyToken(ctx.req)));
+    setPrincipal(ctx, await callerOf(ctx.req, deps));
     await limitOrganization(ctx, limited);
     await deps.checkAddress({ principal: principalOf(ctx), clientIp: ctx.state.clientIp });
     return next();
   };
+}
+
+/** Whether the key may still be used from its address. */
+async function isStillAdmitted({ req, state }: AppContext, deps: McpRouteDeps): Promise<boolean> {
+  try {
+    await deps.checkAddress({ principal: await callerOf(req, deps), clientIp: state.clientIp });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** JSON, unless the client asks for events alone or for both. Clients that name only one type, or none, get an answer too. */
@@ -105,38 +156,52 @@ function listenRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
       ctx.body = { status: 'ok', name: 'portcullis', version: deps.version };
       return;
     }
-    await admitted(ctx, () => streams.hold(ctx, () => waitForClose(ctx, deps)));
+    await admitted(ctx, () => streams.hold(ctx, (ended) => waitForClose(ctx, ended, deps)));
   };
 }
 
-/** Comments keep the stream open until the client leaves or the gateway stops. */
-async function waitForClose(ctx: AppContext, { closing, keepAliveMs }: McpRouteDeps): Promise<void> {
-  const { res, state } = ctx;
-  const ended = AbortSignal.any([state.signal, closing]);
+/** Comments keep the stream open until it is ended or the gateway stops. */
+async function waitForClose(ctx: AppContext, ended: AbortSignal, deps: McpRouteDeps): Promise<void> {
+  const { res } = ctx;
+  const closed = AbortSignal.any([ended, deps.closing]);
   ctx.respond = false;
   res.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
   res.write(': open\n\n');
-  const alive = setInterval(() => res.write(': keep-alive\n\n'), keepAliveMs);
-  if (!ended.aborted) await once(ended, 'abort');
+  const alive = setInterval(() => res.write(': keep-alive\n\n'), deps.keepAliveMs);
+  if (!closed.aborted) await once(closed, 'abort');
   clearInterval(alive);
   res.end();
 }
 
 /** Streams that wait for notifications, by key. */
 class Streams {
+  readonly #deps: McpRouteDeps;
   readonly #open = new Map<string, number>();
 
-  /** Counts a stream until `work` ends. @throws ApiError 429 */
-  async hold(ctx: AppContext, work: () => Promise<void>): Promise<void> {
+  constructor(deps: McpRouteDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Counts a stream until `work` ends, whose signal is aborted when the client leaves or its key may not be used any more.
+   * @throws ApiError 429
+   */
+  async hold(ctx: AppContext, work: (ended: AbortSignal) => Promise<void>): Promise<void> {
     const { keyId } = principalOf(ctx);
     const open = this.#open.get(keyId) ?? 0;
     if (open >= MAX_STREAMS) {
       throw new ApiError(429, 'rate_limit_exceeded', `This key has ${MAX_STREAMS} open MCP streams: close one first.`);
     }
     this.#open.set(keyId, open + 1);
+    const refused = new AbortController();
+    const check = async (): Promise<void> => {
+      if (!(await isStillAdmitted(ctx, this.#deps))) refused.abort();
+    };
+    const checks = setInterval(() => void check(), this.#deps.keepAliveMs);
     try {
-      await work();
+      await work(AbortSignal.any([ctx.state.signal, refused.signal]));
     } finally {
+      clearInterval(checks);
       const left = (this.#open.get(keyId) ?? 1) - 1;
       if (left === 0) this.#open.delete(keyId);
       else this.#open.set(keyId, left);
@@ -189,13 +254,13 @@ function messageRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
         if (error.status === 401) refusal = error;
       },
     };
-    const answer = async (): Promise<void> => {
-      const response = await mcp.answer(webRequest(ctx), message, replyForm(ctx), caller);
+    const answer = async (ended: AbortSignal): Promise<void> => {
+      const response = await mcp.answer(webRequest(ctx, ended), message, replyForm(ctx), caller);
       // A key that has reached its limit gets 401, as everywhere, as long as the status is still open.
       if (refusal !== undefined) throw refusal;
-      await sendResponse(ctx, response);
+      await sendResponse(ctx, response, ended);
     };
-    await (field(message, 'method') === 'subscriptions/listen' ? streams.hold(ctx, answer) : answer());
+    await (field(message, 'method') === 'subscriptions/listen' ? streams.hold(ctx, answer) : answer(ctx.state.signal));
   };
 }
 
@@ -212,15 +277,15 @@ async function takeRate(
 }
 
 /** The request as the SDK reads it: without its body, which is parsed already, and with an `Accept` that the SDK takes. */
-function webRequest({ req, state }: AppContext): Request {
+function webRequest({ req }: AppContext, signal: AbortSignal): Request {
   const headers = new Headers({ accept: 'application/json, text/event-stream', 'content-type': 'application/json' });
   for (const [name, value] of Object.entries(req.headers)) {
     if (name.startsWith('mcp-') && typeof value === 'string') headers.set(name, value);
   }
-  return new Request('http://gateway/mcp', { method: 'POST', headers, signal: state.signal });
+  return new Request('http://gateway/mcp', { method: 'POST', headers, signal });
 }
 
-async function sendResponse(ctx: AppContext, response: Response): Promise<void> {
+async function sendResponse(ctx: AppContext, response: Response, ended: AbortSignal): Promise<void> {
   const { status, headers, body } = response;
   const type = headers.get('content-type') ?? 'application/json';
   ctx.respond = false;
@@ -237,6 +302,6 @@ async function sendResponse(ctx: AppContext, response: Response): Promise<void> 
   try {
     await pipeline(Readable.fromWeb(body), ctx.res);
   } catch (error) {
-    if (!ctx.state.signal.aborted) throw error;
+    if (!ended.aborted) throw error;
   }
 }

@@ -6,6 +6,8 @@ import { unknownPrices } from './0005-unknown-prices.ts';
 import { rolledSecrets } from './0006-rolled-secrets.ts';
 import { keptUsage } from './0007-kept-usage.ts';
 import { tools } from './0008-tools.ts';
+import { signIn } from './0009-sign-in.ts';
+import { oauth } from './0010-oauth.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -17,4 +19,6 @@ export const MIGRATIONS: readonly string[] = [
   rolledSecrets,
   keptUsage,
   tools,
+  signIn,
+  oauth,
 ];

@@ -26,6 +26,8 @@ export interface Wanted {
   readonly own?: string;
   /** Of the call in the body. */
   readonly mark?: string;
+  /** An address of this machine to send from. */
+  readonly localAddress?: string;
 }
 
 /** Longer than any bound of the product's: what has not come by then never will. */
@@ -141,7 +143,7 @@ function parsed(text: string): unknown {
 /** Node's client is strict: an answer that it can read is HTTP. */
 function exchange(
   origin: string,
-  { method = 'GET', path, headers = [], body, leaveAfterMs }: Wanted,
+  { method = 'GET', path, headers = [], body, leaveAfterMs, localAddress }: Wanted,
 ): Promise<Answer | Failed> {
   const { hostname, port, host } = new URL(origin);
   const lines = headers.some(([name]) => name.toLowerCase() === 'host')
@@ -169,7 +171,10 @@ function exchange(
     let outgoing: ReturnType<typeof request> | undefined;
     try {
       outgoing = request(
-        { hostname, port, method, path, headers: [...lines.flat(), ...length], agent: false, ...LOCAL },
+        {
+          ...{ hostname, port, method, path, headers: [...lines.flat(), ...length], agent: false, ...LOCAL },
+          ...(localAddress === undefined ? {} : { localAddress }),
+        },
         (incoming) => {
           const chunks: Buffer[] = [];
           incoming.on('data', (chunk: Buffer) => chunks.push(chunk));

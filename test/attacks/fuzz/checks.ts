@@ -49,9 +49,25 @@ const REFUSALS_OF_503: readonly unknown[] = ['overloaded', 'upstream_overloaded'
 const isNotReady = ({ path }: Asked, { status, json }: Answer): boolean =>
   status === 503 && /^[^?]*\/ready\b/i.test(path) && record(json).status === 'not_ready';
 
+/** An error of RFC 6749, and a page that tells a person of one: at other paths than the API's. */
+const isOAuthError = ({ path }: Asked, { json }: Answer): boolean =>
+  !path.startsWith('/v1/') &&
+  typeof record(json).error === 'string' &&
+  typeof record(json).error_description === 'string';
+
+const isPage = ({ path }: Asked, { headers, text }: Answer): boolean =>
+  !path.startsWith('/v1/') &&
+  headers['content-type'] === 'text/html; charset=utf-8' &&
+  text.startsWith('<!doctype html>') &&
+  String(headers['content-security-policy']).startsWith("default-src 'none'; ");
+
 function* errorFaults(asked: Asked, answer: Answer): Generator<Broken> {
   const { status, json, headers } = answer;
   if (asked.method === 'HEAD' || isNotReady(asked, answer)) return;
+  if (isOAuthError(asked, answer) || isPage(asked, answer)) {
+    if (status === 500 || record(json).error === 'server_error') yield [NO_500, brief(answer)];
+    return;
+  }
   if (!validateErrorEnvelope(json)) {
     yield [WELL_FORMED, `no error envelope: ${brief(answer)}`];
     return;
@@ -90,7 +106,7 @@ type End = Pick<ReturnType<typeof eventsOf>, 'done' | 'error'>;
 function endOf(text: string, isEvent: (value: unknown) => boolean): End {
   const events = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(': '));
   const values = events.map((event): unknown => {
-    const data = /^(?:event: .+\n)?data: (.+)$/.exec(event)?.[1];
+    const data = /^(?:event: .+\n)?data: ([^\n]+)$/.exec(event)?.[1]; // U+2028, at which a dot stops, ends no line
     if (data === undefined) throw new Error(`no event: ${event}`);
     return data === '[DONE]' ? data : JSON.parse(data);
   });

@@ -40,20 +40,36 @@ function workerWaits(pid: number): Map<string, number> {
 /** Milliseconds that other machines on the same hardware have taken from this one since it started. */
 const stolenMs = (): number => Number(/^cpu +(?:\d+ ){7}(\d+)/.exec(read('/proc/stat') ?? '')?.[1] ?? 0) * MS_PER_TICK;
 
-/**
- * Starts to measure; the result says how much of the milliseconds that went by since was the own delay of a process: what it took but
- * for the waits for a core of its main thread, of the worker that waited most (the main thread may have waited for it) and of the
- * thread that asks, and what other machines took. On a busy machine these overlap, and the result is too small rather than too large.
- */
-export function startDelay(pid: number): (tookMs: number) => number {
+/** Milliseconds for which the main thread of a process had a core since it began; 0 where the system does not tell. */
+const ranMs = (pid: number): number =>
+  Number(read(`/proc/${pid}/task/${pid}/schedstat`)?.split(' ')[0] ?? 0) / NANOSECONDS_PER_MS;
+
+/** Parts of a delay, in milliseconds. */
+export interface Delay {
+  /**
+   * The process's own: what it took but for the waits for a core of its main thread, of the worker that waited most (the main thread
+   * may have waited for it) and of the thread that asks, and what other machines took. On a busy machine these overlap, and the
+   * result is too small rather than too large.
+   */
+  readonly ownMs: number;
+  /** For how long its main thread had a core meanwhile: if much less than its own part, it waited for a disk or for another thread. */
+  readonly ranMs: number;
+}
+
+/** Starts to measure; the result says how much of the milliseconds that went by since was the delay of a process. */
+export function startDelay(pid: number): (tookMs: number) => Delay {
   const waits = () => ({
     fixed: threadWaitedMs(pid) + threadWaitedMs(process.pid) + stolenMs(),
     workers: workerWaits(pid),
+    ran: ranMs(pid),
   });
   const before = waits();
   return (tookMs) => {
     const after = waits();
     const worker = Math.max(0, ...[...after.workers].map(([id, waited]) => waited - (before.workers.get(id) ?? 0)));
-    return Math.max(0, tookMs - (after.fixed - before.fixed) - worker);
+    return {
+      ownMs: Math.max(0, tookMs - (after.fixed - before.fixed) - worker),
+      ranMs: after.ran - before.ran,
+    };
   };
 }

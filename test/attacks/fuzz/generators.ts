@@ -6,6 +6,7 @@ import * as calls from './calls.ts';
 import * as headers from './headers.ts';
 import { master } from './master.ts';
 import { mcp, mcpDrawings } from './mcp.ts';
+import { oauth, signIn } from './oauth.ts';
 import { smuggling } from './smuggling.ts';
 import * as sockets from './sockets.ts';
 
@@ -28,6 +29,8 @@ export const GENERATORS: Readonly<Record<string, Drawn>> = {
   'rule-changes': { generator: calls.ruleChanges, weight: 3 },
   mcp: { generator: mcp, weight: 8 },
   'mcp-drawings': { generator: mcpDrawings, weight: 1, most: 2 },
+  oauth: { generator: oauth, weight: 6 },
+  'sign-in': { generator: signIn, weight: 3, most: 4 },
   'large-bodies': { generator: calls.largeBodies, weight: 1, most: 3 },
   'large-answers': { generator: calls.largeAnswers, weight: 1, most: 3 },
   headers: { generator: headers.headers, weight: 6 },

@@ -4,6 +4,7 @@ import { type Attack, bearer, type Header, JSON_TYPE } from './attack.ts';
 import { anyKey, forwardedFor, type Generator } from './calls.ts';
 import { bytesOf, plainChat } from './requests.ts';
 import { IMAGE_MODELS } from './served.ts';
+import type { WorldKey } from './world.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -76,9 +77,12 @@ export const mcp: Generator = (attack) => send(attack, toolCall);
 
 export const mcpDrawings: Generator = (attack) => send(attack, drawing);
 
-async function send(attack: Attack, tool: typeof toolCall): Promise<void> {
+/** Sends a message with an access token that stands for the key. */
+export const mcpWithToken = (attack: Attack, key: WorldKey, token: string): Promise<void> =>
+  send(attack, toolCall, { ...key, token });
+
+async function send(attack: Attack, tool: typeof toolCall, key = anyKey(attack)): Promise<void> {
   const { random } = attack;
-  const key = anyKey(attack);
   const addresses = forwardedFor(random);
   const mark = attack.mark(key, { forwardedFor: addresses, fault: undefined });
   const { body, headers } = message(random, mark, tool);

@@ -56,14 +56,14 @@ async function probe(
   const kept = new Agent({ keepAlive: true });
   for (let time = 0; ; time += 1) {
     const agent = time % 2 === 0 ? kept : new Agent();
-    const ownDelay = startDelay(pid);
+    const delay = startDelay(pid);
     const startedAt = performance.now();
     const outcome = await ask(time, agent).then(
       ({ status, text }) => (status === 200 ? 'served' : `${status} ${text.slice(0, 300)}`),
       (error: Error) => error.message,
     );
     const tookMs = performance.now() - startedAt;
-    tell({ kind, outcome, tookMs, delayMs: ownDelay(tookMs) });
+    tell({ kind, outcome, tookMs, ...delay(tookMs) });
     await sleep(pauseMs);
   }
 }

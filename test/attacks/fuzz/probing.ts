@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { childEnv } from '../../support/network-guard-env.ts';
+import type { Delay } from './delay.ts';
 
 export interface ProbeOrders {
   /** Of the gateway's process. */
@@ -15,13 +16,11 @@ export interface ProbeOrders {
 }
 
 /** One answer that the probe has waited for. */
-export interface Probed {
+export interface Probed extends Delay {
   readonly kind: string;
   /** `served`, or what came instead. */
   readonly outcome: string;
   readonly tookMs: number;
-  /** The gateway's own part of it: `startDelay` says which. */
-  readonly delayMs: number;
 }
 
 export type ProbeNews = Probed | { readonly origin: string };

@@ -12,7 +12,9 @@ import type { World } from './world.ts';
 const MARK = /mark-\d+-\d+/;
 /** From the moment when connections break to the moment when the end of the process is known. */
 const END_KNOWN_MS = 500;
-const LATE = /\{.*"delayMs":(\d+).*"the event loop was late.*/g;
+const LATE = /"delayMs":(\d+).*"the event loop was late/;
+/** Lines about a late event loop that are kept, the newest ones. */
+const LATE_LINES = 100;
 /** Longer than any secret, so that none is missed between two pieces of the log. */
 const LOG_TAIL = 300;
 
@@ -30,6 +32,9 @@ export class Run {
   /** What the gateway says of the moment when its event loop was latest: a line of its log, if there is one. */
   latest = '';
   #latestMs = 0;
+  /** Lines of its log about its late event loop, and when they were heard. */
+  readonly #late: { readonly at: number; readonly line: string }[] = [];
+  #begunLine = '';
   #world: World | undefined;
   #logTail = '';
 
@@ -89,16 +94,32 @@ export class Run {
   hear(text: string): void {
     const heard = this.#logTail + text;
     this.#logTail = heard.slice(-LOG_TAIL);
-    for (const [line, delayMs] of text.matchAll(LATE)) {
-      if (Number(delayMs) <= this.#latestMs) continue;
-      this.#latestMs = Number(delayMs);
-      this.latest = line;
-    }
+    this.#hearOfLateness(text);
     const secret = this.secrets.foreignIn(heard);
     const at = secret?.at ?? heard.indexOf(PROMPT_WORDS);
     if (at === -1) return;
     const lines = heard.slice(Math.max(0, at - 400), at + 200);
     this.findings.report('no secret and no prompt is logged', `${secret?.owner ?? 'a prompt'}: ${lines}`);
     this.#logTail = '';
+  }
+
+  #hearOfLateness(text: string): void {
+    const lines = (this.#begunLine + text).split('\n');
+    this.#begunLine = lines.pop() ?? '';
+    for (const line of lines) {
+      const delayMs = Number(LATE.exec(line)?.[1] ?? 0);
+      if (delayMs === 0) continue;
+      this.#late.push({ at: performance.now(), line });
+      if (this.#late.length > LATE_LINES) this.#late.shift();
+      if (delayMs <= this.#latestMs) continue;
+      this.#latestMs = delayMs;
+      this.latest = line;
+    }
+  }
+
+  /** What the gateway's log said of its late event loop in the last milliseconds. */
+  lateSince(ms: number): string[] {
+    const since = performance.now() - ms;
+    return this.#late.filter(({ at }) => at >= since).map(({ line }) => line);
   }
 }

@@ -1,4 +1,5 @@
 // What is watched while the run goes on, and the care that the world needs meanwhile.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CAN_READ_MEMORY, residentMb } from '../../../scripts/bench/resident-memory.ts';
 import type { KeyCreate } from '../../../src/generated/types.ts';
 import { build } from '../../../src/store/sql.ts';
@@ -15,6 +16,9 @@ const MOST_DELAY_MS = CAN_TELL_WAITS ? 1000 : 10_000;
 /** Answers that were late before it is a finding: what stops the serving thread delays all who ask; one alone may be the machine's. */
 const LATE_ANSWERS = 3;
 
+/** The gateway logs what made its event loop late after that. */
+const LOG_COMES_WITHIN_MS = 500;
+
 /** The largest that was seen. */
 export interface Extremes {
   memoryMb: number;
@@ -27,21 +31,25 @@ export interface Extremes {
 
 /** Judges how those who behave are served. */
 export async function judgeProbe(run: Run, extremes: Extremes, probed: Probed): Promise<void> {
-  const { kind, outcome, tookMs, delayMs } = probed;
+  const { kind, outcome, tookMs, ownMs, ranMs } = probed;
   if (run.isOver) return;
   const { findings } = run;
-  const times = `${Math.round(delayMs)} ms of its own, ${Math.round(tookMs)} ms in all`;
-  const isStarved = tookMs - delayMs > STARVED_MS;
+  const [own, ran, all] = [ownMs, ranMs, tookMs].map(Math.round);
+  const times = `${own} ms of its own (its main thread ran for ${ran} ms), ${all} ms in all`;
+  const isStarved = tookMs - ownMs > STARVED_MS;
   if (outcome !== 'served' && !isStarved && (await run.isAlive()))
     findings.report('those who behave are served', `${kind}: ${outcome} (${times})`, ...run.current());
-  if (delayMs > extremes.delayMs) {
+  if (ownMs > extremes.delayMs) {
     const generators = new Set(run.current().map(({ generator }) => generator));
-    Object.assign(extremes, { delayMs, during: `${kind}, during ${[...generators].join(', ')}` });
+    Object.assign(extremes, { delayMs: ownMs, during: `${kind}, during ${[...generators].join(', ')}` });
   }
-  if (delayMs <= MOST_DELAY_MS) return;
+  if (ownMs <= MOST_DELAY_MS) return;
   extremes.late += 1;
   if (extremes.late < LATE_ANSWERS) return;
-  findings.report('nobody who behaves waits for longer than a second', `${kind}: ${times}`, ...run.current());
+  const sent = run.current();
+  await sleep(LOG_COMES_WITHIN_MS);
+  const detail = [`${kind}: ${times}`, ...run.lateSince(tookMs + LOG_COMES_WITHIN_MS)].join('\n');
+  findings.report('nobody who behaves waits for longer than a second', detail, ...sent);
 }
 
 /** Judges the gateway's memory, where it can be read. */

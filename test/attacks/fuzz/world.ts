@@ -6,6 +6,7 @@ import path from 'node:path';
 import { acceptInvitation } from '../../../src/admin/accept-invitation.ts';
 import { createOrganization } from '../../../src/admin/create-organization.ts';
 import type { Tenant } from '../../../src/admin/new-tenant.ts';
+import { startSession } from '../../../src/admin/sessions.ts';
 import { isRecord, record } from '../../../src/providers/json.ts';
 import { databasePath } from '../../../src/store/data-dir.ts';
 import { type Database, openDatabase } from '../../../src/store/database.ts';
@@ -40,6 +41,8 @@ export interface World {
   /** Of the second organization, whose calls must go well. */
   readonly bystander: { readonly tenant: Tenant; readonly token: string };
   readonly attacker: { readonly tenant: Tenant; readonly key: WorldKey };
+  /** Begins a session of the attacker's owner. @returns the value of its cookie */
+  signIn(): string;
   /** Starts the product again, after a kill. */
   restart(): Promise<void>;
   /** Connections that left this machine, or tried to. */
@@ -186,6 +189,11 @@ export async function createWorld(
     budgeted,
     bystander: { tenant: bystander, token: probeKey.token },
     attacker: { tenant: attacker, key: attackerKey },
+    signIn: () =>
+      startSession(db, { ...attacker.owner, organizationId: attacker.organization.id }, 'link', {
+        now: Date.now(),
+        pepper: peppers[0],
+      }).secret,
     async restart() {
       world.serving = start();
       Object.assign(world, await world.serving.origins());

@@ -14,7 +14,7 @@ beforeAll(async () => {
   upstream = await startUpstream();
   gateway = await startGateway({
     ...upstreamEnv('cheap', upstream.origin, 'shared', 'shared=1/1'),
-    ...upstreamEnv('dear', upstream.origin, 'shared', 'shared=2/8'),
+    ...upstreamEnv('dear', upstream.origin, 'shared,birds/swift-2026', 'shared=2/8'),
   });
 });
 
@@ -168,6 +168,46 @@ describe('a rule of another scope', () => {
   });
 });
 
+describe("a rule that names a model by its provider's own id", () => {
+  const NAMED = 'dear/birds/swift-2026';
+
+  it.each(['birds--swift-2026', 'dear/birds--swift-2026', NAMED])('denies a call of %s', async (model) => {
+    const id = rule('key', { ruleType: 'deny_models', ruleValue: { models: [NAMED] } });
+
+    const answer = await chat(gateway, hello({ model }));
+
+    expect([answer.status, answer.json]).toEqual([
+      403,
+      denied(`Access denied: model not allowed: ${NAMED} is denied by rule ${id}.`),
+    ]);
+  });
+
+  it('permits it, and nothing else', async () => {
+    upstream.begin(json(completion('Hi')));
+    rule('key', { ruleType: 'allow_models', ruleValue: { models: [NAMED] } });
+
+    const answers = [
+      await chat(gateway, hello({ model: NAMED })),
+      await chat(gateway, hello({ model: 'dear/shared' })),
+    ];
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 403]);
+    expect(upstream.received.map(({ json: sent }) => Object(sent).model)).toEqual(['birds/swift-2026']);
+  });
+
+  it('means it by a prefix of that name too', async () => {
+    upstream.begin(json(completion('Hi')));
+    rule('key', { ruleType: 'deny_models', ruleValue: { models: ['dear/birds/*'] } });
+
+    const answers = [
+      await chat(gateway, hello({ model: 'birds--swift-2026' })),
+      await chat(gateway, hello({ model: 'dear/shared' })),
+    ];
+
+    expect(answers.map(({ status }) => status)).toEqual([403, 200]);
+  });
+});
+
 describe('a denial', () => {
   it('is on record with its decision before it is answered', async () => {
     const id = rule('key', { ruleType: 'deny_models', ruleValue: { models: ['sandbox-paid'] } });
@@ -205,6 +245,22 @@ describe('a denial', () => {
 
     const [bundle, revision] = String(before.headers['x-policy-revision']).split('.');
     expect(after.headers['x-policy-revision']).toBe(`${bundle}.${Number(revision) + 1}`);
+  });
+
+  it('says what its rules are called, in whichever scope, where they are called anything', async () => {
+    const models = (scope: RuleScope, description: string | null) =>
+      rule(scope, { ruleType: 'allow_models', ruleValue: { models: ['sandbox-free'] }, description });
+    const [first, second] = [models('member', 'Only what is free (ask Ada)'), models('member', null)];
+
+    const answer = await chat(gateway, hello());
+
+    expect([answer.status, answer.json]).toEqual([
+      403,
+      denied(
+        `Access denied: model not allowed: sandbox-paid is not among the models allowed by rules ${first} (Only what is free (ask Ada)), ${second}. ` +
+          'This is an organization member IAM rule set by the org admin.',
+      ),
+    ]);
   });
 
   it('sends nothing upstream', async () => {

@@ -13,7 +13,8 @@ afterAll(() => gateway.close());
 
 const MISDIRECTED = {
   error: {
-    message: 'This gateway does not serve the host named in the request.',
+    message:
+      'This gateway does not serve the host named in the request. PUBLIC_URL and ALLOWED_HOSTS say under which names it is reached.',
     type: 'invalid_request_error',
     param: null,
     code: 'misdirected_request',

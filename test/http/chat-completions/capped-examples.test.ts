@@ -1,11 +1,12 @@
-// POST /v1/chat/completions: the README's own examples of upstreams and custom models work with a key that has a spend limit.
-import { afterAll, beforeAll, expect, it } from 'vitest';
+// POST /v1/chat/completions with a key that has a spend limit: the README's own examples of upstreams and custom models work, and
+// every model is sent a longest answer (issue 12, 1).
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCustomModel } from '../../../src/admin/custom-models.ts';
-import { chat, completionOf, hello } from '../../support/chat.ts';
+import { chat, completionOf, errorOf, hello } from '../../support/chat.ts';
 import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { addOwnModels } from '../../support/own-models.ts';
 import { readmeEnvironment, readmePrices } from '../../support/readme.ts';
-import { completion, json, startUpstream, type TestUpstream } from '../../support/upstream.ts';
+import { completion, json, startUpstream, type TestUpstream, upstreamEnv } from '../../support/upstream.ts';
 
 let upstream: TestUpstream;
 let gateway: TestGateway;
@@ -17,6 +18,8 @@ beforeAll(async () => {
     ...readmeEnvironment('UPSTREAM_'),
     UPSTREAM_OLLAMA_BASE_URL: `${upstream.origin}/v1`,
     UPSTREAM_GPU_BOX_BASE_URL: `${upstream.origin}/v1`,
+    ...upstreamEnv('acme', upstream.origin, 'context,output,both,none', 'context=1/2,output=1/2,both=1/2,none=1/2'),
+    UPSTREAM_ACME_LIMITS: 'context=8192/-,output=-/512,both=8192/512',
     ALLOW_PRIVATE_UPSTREAMS: new URL(upstream.origin).host,
   });
 });
@@ -55,4 +58,57 @@ it('the custom model that is added with prices alone', async () => {
 
   expect(answer.status).toBe(200);
   expect(completionOf(answer).usage.cost).toBe(0.00000985);
+});
+
+describe('the longest answer that is sent upstream', () => {
+  const maximumSent = async (to: TestGateway, body: object): Promise<unknown> => {
+    const { token } = addKey(to, { usageLimit: '5' });
+    expect((await chat(to, body, { token })).status).toBe(200);
+    return Object(upstream.received.at(-1)?.json).max_tokens;
+  };
+
+  it('is the context length, less half a token for each byte of the request, where the model’s own is not known', async () => {
+    const body = hello({ model: 'context' });
+
+    expect(JSON.stringify(body)).toHaveLength(66);
+    expect(await maximumSent(gateway, body)).toBe(8192 - 33);
+  });
+
+  it.each([
+    ['output', undefined, 512],
+    ['both', undefined, 512],
+    ['both', 100_000, 512],
+    ['both', 100, 100],
+  ])('is what UPSTREAM_<NAME>_LIMITS says of the model: %s, where %s is asked for', async (model, asked, sent) => {
+    expect(await maximumSent(gateway, hello({ model, max_tokens: asked }))).toBe(sent);
+  });
+
+  it('is what a call is bounded by: no more of it is held back than those limits let it cost', async () => {
+    const { token } = addKey(gateway, { usageLimit: '0.001' });
+
+    const answer = await chat(gateway, hello({ model: 'both', max_tokens: 100_000 }), { token });
+
+    // 83 bytes at 1 and 512 tokens at 2 millionths of a dollar.
+    expect([answer.status, errorOf(answer).message]).toEqual([
+      401,
+      'This call may cost 0.001107 USD, and the all-time usage limit of this API key leaves 0.001 USD.',
+    ]);
+  });
+
+  it('is another DEFAULT_MAX_OUTPUT_TOKENS where nothing is known, and only there', async () => {
+    const env = {
+      ...upstreamEnv('acme', upstream.origin, 'both,none', 'both=1/2,none=1/2'),
+      UPSTREAM_ACME_LIMITS: 'both=8192/512',
+      DEFAULT_MAX_OUTPUT_TOKENS: '2000',
+    };
+    const other = await startGateway(env);
+
+    const sent = [
+      await maximumSent(other, hello({ model: 'none' })),
+      await maximumSent(other, hello({ model: 'both' })),
+    ];
+    await other.close();
+
+    expect(sent).toEqual([2000, 512]);
+  });
 });

@@ -12,6 +12,7 @@ import {
   type TestUpstream,
   USAGE_CHUNK,
   upstreamEnv,
+  writeEvents,
 } from '../../support/upstream.ts';
 
 let upstream: TestUpstream;
@@ -19,7 +20,14 @@ let gateway: TestGateway;
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  gateway = await startGateway({ ...upstreamEnv('acme', upstream.origin, 'large', 'large=2/8') }, { caching: true });
+  const env = {
+    ...upstreamEnv('acme', upstream.origin, 'large', 'large=2/8'),
+    ANTHROPIC_API_KEY: 'sk-ant',
+    ANTHROPIC_BASE_URL: upstream.origin,
+    GOOGLE_API_KEY: 'AIza',
+    GOOGLE_BASE_URL: upstream.origin,
+  };
+  gateway = await startGateway(env, { caching: true });
 });
 
 beforeEach(() => upstream.begin(json(completion('Hi'))));
@@ -91,6 +99,103 @@ describe('a stream', () => {
     const [first, again] = [await choicesOf(body), await choicesOf(body)];
 
     expect([again, upstream.received.length]).toEqual([first, 1]);
+  });
+});
+
+describe('a stream of another wire', () => {
+  const CLAUDE = 'anthropic/claude-sonnet-4-6';
+  const GEMINI = 'google/gemini-2.5-flash';
+  const THOUGHT = { reasoning: 'Hm.', reasoning_content: 'Hm.' };
+
+  const fragment = (index: number, name: string, text: string) => ({
+    index,
+    id: expect.any(String),
+    type: 'function',
+    function: { name, arguments: text },
+  });
+
+  it('Anthropic’s: thoughts under both names, one tool call in a delta, one choice in a chunk', async () => {
+    const block = (index: number, content_block: object, delta: object) => [
+      { type: 'content_block_start', index, content_block },
+      { type: 'content_block_delta', index, delta },
+      { type: 'content_block_stop', index },
+    ];
+    const tool = (index: number, name: string) =>
+      block(
+        index,
+        { type: 'tool_use', id: `toolu_${index}`, name, input: {} },
+        { type: 'input_json_delta', partial_json: '{}' },
+      );
+    upstream.begin((response) => {
+      const usage = { input_tokens: 10, output_tokens: 5 };
+      writeEvents(
+        response,
+        { type: 'message_start', message: { id: 'msg_1', model: 'claude-sonnet-4-6', content: [], usage } },
+        ...block(0, { type: 'thinking', thinking: '' }, { type: 'thinking_delta', thinking: 'Hm.' }),
+        ...tool(1, 'a'),
+        ...tool(2, 'b'),
+        { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage },
+        { type: 'message_stop' },
+      );
+      response.end();
+    });
+
+    const detail = { type: 'reasoning.text', text: 'Hm.', format: 'anthropic', index: 0 };
+    expect(await choicesOf(hello({ model: CLAUDE, stream: true }))).toEqual([
+      [{ index: 0, delta: { role: 'assistant', ...THOUGHT, reasoning_details: [detail] }, finish_reason: null }],
+      [{ index: 0, delta: { tool_calls: [fragment(0, 'a', '')] }, finish_reason: null }],
+      [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: '{}' } }] }, finish_reason: null }],
+      [{ index: 0, delta: { tool_calls: [fragment(1, 'b', '')] }, finish_reason: null }],
+      [{ index: 0, delta: { tool_calls: [{ index: 1, function: { arguments: '{}' } }] }, finish_reason: null }],
+      [{ index: 0, delta: {}, finish_reason: 'tool_calls' }],
+    ]);
+  });
+
+  it('Google’s: thoughts under both names, one tool call in a delta, one choice in a chunk', async () => {
+    const called = (name: string) => ({ functionCall: { name, args: {} } });
+    const both = (parts: object[], more: object = {}) => ({
+      candidates: [0, 1].map((index) => ({ index, content: { role: 'model', parts }, ...more })),
+    });
+    upstream.begin((response) => {
+      writeEvents(
+        response,
+        both([{ text: 'Hm.', thought: true }]),
+        both([called('a'), called('b')], { finishReason: 'STOP' }),
+      );
+      response.end();
+    });
+
+    expect(await choicesOf(hello({ model: GEMINI, stream: true, n: 2 }))).toEqual([
+      [{ index: 0, delta: { role: 'assistant', ...THOUGHT }, finish_reason: null }],
+      [{ index: 1, delta: { role: 'assistant', ...THOUGHT }, finish_reason: null }],
+      [{ index: 0, delta: { tool_calls: [fragment(0, 'a', '{}')] }, finish_reason: null }],
+      [{ index: 0, delta: { tool_calls: [fragment(1, 'b', '{}')] }, finish_reason: null }],
+      [{ index: 1, delta: { tool_calls: [fragment(0, 'a', '{}')] }, finish_reason: null }],
+      [{ index: 1, delta: { tool_calls: [fragment(1, 'b', '{}')] }, finish_reason: null }],
+      [{ index: 0, delta: {}, finish_reason: 'tool_calls' }],
+      [{ index: 1, delta: {}, finish_reason: 'tool_calls' }],
+    ]);
+  });
+
+  it.each([
+    [
+      'Anthropic’s',
+      CLAUDE,
+      {
+        content: [
+          { type: 'thinking', thinking: 'Hm.', signature: 's' },
+          { type: 'text', text: 'Hi' },
+        ],
+        stop_reason: 'end_turn',
+      },
+    ],
+    ['Google’s', GEMINI, { candidates: [{ content: { parts: [{ text: 'Hm.', thought: true }, { text: 'Hi' }] } }] }],
+  ])('%s whole answers have thoughts under both names too', async (_, model, answer) => {
+    upstream.begin(json(answer));
+
+    const { choices } = completionOf(await chat(gateway, hello({ model })));
+
+    expect(choices[0]?.message).toMatchObject({ content: 'Hi', ...THOUGHT });
   });
 });
 

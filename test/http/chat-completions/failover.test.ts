@@ -149,6 +149,31 @@ describe('before the first byte', () => {
   });
 });
 
+describe('a provider that says how long it wants to rest', () => {
+  const busy =
+    (retryAfter: string): Reply =>
+    (response) => {
+      response.writeHead(429, { 'content-type': 'application/json', 'retry-after': retryAfter });
+      response.end('{}');
+    };
+  const tried = async (): Promise<string[]> =>
+    completionOf(await chat(gateway, shared())).metadata.routing.map(({ provider }) => provider);
+
+  it.each([
+    ['7', 7000],
+    ['86400', 300_000],
+  ])('with retry-after %s is avoided for %i ms, and then is the first again', async (retryAfter, restMs) => {
+    first.begin(busy(retryAfter));
+    expect(await tried()).toEqual(['zeta', 'yota']);
+    first.begin(json(completion('From the first')));
+
+    clock.advance(restMs - 1);
+    expect(await tried()).toEqual(['yota']);
+    clock.advance(1);
+    expect(await tried()).toEqual(['zeta']);
+  });
+});
+
 describe('no other provider is tried', () => {
   const expectOne = (): void =>
     expect([first, second, others].map(({ received }) => received.length)).toEqual([1, 0, 0]);
@@ -193,7 +218,8 @@ describe('only what the policy permitted', () => {
   });
 
   const deny = (...providers: string[]): void => {
-    rules.push(addRule(gateway, 'key', { ruleType: 'deny_providers', ruleValue: { providers } }).id);
+    const rule = { ruleType: 'deny_providers', ruleValue: { providers }, description: 'Under review' } as const;
+    rules.push(addRule(gateway, 'key', rule).id);
   };
 
   it('is ever called, on every attempt', async () => {
@@ -216,7 +242,7 @@ describe('only what the policy permitted', () => {
     expect([answer.status, errorOf(answer).code, errorOf(answer).message]).toEqual([
       403,
       'permission_denied',
-      `Access denied: provider blocked: yota is denied by rule ${rules[0]}.`,
+      `Access denied: provider blocked: yota is denied by rule ${rules[0]} (Under review).`,
     ]);
     expect(second.received).toEqual([]);
     const row = callRow(gateway, answer);

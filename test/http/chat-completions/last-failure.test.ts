@@ -33,6 +33,8 @@ beforeEach(async () => {
     ANTHROPIC_BASE_URL: first.origin,
     GOOGLE_API_KEY: 'AIza',
     GOOGLE_BASE_URL: first.origin,
+    OPENROUTER_API_KEY: 'sk-or',
+    OPENROUTER_BASE_URL: `${second.origin}/v1`,
   });
 });
 
@@ -158,6 +160,22 @@ describe('a provider that says how long it wants to rest', () => {
     await chat(gateway, hello({ model: 'shared', user: 'two' }));
 
     expect([first.received.length, second.received.length]).toEqual([0, 1]);
+  });
+
+  it('does so too when it says it in the middle of a stream', async () => {
+    const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '60s' }];
+    first.begin((response) => {
+      const said = { candidates: [{ content: { parts: [{ text: 'He' }] } }] };
+      writeEvents(response, said, { error: { code: 429, status: 'RESOURCE_EXHAUSTED', details } });
+      response.end();
+    });
+    second.begin(json(completion('Hi')));
+    const streamed = eventsOf((await chat(gateway, hello({ model: 'gemini-2.5-flash', stream: true }))).text);
+
+    const answer = await chat(gateway, hello({ model: 'gemini-2.5-flash' }));
+
+    expect([streamed.error?.code, first.received.length]).toEqual(['upstream_rate_limited', 1]);
+    expect([answer.status, second.received.length]).toEqual([200, 1]);
   });
 });
 

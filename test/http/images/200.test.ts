@@ -1,7 +1,7 @@
 // POST /v1/images/generations: an answered request.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../src/domain/time.ts';
-import { chat, completionOf, hello } from '../../support/chat.ts';
+import { chat, completionOf, errorOf, hello } from '../../support/chat.ts';
 import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { draw, fox, imagesOf, pictured, pngSize } from '../../support/images.ts';
 import { masked } from '../../support/masked.ts';
@@ -163,6 +163,32 @@ describe('an image request', () => {
       'sandbox/sandbox-image-max',
       'sandbox-image-max',
       0.04,
+    ]);
+  });
+});
+
+describe('the metadata', () => {
+  it('has a string for every value where the caller asks for it, and the rest of the answer stays', async () => {
+    const answer = await draw(gateway, fox({ n: 2 }), { headers: [['x-metadata-form', 'strings']] });
+
+    const { routing, ...metadata } = SANDBOX_ANSWER.metadata;
+    const body = Object(masked(answer.json));
+    expect(body).toEqual({
+      ...SANDBOX_ANSWER,
+      metadata: { ...metadata, discount: '0', cached: 'false', routing: expect.any(String) },
+    });
+    expect(JSON.parse(body.metadata.routing)).toEqual(routing);
+  });
+
+  it('in a form that does not exist is 400, and nothing is drawn', async () => {
+    const answer = await draw(gateway, fox({ model: 'acme/sandbox-image-max' }), {
+      headers: [['x-metadata-form', 'xml']],
+    });
+
+    expect([answer.status, errorOf(answer).message, upstream.received]).toEqual([
+      400,
+      'The header x-metadata-form must be object or strings.',
+      [],
     ]);
   });
 });

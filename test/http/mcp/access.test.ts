@@ -43,7 +43,7 @@ describe('the key', () => {
 
     expect([answer.status, answer.headers['www-authenticate'], answer.json]).toEqual([
       401,
-      'Bearer',
+      `Bearer resource_metadata="${gateway.origin}/.well-known/oauth-protected-resource/mcp", scope="mcp"`,
       refusal(
         -32600,
         'No API key was given: send `Authorization: Bearer <key>`.',
@@ -83,10 +83,11 @@ describe('the address', () => {
     const { id } = addRule(gateway, 'organization', {
       ruleType: 'deny_ip_cidrs',
       ruleValue: { ipCidrs: ['127.0.0.0/8'] },
+      description: 'Not from here',
     });
     const answer = await rpc(gateway, 'tools/list');
     removeRule(gateway, 'organization', id);
-    const message = `Access denied: IP not permitted: the client address lies in 127.0.0.0/8, denied by rule ${id}. This is an organization IAM rule set by the org admin.`;
+    const message = `Access denied: IP not permitted: the client address lies in 127.0.0.0/8, denied by rule ${id} (Not from here). This is an organization IAM rule set by the org admin.`;
 
     expect([answer.status, answer.json]).toEqual([
       403,
@@ -182,4 +183,19 @@ it('other endpoints do not take x-api-key', async () => {
   const answer = await send(gateway.origin, { method: 'POST', path: '/v1/chat/completions', headers, body: '{}' });
 
   expect(answer.status).toBe(401);
+});
+
+describe('a stream for notifications', () => {
+  it('ends when its key may not be used any more', async () => {
+    const watched = await startGateway({ KEEP_ALIVE_COMMENT_MS: '1000' });
+    const { id, token } = addKey(watched);
+    const headers = { accept: 'text/event-stream', authorization: `Bearer ${token}` };
+
+    const stream = await fetch(`${watched.origin}/mcp`, { headers });
+    disable(watched, id);
+    const received = await stream.text();
+    await watched.close();
+
+    expect([stream.status, received]).toEqual([200, expect.stringMatching(/^: open\n\n(: keep-alive\n\n)*$/)]);
+  });
 });

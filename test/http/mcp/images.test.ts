@@ -97,6 +97,14 @@ describe('generate-image', () => {
     expect(answer.text.length).toBeLessThan(MOST_BASE64);
   });
 
+  it('shows a large image that comes as a data URL', async () => {
+    const base64 = (await noise(900, 'png')).toString('base64');
+    upstream.begin(json({ created: 1, data: [{ url: `data:image/png;base64,${base64}` }] }));
+    const answer = await callTool(gateway, 'generate-image', { prompt: 'noise', model: 'acme/sandbox-image-max' });
+
+    expect(toolResultOf(answer).content).toMatchObject([{ type: 'image', mimeType: 'image/jpeg' }]);
+  });
+
   it('names the address of an image that the provider keeps', async () => {
     upstream.begin(json({ created: 1, data: [{ url: 'https://images.example/fox.png' }] }));
     const answer = await callTool(gateway, 'generate-image', { prompt: 'a fox', model: 'acme/sandbox-image-max' });

@@ -1,6 +1,7 @@
 // POST /v1/moderations: an answered request.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../src/domain/time.ts';
+import { errorOf } from '../../support/chat.ts';
 import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { judged, moderate, moderationOf } from '../../support/images.ts';
 import { masked } from '../../support/masked.ts';
@@ -143,6 +144,36 @@ describe('a moderation request', () => {
       moderationOf(await moderate(gateway, { input })).results.map(({ flagged }) => flagged);
 
     expect([await flags(['a fox', 'murder', 'a fox']), await flags(parts)]).toEqual([[false, true, false], [true]]);
+  });
+
+  it('gets metadata whose every value is a string, where it asks for that', async () => {
+    const { metadata } = Object(
+      masked((await moderate(gateway, { input: 'x' }, { headers: [['x-metadata-form', 'strings']] })).json),
+    );
+
+    expect({ ...metadata, routing: JSON.parse(metadata.routing) }).toEqual({
+      request_id: '<req>',
+      requested_model: 'sandbox-moderation',
+      used_model: 'sandbox-moderation',
+      used_provider: 'sandbox',
+      used_region: 'global',
+      underlying_used_model: 'sandbox-moderation',
+      log_id: '<call>',
+      organization_id: '<org>',
+      project_id: '<proj>',
+      discount: '0',
+      cached: 'false',
+      routing: [ATTEMPT],
+    });
+  });
+
+  it('in a form that does not exist is 400', async () => {
+    const answer = await moderate(gateway, { input: 'x' }, { headers: [['x-metadata-form', 'xml']] });
+
+    expect([answer.status, errorOf(answer).message]).toEqual([
+      400,
+      'The header x-metadata-form must be object or strings.',
+    ]);
   });
 
   it('is free to a key with a usage limit', async () => {

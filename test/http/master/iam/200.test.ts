@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ID, START } from '../../../admin/tenants.ts';
+import { bearer, JSON_TYPE } from '../../../support/chat.ts';
+import { startGateway } from '../../../support/gateway.ts';
+import { send } from '../../../support/request.ts';
+import { PROXIES_UNSET } from '../../../support/warnings.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
 
 let server: ManagementServer;
@@ -68,5 +72,31 @@ describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
     const deleted = await server.request('DELETE', `${path}/${id}`);
     expect(await outcome(deleted)).toEqual({ status: 200, body: { id: 'rule_new', deleted: true } });
     expect((await server.request('GET', path)).body).toEqual({ rules: [], nextCursor: null });
+  });
+});
+
+describe('a rule on addresses', () => {
+  it.each([
+    ['is unset', {}, [PROXIES_UNSET]],
+    ['says who is believed', { TRUSTED_PROXIES: 'none' }, []],
+  ])('that is written, changed or shown while TRUSTED_PROXIES %s', async (_, env, warnings) => {
+    const gateway = await startGateway(env);
+    const path = '/v1/master/organization/iam';
+    const asked = async (method: string, target: string, body?: object) => {
+      const headers = [bearer(gateway.firstRun.masterKey), JSON_TYPE];
+      const sent = { method, path: target, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+      return Object((await send(gateway.management, sent)).json);
+    };
+
+    const models = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-paid'] } };
+    const made = await asked('POST', path, models);
+    const one = `${path}/${made.rule.id}`;
+    const address = { ruleType: 'deny_ip_cidrs', ruleValue: { ipCidrs: ['192.0.2.0/24'] } };
+    const changed = await asked('PATCH', one, address);
+    const again = await asked('PATCH', one, { description: 'Office' });
+    const answers = [made, await asked('POST', path, address), changed, again, await asked('GET', one)];
+    await gateway.close();
+
+    expect(answers.map((answer) => answer.warnings)).toEqual([[], warnings, warnings, warnings, warnings]);
   });
 });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { acceptInvitation } from '../../../../src/admin/accept-invitation.ts';
-import { ID, pepper } from '../../../admin/tenants.ts';
+import { createInvitation } from '../../../../src/admin/invitations.ts';
+import { cli, ID, pepper } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 
 let server: ManagementServer;
@@ -40,6 +41,26 @@ describe('GET /v1/master/invitations', () => {
       [expired.id, 'expired', null],
       [revoked.id, 'revoked', null],
       [accepted.id, 'accepted', member.id],
+    ]);
+  });
+});
+
+describe('an invitation', () => {
+  it('says who invited by id and e-mail; the command line is nobody', async () => {
+    await invite({ email: 'a@example.com' });
+    await invite({ email: 'b@example.com' }, server.tokens.admin);
+    await server.store.write((db, now) =>
+      createInvitation(db, cli, { email: 'c@example.com', role: 'developer' }, { now, pepper }),
+    );
+
+    const { invitations } = JSON.parse((await server.request('GET', PATH)).text);
+
+    expect(
+      invitations.map(({ invitedBy, invitedByEmail }: Record<string, unknown>) => [invitedBy, invitedByEmail]),
+    ).toEqual([
+      [null, null],
+      [ID.admin, 'admin@example.com'],
+      [ID.owner, 'owner@example.com'],
     ]);
   });
 });

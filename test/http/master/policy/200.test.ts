@@ -92,7 +92,7 @@ describe('POST /v1/master/policy/evaluate', () => {
   it('judges a request by a stored key', async () => {
     expect(await evaluate({ key: ID.developerKey, request: { model: 'sandbox-paid', address: '192.0.2.1' } })).toEqual({
       outcome: 'deny',
-      reason: `Access denied: model not allowed: sandbox-p* is denied by rule ${ruleId}. This is an organization member IAM rule set by the org admin.`,
+      reason: `Access denied: model not allowed: sandbox-p* is denied by rule ${ruleId} (No paid). This is an organization member IAM rule set by the org admin.`,
       request: { action: 'chat', model: 'sandbox-paid', address: '192.0.2.1' },
       candidates: ['sandbox/sandbox-paid'],
       withoutCredential: [],
@@ -166,7 +166,7 @@ describe('POST /v1/master/policy/diff', () => {
     };
     const developers = [
       { scope: 'key', id: ID.developerKey, name: "The developer's" },
-      { scope: 'key', id: ID.playgroundKey, name: '' },
+      { scope: 'key', id: ID.playgroundKey, name: 'Playground of developer@example.com in Main' },
       { scope: 'member', id: ID.developer, name: 'developer@example.com' },
     ];
     const answer = await server.request('POST', '/v1/master/policy/diff', { body });
@@ -184,7 +184,7 @@ describe('POST /v1/master/policy/diff', () => {
             credential: true,
             addresses: ['10.0.0.0/8', 'unknown'],
             reason: 'rules',
-            rules: [{ id: 'draft_2', scope: 'key', ruleType: 'deny_ip_cidrs', change: 'added' }],
+            rules: [{ id: 'draft_2', scope: 'key', ruleType: 'deny_ip_cidrs', description: null, change: 'added' }],
           },
           {
             change: 'gained',
@@ -193,7 +193,9 @@ describe('POST /v1/master/policy/diff', () => {
             credential: true,
             addresses: ANY,
             reason: 'rules',
-            rules: [{ id: ruleId, scope: 'member', ruleType: 'deny_models', change: 'removed' }],
+            rules: [
+              { id: ruleId, scope: 'member', ruleType: 'deny_models', description: 'No paid', change: 'removed' },
+            ],
           },
         ],
         ifEnforced: { ...NOTHING, flips: [] },

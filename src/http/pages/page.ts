@@ -1,0 +1,133 @@
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { Context } from 'koa';
+import type { ApiError } from '../../domain/errors.ts';
+import type { AppContext, AppMiddleware, FaultForm } from '../state.ts';
+import { assetUrl } from './assets.ts';
+import { html, type SafeHtml } from './html.ts';
+
+/** Where the pages of sign-in and consent are. */
+export const PAGES = '/oauth/interaction';
+
+export interface Page {
+  /** Of the window; the page has a heading of its own. */
+  readonly title: string;
+  readonly body: SafeHtml;
+  /** Default: 200. */
+  readonly status?: number;
+  /** Origins to which a form of the page may lead besides its own, by a redirect too. */
+  readonly formAction?: readonly string[];
+  /** Loads the script that speaks to authenticators. */
+  readonly passkeys?: boolean;
+}
+
+/** Sends a page in the one layout, kept by nobody and framed by nobody. */
+export function sendPage(ctx: Pick<Context, 'status' | 'set' | 'type' | 'body'>, page: Page): void {
+  ctx.status = page.status ?? 200;
+  ctx.set(pageHeaders(page));
+  ctx.type = 'text/html';
+  ctx.body = markup(page);
+}
+
+/** Leads on to another page, by GET. @param place a local path, or a checked address */
+export function seeOther(ctx: AppContext, place: string): void {
+  ctx.status = 303;
+  ctx.set({ 'cache-control': 'no-store', location: place });
+  ctx.body = '';
+}
+
+/** A failure at the pages' paths is a page for a browser, and the error envelope for a script. */
+export const pageFaults: AppMiddleware = (ctx, next) => {
+  if (ctx.path === PAGES || ctx.path.startsWith(`${PAGES}/`)) {
+    ctx.state.faultForm = prefersPages(ctx.req) ? FAULT_PAGE : FAULT_ENVELOPE;
+  }
+  return next();
+};
+
+/**
+ * Browsers name pages first, scripts JSON, any type or none. Weights are not read: what Koa parses this header with takes time with
+ * the square of its length.
+ */
+function prefersPages({ headers: { accept = '' } }: IncomingMessage): boolean {
+  const types = accept.toLowerCase();
+  const [page, json] = [types.indexOf('text/html'), types.indexOf('application/json')];
+  return page !== -1 && (json === -1 || page < json);
+}
+
+/**
+ * `same-origin`, not `no-referrer`: with that, browsers send `Origin: null` with forms, and their origin could not be checked. Other
+ * sites are told no address either way, and the tokens in ours reach ourselves alone.
+ */
+const REFERRER_POLICY = 'same-origin';
+
+function pageHeaders({ formAction = [], passkeys = false }: Partial<Page>): Record<string, string> {
+  const policy = [
+    "default-src 'none'",
+    "style-src 'self'",
+    "script-src 'self'",
+    "img-src 'self' data:",
+    ...(passkeys ? ["connect-src 'self'"] : []),
+    ["form-action 'self'", ...formAction].join(' '),
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ];
+  return {
+    'content-security-policy': policy.join('; '),
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': REFERRER_POLICY,
+    'cache-control': 'no-store',
+    'cross-origin-opener-policy': 'same-origin',
+  };
+}
+
+/** A gate, for the window's tab. In the page itself: browsers ask for `/favicon.ico` otherwise. */
+const ICON =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M2 15V7a6 6 0 0 1 12 0v8M5 3v12M8 1v14M11 3v12M2 8h12M2 12h12' fill='none' stroke='%23356bd8' stroke-width='1.4'/%3E%3C/svg%3E";
+
+function markup({ title, body, passkeys = false }: Page): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${title} · Portcullis</title>
+<link rel="icon" href="${ICON}">
+<link rel="stylesheet" href="${assetUrl('style.css')}">
+${passkeys && html`<script type="module" src="${assetUrl('passkeys.js')}"></script>`}
+</head>
+<body>
+<header class="brand">Portcullis</header>
+<main>
+${body}
+</main>
+</body>
+</html>
+`.toString();
+}
+
+const FAULT_PAGE: FaultForm = {
+  type: 'text/html',
+  text: (error) => markup(faultPage(error)),
+  headers: () => pageHeaders({}),
+};
+
+/** Kept by nobody, either: at the same address there may be a page. */
+const FAULT_ENVELOPE: FaultForm = {
+  type: 'application/json',
+  text: (error) => JSON.stringify(error.envelope()),
+  headers: () => ({ 'cache-control': 'no-store' }),
+};
+
+/** What went wrong, for a person. */
+export function faultPage({ status, message }: Pick<ApiError, 'status' | 'message'>): Page {
+  const title = STATUS_CODES[status] ?? 'Error';
+  return {
+    title,
+    body: html`<section class="card">
+<h1>${title}</h1>
+<p role="alert">${message}</p>
+<p><a href="${PAGES}/sign-in">Go to sign-in</a></p>
+</section>`,
+  };
+}

@@ -1,0 +1,61 @@
+import { isIP } from 'node:net';
+import type { Person } from '../../../admin/audit-trail.ts';
+import type { PasskeyPlace } from '../../../admin/passkeys.ts';
+import { endSession, startSession } from '../../../admin/sessions.ts';
+import { hashPassword } from '../../../domain/password.ts';
+import type { Turns } from '../../../domain/turns.ts';
+import type { Database } from '../../../store/database.ts';
+import type { MemberRecord } from '../../../store/members.ts';
+import type { SignInMethod } from '../../../store/tables.ts';
+import type { BodyLimits } from '../../middleware/json-body.ts';
+import type { Pages, PagesDeps } from '../../pages/pages.ts';
+import type { AppContext } from '../../state.ts';
+
+/** What the pages of sign-in work with. */
+export interface SignInDeps extends Omit<PagesDeps, 'publicUrl'> {
+  readonly bodyLimits: BodyLimits;
+  /** The listener also has the page of members' applications. */
+  readonly hasApplications: boolean;
+}
+
+export interface SignInPages extends SignInDeps {
+  readonly pages: Pages;
+  /** In which passwords are hashed. */
+  readonly turns: Turns;
+}
+
+export const personOf = ({ organizationId, id }: MemberRecord): Person => ({
+  kind: 'person',
+  organizationId,
+  memberId: id,
+});
+
+/**
+ * Signs the browser in, with a session of its own id: the one that it had ends.
+ * @param prepare what else is done in the same transaction, before; it says who is signed in
+ */
+export async function signIn(
+  ctx: AppContext,
+  { pages, store, peppers }: SignInPages,
+  method: SignInMethod,
+  prepare: (db: Database, now: number) => MemberRecord,
+): Promise<void> {
+  const before = await pages.currentSession(ctx);
+  const secret = await store.write((db, now) => {
+    const member = prepare(db, now);
+    if (before !== undefined) endSession(db, personOf(before.member), before.id, now);
+    return startSession(db, member, method, { now, pepper: peppers[0] }).secret;
+  });
+  pages.setSession(ctx, secret);
+}
+
+/** @throws ApiError 503 when too many wait */
+export const hashInTurn = (ctx: AppContext, { turns }: SignInPages, password: string): Promise<string> =>
+  turns.take(ctx.state.network, () => hashPassword(password));
+
+/** Where a passkey of this page belongs; undefined: browsers have none for addresses without a name, nor without TLS but for `localhost`. */
+export function passkeyPlace(ctx: AppContext, { pages }: SignInPages): PasskeyPlace | undefined {
+  const { origin, protocol, hostname } = new URL(pages.origin.of(ctx.req));
+  if (isIP(hostname) !== 0 || hostname.startsWith('[')) return undefined;
+  return protocol === 'https:' || hostname === 'localhost' ? { origin, rpId: hostname } : undefined;
+}

@@ -1,0 +1,256 @@
+import { generateKeyPairSync } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
+import { ApiError, invalidRequest } from '../domain/errors.ts';
+import { clientHost, hashOAuthSecret, OAUTH_PATHS, resourceOf, SCOPE } from '../domain/oauth-token.ts';
+import { isBoundClient } from '../store/oauth.ts';
+import { DocumentFault } from './metadata-documents.ts';
+import { type AdapterDeps, type Binding, SqliteAdapter } from './sqlite-adapter.ts';
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Seconds. */
+const LIFETIMES = {
+  AccessToken: HOUR,
+  ClientCredentials: HOUR,
+  AuthorizationCode: 60,
+  RefreshToken: 30 * DAY,
+  Grant: 365 * DAY,
+  Interaction: HOUR,
+  Session: HOUR,
+} as const;
+
+export interface AuthorizationServerDeps extends Omit<AdapterDeps, 'bindings'> {
+  /** Scheme, host and port at which clients reach the gateway. */
+  readonly origin: string;
+  /** Signs cookies. */
+  readonly cookieKey: string;
+  /** The page of a member's consent. @param id of the interaction */
+  readonly consentPath: (id: string) => string;
+  /** Shows a person what went wrong. */
+  readonly showError: (ctx: KoaContextWithOIDC, status: number, message: string) => void;
+  readonly onFailure: (error: unknown) => void;
+  /** Fetches the documents of clients that are named by the URL of their metadata, and nothing else. */
+  readonly fetch: NonNullable<Configuration['fetch']>;
+}
+
+/** What is on its way through the provider: it calls back without saying for which request. */
+interface UnderWay {
+  readonly bindings: Map<string, Binding>;
+  readonly clientIds: WeakMap<IncomingMessage, string>;
+}
+
+/** What a member is asked to allow. */
+export interface ConsentRequest {
+  readonly id: string;
+  readonly clientId: string;
+  readonly clientName: string;
+  /** Where the answer goes. */
+  readonly redirectUri: string;
+}
+
+/**
+ * OAuth 2.1 for MCP clients at one origin, by `oidc-provider`: codes with PKCE, refresh tokens that rotate, dynamic registration,
+ * client credentials, revocation (decisions.md, section 8). Tokens are opaque and stored hashed; what they may do is what their key
+ * may do, looked up with each request.
+ */
+export class AuthorizationServer {
+  readonly #provider: Provider;
+  readonly #handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>;
+  readonly #resource: string;
+  readonly #underWay: UnderWay = { bindings: new Map(), clientIds: new WeakMap() };
+
+  constructor(deps: AuthorizationServerDeps) {
+    this.#resource = resourceOf(deps.origin);
+    this.#provider = new Provider(deps.origin, configurationOf(deps, this.#resource, this.#underWay));
+    // The gateway in front says which host and scheme: the caller's own words about them never arrive here.
+    this.#provider.proxy = true;
+    this.#provider.silent = true;
+    this.#provider.on('server_error', (_, error) => deps.onFailure(error));
+    this.#provider.Client.prototype.compareClientSecret = function compare(secret) {
+      return this.clientSecret !== undefined && hashOAuthSecret(secret) === this.clientSecret;
+    };
+    this.#handle = this.#provider.callback();
+  }
+
+  /** Answers a request to one of its endpoints. */
+  handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    return this.#handle(req, res);
+  }
+
+  /** Answers a registration, and makes the client that it makes stand for a key. A binding that is refused refuses the client. */
+  async register(req: IncomingMessage, res: ServerResponse, bind: Binding): Promise<void> {
+    const { bindings, clientIds } = this.#underWay;
+    const id = crypto.randomUUID();
+    clientIds.set(req, id);
+    bindings.set(id, (db, client, now) => {
+      try {
+        bind(db, client, now);
+      } catch (error) {
+        if (error instanceof ApiError) throw new errors.InvalidClientMetadata(error.message);
+        throw error;
+      }
+    });
+    try {
+      await this.#handle(req, res);
+    } finally {
+      bindings.delete(id);
+    }
+  }
+
+  /** What the browser that sends the request was led here to allow; undefined: nothing, or it took too long. */
+  async consentRequest(req: IncomingMessage, res: ServerResponse): Promise<ConsentRequest | undefined> {
+    try {
+      const { uid, params } = await this.#provider.interactionDetails(req, res);
+      const client = await this.#provider.Client.find(String(params.client_id));
+      if (client === undefined) return undefined;
+      const { clientId, clientName } = client;
+      const name = clientName ?? clientHost(clientId) ?? clientId;
+      return { id: uid, clientId, clientName: name, redirectUri: String(params.redirect_uri) };
+    } catch (error) {
+      if (error instanceof errors.SessionNotFound) return undefined;
+      // Its metadata document was there before, and is not now.
+      if (error instanceof errors.OIDCProviderError) throw invalidRequest(faultText(error, error.error_description));
+      throw error;
+    }
+  }
+
+  /**
+   * The member allows it. @param bind makes the grant of this id stand for a key @returns where to lead the browser next
+   */
+  async allow(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { clientId }: ConsentRequest,
+    memberId: string,
+    bind: (grantId: string) => Promise<void>,
+  ): Promise<string> {
+    const grant = new this.#provider.Grant({ accountId: memberId, clientId });
+    grant.addOIDCScope(SCOPE);
+    grant.addResourceScope(this.#resource, SCOPE);
+    const grantId = await grant.save();
+    await bind(grantId);
+    const login = { accountId: memberId, remember: false };
+    return this.#provider.interactionResult(req, res, { login, consent: { grantId } });
+  }
+
+  /** The member refuses. @returns where to lead the browser next */
+  refuse(req: IncomingMessage, res: ServerResponse): Promise<string> {
+    const refusal = { error: 'access_denied', error_description: 'The member refused.' };
+    return this.#provider.interactionResult(req, res, refusal);
+  }
+}
+
+/** Each authorization asks the member: what they allowed before, and who was signed in before, allows nothing now. */
+function alwaysAsk(): interactionPolicy.Prompt[] {
+  const { Check, base } = interactionPolicy;
+  const policy = base();
+  policy
+    .get('consent')
+    ?.checks.add(
+      new Check('always_ask', 'the member must consent', 'consent_required', ({ oidc }) =>
+        oidc.result?.consent === undefined ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT,
+      ),
+      0,
+    );
+  return policy;
+}
+
+/** What is wrong with an application's request, for a person. */
+function faultText({ cause, message }: Error, description: string | undefined): string {
+  if (cause instanceof DocumentFault) return `The application's request cannot be answered. ${cause.message}`;
+  return `The application's request cannot be answered: ${description ?? message}.`;
+}
+
+/** `oidc-provider` looks for a client once more where it could not fetch its document: that is not done twice for one request. */
+function fetchOnce(): (ctx: KoaContextWithOIDC | undefined) => boolean {
+  const fetched = new WeakSet<KoaContextWithOIDC>();
+  return (ctx) => {
+    if (ctx === undefined) return true;
+    const isFirst = !fetched.has(ctx);
+    fetched.add(ctx);
+    return isFirst;
+  };
+}
+
+function configurationOf(deps: AuthorizationServerDeps, resource: string, underWay: UnderWay): Configuration {
+  const { origin, store, consentPath, showError, cookieKey } = deps;
+  const isHttps = origin.startsWith('https:');
+  const cookie = { httpOnly: true, sameSite: 'lax', secure: isHttps, signed: true } as const;
+  async function resourceServer(ctx: KoaContextWithOIDC, wanted: string, client: { readonly clientId: string }) {
+    if (wanted !== resource) throw new errors.InvalidTarget();
+    // A client acts by itself only with the key that it was bound to (decisions.md, section 8, "client credentials").
+    const isAlone = ctx.oidc.params?.grant_type === 'client_credentials';
+    if (isAlone && !(await store.read((db) => isBoundClient(db, client.clientId)))) {
+      throw new errors.UnauthorizedClient('the client is not bound to a gateway key, or not any more');
+    }
+    return { scope: SCOPE, audience: resource, accessTokenTTL: HOUR, accessTokenFormat: 'opaque' } as const;
+  }
+  return {
+    adapter: (model: string) => new SqliteAdapter(model, { ...deps, ...underWay }),
+    claims: {},
+    clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post'],
+    clientBasedCORS: () => true,
+    clientDefaults: { id_token_signed_response_alg: 'ES256' },
+    cookies: {
+      keys: [cookieKey],
+      names: { session: 'portcullis_oauth', interaction: 'portcullis_consent', resume: 'portcullis_resume' },
+      long: cookie,
+      short: cookie,
+    },
+    expiresWithSession: () => false,
+    features: {
+      clientCredentials: { enabled: true },
+      clientIdMetadataDocument: {
+        enabled: isHttps,
+        ack: 'draft-02',
+        allowFetch: fetchOnce(),
+        cacheDuration: { min: MINUTE, max: DAY },
+      },
+      devInteractions: { enabled: false },
+      dPoP: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      registration: {
+        enabled: true,
+        initialAccessToken: false,
+        issueRegistrationAccessToken: false,
+        idFactory: ({ req }) => underWay.clientIds.get(req) ?? crypto.randomUUID(),
+      },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => resource,
+        getResourceServerInfo: resourceServer,
+        useGrantedResource: () => true,
+      },
+      revocation: { enabled: true, allowedPolicy: (_, client, token) => client.clientId === token.clientId },
+      rpInitiatedLogout: { enabled: false },
+      userinfo: { enabled: false },
+    },
+    fetch: deps.fetch,
+    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    interactions: { policy: alwaysAsk(), url: (_, { uid }) => consentPath(uid) },
+    // Nothing is signed: there are no ID tokens, and access tokens are opaque. The provider wants a key all the same.
+    jwks: { keys: [generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })] },
+    issueRefreshToken: (_, client) => client.grantTypeAllowed('refresh_token'),
+    loadExistingGrant: async ({ oidc }) => {
+      const grantId = oidc.result?.consent?.grantId;
+      return grantId === undefined ? undefined : await oidc.provider.Grant.find(grantId);
+    },
+    pkce: { required: () => true },
+    renderError: (ctx, { error_description: description }, error) =>
+      showError(ctx, ctx.status, faultText(error, description)),
+    responseTypes: ['code'],
+    rotateRefreshToken: true,
+    routes: {
+      authorization: OAUTH_PATHS.authorize,
+      token: OAUTH_PATHS.token,
+      registration: OAUTH_PATHS.register,
+      revocation: OAUTH_PATHS.revoke,
+      jwks: OAUTH_PATHS.keys,
+    },
+    scopes: [SCOPE],
+    ttl: LIFETIMES,
+  };
+}

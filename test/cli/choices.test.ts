@@ -1,0 +1,99 @@
+// Every option and argument whose values are enumerated refuses another one, and names those that there are (issue 12, 17).
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AUDIT_ACTIONS } from '../../src/admin/audit-trail.ts';
+import { createProgram } from '../../src/cli/program.ts';
+import { type CommandLine, createCommandLine } from './command-line.ts';
+
+let portcullis: CommandLine;
+
+beforeAll(async () => {
+  portcullis = await createCommandLine();
+});
+afterAll(() => portcullis.close());
+
+type Command = ReturnType<typeof createProgram>;
+
+const STATUS = 'active, inactive';
+const MODE = 'enforce, report';
+const ROLE = 'owner, admin, developer';
+const WIRE = 'openai, anthropic, google';
+
+/** The command, its option with the value's name, and the values. */
+const OPTIONS: readonly (readonly [command: string, option: string, values: string])[] = [
+  ['keys list', '--kind <kind>', 'regular, playground'],
+  ['rules add', '--mode <mode>', MODE],
+  ['rules add', '--status <status>', STATUS],
+  ['rules add', '--type <type>', 'free, paid'],
+  ['rules update', '--mode <mode>', MODE],
+  ['rules update', '--status <status>', STATUS],
+  ['rules update', '--type <type>', 'free, paid, none'],
+  ['provider-keys add', '--status <status>', STATUS],
+  ['provider-keys update', '--status <status>', STATUS],
+  ['custom-providers add', '--wire <api>', WIRE],
+  ['custom-providers update', '--wire <api>', WIRE],
+  ['custom-models add', '--status <status>', STATUS],
+  ['custom-models update', '--status <status>', STATUS],
+  ['projects create', '--caching <on|off>', 'on, off'],
+  ['projects update', '--caching <on|off>', 'on, off'],
+  ['members add', '--role <role>', ROLE],
+  ['members update', '--role <role>', ROLE],
+  ['members invite', '--role <role>', ROLE],
+  ['audit list', '--action <action>', AUDIT_ACTIONS.join(', ')],
+  ['policy diff', '--fail-on <what>', 'new-access'],
+  ['policy explain', '--action <action>', 'chat, moderation, image'],
+  ['usage', '--by <granularity>', 'hour, day, total'],
+];
+
+const PRICES =
+  'prompt, completion, request, image, input_cache_read, input_cache_write, input_cache_write_1h, internal_reasoning, input_audio, input_audio_cache_read, output_audio, input_image, output_image, per_image, web_search';
+const CAPABILITIES = 'streaming, vision, tools, parallel-tool-calls, reasoning, json-output, structured-outputs';
+const RULE_TYPES =
+  'allow_models, deny_models, allow_providers, deny_providers, allow_pricing, deny_pricing, allow_ip_cidrs, deny_ip_cidrs';
+
+/** The same of what is a list, or more than a word: a wrong value, and what is said of it. */
+const LISTS: readonly (readonly [command: string, option: string, value: string, sentence: string])[] = [
+  ['rules update', '--rule-type <ruleType>', 'deny', `It must be one of ${RULE_TYPES}.`],
+  ['custom-models add', '--price <price>', 'output=1', `The name must be one of ${PRICES}.`],
+  ['custom-models add', '--supports <list>', 'tools,flying', `It must be "none" or a comma list of ${CAPABILITIES}.`],
+  ['custom-models add', '--input <list>', 'text,smell', 'It must be a comma list of text, image, audio, video, file.'],
+  ['custom-models add', '--output <list>', 'text,video', 'It must be a comma list of text, image, audio.'],
+  ['usage', '--group-by <dimensions>', 'key,team', 'It must be a comma list of member, model, provider, project, key.'],
+];
+
+const refusal = (what: string) => ({ code: 2, stdout: '', stderr: `portcullis: ${what}\n` });
+
+const runWith = (command: string, option: string, value: string) =>
+  portcullis.run(...command.split(' '), ...option.split(' ').slice(0, 1), value);
+
+describe('the command line refuses a wrong value, and names the right ones', () => {
+  it.each(OPTIONS)('%s %s', async (command, option, values) => {
+    expect(await runWith(command, option, 'wrong')).toEqual(
+      refusal(`option '${option}' argument 'wrong' is invalid. Allowed choices are ${values}.`),
+    );
+  });
+
+  it.each(LISTS)('%s %s', async (command, option, value, sentence) => {
+    expect(await runWith(command, option, value)).toEqual(
+      refusal(`option '${option}' argument '${value}' is invalid. ${sentence}`),
+    );
+  });
+
+  it.each([
+    ['rules add', 'ruleType', `It must be one of ${RULE_TYPES}.`],
+    ['organizations set-plan', 'plan', 'Allowed choices are free, pro, enterprise.'],
+  ])('%s <%s>', async (command, argument, sentence) => {
+    expect(await portcullis.run(...command.split(' '), 'wrong')).toEqual(
+      refusal(`command-argument value 'wrong' is invalid for argument '${argument}'. ${sentence}`),
+    );
+  });
+
+  it('for every option that says which values it has', () => {
+    const listed = (command: Command, name: string): string[] => [
+      ...command.options.filter(({ argChoices }) => argChoices !== undefined).map(({ flags }) => `${name} ${flags}`),
+      ...command.commands.flatMap((each) => listed(each, `${name} ${each.name()}`.trim())),
+    ];
+    expect(listed(createProgram({}), '').sort()).toEqual(
+      OPTIONS.map(([command, option]) => `${command} ${option}`).sort(),
+    );
+  });
+});
