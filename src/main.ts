@@ -1,5 +1,5 @@
-import type { FirstRun } from './admin/first-run.ts';
-import { type Config, readConfig } from './config.ts';
+import type { FirstRun } from './admin/sign-in/first-run.ts';
+import { type Config, readConfig } from './config/config.ts';
 import { type Container, createContainer } from './container.ts';
 import { signInUrl } from './domain/page-links.ts';
 

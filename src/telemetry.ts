@@ -1,7 +1,7 @@
 import { openSync } from 'node:fs';
 import path from 'node:path';
 import pino, { type Logger as PinoLogger } from 'pino';
-import { ConfigError } from './domain/config-value.ts';
+import { ConfigError } from './config/config-value.ts';
 import type { Mapping } from './domain/model.ts';
 import { formatUsd } from './domain/money.ts';
 import { EventLoop } from './event-loop.ts';

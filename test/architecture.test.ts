@@ -11,8 +11,9 @@ const src = path.join(root, 'src');
 /** A folder or file directly under `src`, and how high it stands: imports go to lower ranks only. */
 const RANKS: Record<string, number> = {
   generated: 0,
+  lib: 0,
   domain: 1,
-  'config.ts': 1,
+  config: 1,
   'telemetry.ts': 1,
   'metrics.ts': 1,
   'event-loop.ts': 1,
@@ -38,11 +39,11 @@ const RANKS: Record<string, number> = {
 /** Same-rank imports that the architecture allows. */
 const ALLOWED_SIDEWAYS = [
   ['net', 'domain'],
-  ['net', 'config.ts'],
+  ['net', 'config'],
   ['net', 'telemetry.ts'],
-  ['config.ts', 'domain'],
+  ['config', 'domain'],
   ['telemetry.ts', 'domain'],
-  ['telemetry.ts', 'config.ts'],
+  ['telemetry.ts', 'config'],
   ['telemetry.ts', 'metrics.ts'],
   ['telemetry.ts', 'event-loop.ts'],
   ['telemetry.ts', 'folders.ts'],
@@ -59,7 +60,7 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   '@koa/router': ['src/http', 'src/oauth'],
   '@modelcontextprotocol/server': ['src/mcp'],
   sharp: ['src/mcp/preview.ts'],
-  '@simplewebauthn/server': ['src/admin/passkeys.ts'],
+  '@simplewebauthn/server': ['src/admin/sign-in/passkeys.ts'],
   kysely: ['src/store'],
   'better-sqlite3': ['src/store'],
   undici: ['src/net'],
@@ -68,10 +69,10 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   ajv: ['src/generated'],
   pino: ['src/telemetry.ts'],
   'gpt-tokenizer': ['src/providers'],
-  'fastest-levenshtein': ['src/core/known-names.ts'],
+  'fastest-levenshtein': ['src/core/models/known-names.ts'],
   'fast-png': ['src/providers/sandbox'],
   'prom-client': ['src/metrics.ts'],
-  'rate-limiter-flexible': ['src/core/rate-limit.ts'],
+  'rate-limiter-flexible': ['src/core/access/rate-limit.ts'],
   commander: ['src/cli.ts', 'src/cli'],
   yaml: ['src/workbench'],
 };
@@ -102,6 +103,36 @@ const internal = imports
 
 const placeOf = (file: string): string => file.split(path.sep)[1] ?? '';
 
+/** `store/ledger` of `src/store/ledger/ledger.ts`: a folder in a room. A file at the top of its room stands over its wings. */
+const wingOf = (file: string): string | undefined => {
+  const [, room = '', wing = '', ...rest] = file.split(path.sep);
+  return rest.length === 0 ? undefined : `${room}/${wing}`;
+};
+
+const betweenWings = internal.flatMap(({ from, to }) => {
+  const [a, b] = [wingOf(from), wingOf(to)];
+  return a === undefined || b === undefined || a === b || placeOf(from) !== placeOf(to) ? [] : [{ from, to, a, b }];
+});
+
+/** Each cycle of a graph once, as `a -> b -> a`. */
+function cyclesIn(edges: readonly (readonly [from: string, to: string])[]): string[] {
+  const next = new Map<string, Set<string>>();
+  for (const [from, to] of edges) next.set(from, (next.get(from) ?? new Set()).add(to));
+  const done = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (node: string, trail: string[]): void => {
+    if (trail.includes(node)) {
+      cycles.push([...trail.slice(trail.indexOf(node)), node].join(' -> '));
+      return;
+    }
+    if (done.has(node)) return;
+    for (const each of next.get(node) ?? []) visit(each, [...trail, node]);
+    done.add(node);
+  };
+  for (const node of next.keys()) visit(node, []);
+  return cycles;
+}
+
 describe('the architecture', () => {
   it('gives every folder and file directly under src a rank', () => {
     expect(readdirSync(src).filter((name) => RANKS[name] === undefined)).toEqual([]);
@@ -118,21 +149,27 @@ describe('the architecture', () => {
   });
 
   it('has no cycle between files', () => {
-    const edges = new Map<string, string[]>();
-    for (const { from, to } of internal) edges.set(from, [...(edges.get(from) ?? []), to]);
-    const done = new Set<string>();
-    const cycles: string[] = [];
-    const visit = (file: string, trail: string[]): void => {
-      if (trail.includes(file)) {
-        cycles.push([...trail.slice(trail.indexOf(file)), file].join(' -> '));
-        return;
-      }
-      if (done.has(file)) return;
-      for (const next of edges.get(file) ?? []) visit(next, [...trail, file]);
-      done.add(file);
-    };
-    for (const file of edges.keys()) visit(file, []);
-    expect(cycles).toEqual([]);
+    expect(cyclesIn(internal.map(({ from, to }) => [from, to]))).toEqual([]);
+  });
+
+  it('has no cycle between the wings of a room', () => {
+    expect(cyclesIn(betweenWings.map(({ a, b }) => [a, b]))).toEqual([]);
+  });
+
+  it('never lets one wire import another', () => {
+    const wires = ['anthropic', 'google', 'openai', 'sandbox'].map((name) => `providers/${name}`);
+    expect(betweenWings.filter(({ a, b }) => wires.includes(a) && wires.includes(b))).toEqual([]);
+  });
+
+  it('lets fixtures and analyses meet only in the world that they share', () => {
+    const apart = ['workbench/fixtures', 'workbench/analysis'];
+    expect(betweenWings.filter(({ a, b }) => apart.includes(a) && apart.includes(b))).toEqual([]);
+  });
+
+  it('has no folder of more than 24 files', () => {
+    const sizes = new Map<string, number>();
+    for (const file of sourceFiles(src)) sizes.set(path.dirname(file), (sizes.get(path.dirname(file)) ?? 0) + 1);
+    expect([...sizes].filter(([, files]) => files > 24).map(([folder]) => path.relative(root, folder))).toEqual([]);
   });
 
   it('keeps each external package in its one home', () => {
@@ -149,11 +186,11 @@ describe('the architecture', () => {
     expect(faults).toEqual([]);
   });
 
-  it('reads the environment in config.ts and nowhere else', () => {
+  it('reads the environment in config/config.ts and nowhere else', () => {
     const readers = sourceFiles(src)
       .filter((file) => /process\.env\b/.test(readFileSync(file, 'utf8')))
       .map((file) => path.relative(root, file));
-    expect(readers.filter((file) => !['src/main.ts', 'src/cli.ts'].includes(file))).toEqual(['src/config.ts']);
+    expect(readers.filter((file) => !['src/main.ts', 'src/cli.ts'].includes(file))).toEqual(['src/config/config.ts']);
   });
 
   it('writes relative imports with their ending, since Node runs the sources as they are', () => {

@@ -2,8 +2,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import schema from '../schemas/config.json' with { type: 'json' };
-import { readConfig } from '../src/config.ts';
-import { ConfigError } from '../src/domain/config-value.ts';
+import { readConfig } from '../src/config/config.ts';
+import { ConfigError } from '../src/config/config-value.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const HEX = '00112233445566778899aabbccddeeff'.repeat(2);

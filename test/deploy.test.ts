@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import manifest from '../package.json' with { type: 'json' };
-import { readConfig } from '../src/config.ts';
+import { readConfig } from '../src/config/config.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const folder = path.join(root, 'scripts/deploy');

@@ -2,13 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
-import { createCustomModel } from '../src/admin/custom-models.ts';
-import { createCustomProvider } from '../src/admin/custom-providers.ts';
-import { createProviderKey } from '../src/admin/provider-keys.ts';
+import { createCustomModel } from '../src/admin/providers/custom-models.ts';
+import { createCustomProvider } from '../src/admin/providers/custom-providers.ts';
+import { createProviderKey } from '../src/admin/providers/provider-keys.ts';
 import { createCatalog } from '../src/catalog/catalog.ts';
 import { createContainer } from '../src/container.ts';
 import { systemClock } from '../src/domain/time.ts';
-import { loadSecrets } from '../src/store/secrets.ts';
+import { loadSecrets } from '../src/store/secrets/secrets.ts';
 import { bearer, chat, errorOf, faulty, hello } from './support/chat.ts';
 import { type Family, metricsOf, valuesOf } from './support/exposition.ts';
 import { addKey, addRule, startGateway, type TestGateway } from './support/gateway.ts';

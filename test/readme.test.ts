@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import ruleSchema from '../schemas/admin/iam-rule.json' with { type: 'json' };
 import config from '../schemas/config.json' with { type: 'json' };
-import { SERVICE_PROVIDERS } from '../src/domain/service-provider.ts';
+import { SERVICE_PROVIDERS } from '../src/config/service-provider.ts';
 import { startGateway } from './support/gateway.ts';
 import { childEnv } from './support/network-guard-env.ts';
 import { send } from './support/request.ts';

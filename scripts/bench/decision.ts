@@ -1,8 +1,8 @@
 import path from 'node:path';
-import { type Authorize, createAuthorize } from '../../src/core/authorize.ts';
-import type { CallContext } from '../../src/core/call-context.ts';
-import { createDocuments } from '../../src/core/documents.ts';
-import type { Principal } from '../../src/core/principal.ts';
+import { type Authorize, createAuthorize } from '../../src/core/access/authorize.ts';
+import type { CallContext } from '../../src/core/access/call-context.ts';
+import { createDocuments } from '../../src/core/access/documents.ts';
+import type { Principal } from '../../src/core/access/principal.ts';
 import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { createPdp } from '../../src/policy/pdp.ts';

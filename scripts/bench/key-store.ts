@@ -1,7 +1,7 @@
 import { compileSubjectRules } from '../../src/policy/data-document.ts';
-import type { Database } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/db/database.ts';
 import type { Store } from '../../src/store/store.ts';
-import { insertOrganization, insertProject } from '../../src/store/tenants.ts';
+import { insertOrganization, insertProject } from '../../src/store/tenants/tenants.ts';
 import { SIX_RULES } from './six-rules.ts';
 
 export const ORGANIZATION_ID = 'org_bench';

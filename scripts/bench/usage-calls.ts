@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/domain/time.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import type { Database } from '../../src/store/database.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import type { Database } from '../../src/store/db/database.ts';
 import { createStore } from '../../src/store/store.ts';
 
 export const CALLS = 1_000_000;

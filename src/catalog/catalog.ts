@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { type Mapping, mappingNames } from '../domain/model.ts';
 import { type Clock, lastDate } from '../domain/time.ts';
-import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
 import { DATA_PROVIDERS, readDataFile } from './data-files.ts';
 import type { CatalogData } from './decode.ts';

@@ -1,5 +1,5 @@
+import { canonicalModelId, type UpstreamConfig, type UpstreamModel } from '../config/upstream-config.ts';
 import { type Mapping, mappingNames, TEXT_ONLY } from '../domain/model.ts';
-import { canonicalModelId, type UpstreamConfig, type UpstreamModel } from '../domain/upstream-config.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import type { CatalogData } from './decode.ts';
 

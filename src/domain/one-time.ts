@@ -1,4 +1,4 @@
-import { RecentMap } from './recent-map.ts';
+import { RecentMap } from '../lib/recent-map.ts';
 import type { Clock } from './time.ts';
 
 /** What is kept for somebody for a few minutes and can be taken once; a later value replaces it. In memory, of bounded number. */

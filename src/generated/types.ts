@@ -2088,7 +2088,7 @@ export interface RoutingAttempt {
 }
 
 /**
- * Body of `POST /v1/chat/completions`: OpenAI's chat request. Next to the fields listed here, a provider's own are taken as far as its table knows them (providers/openai-dialects.ts and its like) or the operator has named them; any other field is 400 `unsupported_parameter`. An optional field that is null counts as absent.
+ * Body of `POST /v1/chat/completions`: OpenAI's chat request. Next to the fields listed here, a provider's own are taken as far as its table knows them (`providers/openai/dialects.ts` and its like) or the operator has named them; any other field is 400 `unsupported_parameter`. An optional field that is null counts as absent.
  */
 export interface ChatRequest {
   /**

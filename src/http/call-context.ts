@@ -1,5 +1,5 @@
-import type { CallContext } from '../core/call-context.ts';
-import type { Principal } from '../core/principal.ts';
+import type { CallContext } from '../core/access/call-context.ts';
+import type { Principal } from '../core/access/principal.ts';
 import { type AppContext, placeOf } from './state.ts';
 
 /** The principal that `authenticate` left. */

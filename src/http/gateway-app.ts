@@ -1,11 +1,11 @@
 import type Koa from 'koa';
-import type { Authenticate } from '../core/authenticate.ts';
-import type { CompleteChat } from '../core/complete-chat.ts';
-import type { GenerateImage } from '../core/generate-image.ts';
-import type { ListModels } from '../core/list-models.ts';
-import type { Moderate } from '../core/moderate.ts';
+import type { Authenticate } from '../core/access/authenticate.ts';
+import type { CompleteChat } from '../core/chat/complete-chat.ts';
+import type { GenerateImage } from '../core/images/generate-image.ts';
+import type { ListModels } from '../core/models/list-models.ts';
+import type { Moderate } from '../core/moderations/moderate.ts';
+import type { MetadataForm } from './answer/metadata-form.ts';
 import { type AppDeps, createApp } from './app.ts';
-import type { MetadataForm } from './metadata-form.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { limitRate, rateLimit } from './middleware/rate-limit.ts';

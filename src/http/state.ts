@@ -1,6 +1,6 @@
 import type { Context, Middleware } from 'koa';
-import type { Actor } from '../admin/actor.ts';
-import type { Principal } from '../core/principal.ts';
+import type { Actor } from '../admin/audit/actor.ts';
+import type { Principal } from '../core/access/principal.ts';
 import type { ApiError } from '../domain/errors.ts';
 import type { Place } from './load.ts';
 import type { Session } from './pages/session.ts';

@@ -1,6 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import schema from '../../schemas/mcp/chat.json' with { type: 'json' };
-import type { CompleteChat } from '../core/complete-chat.ts';
+import type { CompleteChat } from '../core/chat/complete-chat.ts';
 import { validateChatArguments } from '../generated/validators.js';
 import { field, readAnswer } from './read-answer.ts';
 import { defineTool, type McpTool, text } from './tool.ts';

@@ -1,10 +1,10 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import imageSchema from '../../schemas/mcp/generate-image.json' with { type: 'json' };
 import bananaSchema from '../../schemas/mcp/generate-nano-banana.json' with { type: 'json' };
-import type { Answers } from '../core/answers.ts';
-import type { CallContext } from '../core/call-context.ts';
-import type { FindImageModel } from '../core/find-image-model.ts';
-import type { GenerateImage } from '../core/generate-image.ts';
+import type { CallContext } from '../core/access/call-context.ts';
+import type { Answers } from '../core/call/answers.ts';
+import type { GenerateImage } from '../core/images/generate-image.ts';
+import type { FindImageModel } from '../core/models/find-image-model.ts';
 import { ApiError } from '../domain/errors.ts';
 import type { Clock } from '../domain/time.ts';
 import type { ImageRequest } from '../generated/types.ts';

@@ -7,7 +7,7 @@ import {
   Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
-import { toApiError } from '../core/api-error.ts';
+import { toApiError } from '../core/call/api-error.ts';
 import { checkShape } from '../domain/check-shape.ts';
 import type { ApiError } from '../domain/errors.ts';
 import {

@@ -4,7 +4,7 @@ import imageModelsSchema from '../../schemas/mcp/list-image-models.json' with { 
 import modelsSchema from '../../schemas/mcp/list-models.json' with { type: 'json' };
 import modelOverview from '../../schemas/mcp/model-overview.json' with { type: 'json' };
 import type { ModelListOptions } from '../catalog/list.ts';
-import type { ListModels } from '../core/list-models.ts';
+import type { ListModels } from '../core/models/list-models.ts';
 import { formatUsdPerMillion, parseUsd } from '../domain/money.ts';
 import type { ImageModelOverview, Model, ModelOverview } from '../generated/types.ts';
 import {

@@ -1,7 +1,7 @@
-import type { Answers } from '../core/answers.ts';
-import type { WrittenAnswer } from '../core/written-answer.ts';
+import type { Answers } from '../core/call/answers.ts';
+import type { WrittenAnswer } from '../core/call/written-answer.ts';
 import { ApiError } from '../domain/errors.ts';
-import { exceededBound } from '../domain/json-bounds.ts';
+import { exceededBound } from '../lib/json-bounds.ts';
 import type { ParsedJson } from '../net/event-stream.ts';
 
 /** What is parsed on the serving thread in some 10 ms. */

@@ -1,6 +1,6 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
-import type { CallContext } from '../core/call-context.ts';
-import type { Principal } from '../core/principal.ts';
+import type { CallContext } from '../core/access/call-context.ts';
+import type { Principal } from '../core/access/principal.ts';
 import { checkShape } from '../domain/check-shape.ts';
 import type { LimitedEndpoint } from '../domain/rate-limits.ts';
 import type { Validator } from '../generated/validators.js';

@@ -1,7 +1,7 @@
 import { accessSync, constants, realpathSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
-import { ConfigError } from '../domain/config-value.ts';
+import { ConfigError } from '../config/config-value.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import { makeFolders } from '../folders.ts';
 import { type ImageFormat, inFormat, type Picture } from './preview.ts';

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { GrowingBytes } from '../domain/growing-bytes.ts';
+import { GrowingBytes } from '../lib/growing-bytes.ts';
 import { MAX_PIECES, type Room, SMALL_BYTES, STREAM_FACTOR } from './answer-bounds.ts';
 import { ChunkQueue } from './chunk-queue.ts';
 import type { Connection } from './connection.ts';

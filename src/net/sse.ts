@@ -1,4 +1,4 @@
-import { GrowingBytes } from '../domain/growing-bytes.ts';
+import { GrowingBytes } from '../lib/growing-bytes.ts';
 import { MAX_DATA_LINES, MAX_LINES, SMALL_BYTES } from './answer-bounds.ts';
 import { TransportError } from './transport-error.ts';
 

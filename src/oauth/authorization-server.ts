@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { ApiError, invalidRequest } from '../domain/errors.ts';
 import { clientHost, hashOAuthSecret, OAUTH_PATHS, resourceOf, SCOPE } from '../domain/oauth-token.ts';
-import { isBoundClient } from '../store/oauth.ts';
+import { isBoundClient } from '../store/sign-in/oauth.ts';
 import { DocumentFault } from './metadata-documents.ts';
 import { type AdapterDeps, type Binding, SqliteAdapter } from './sqlite-adapter.ts';
 

@@ -1,8 +1,8 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider';
-import { endGrant } from '../admin/oauth-grants.ts';
+import { endGrant } from '../admin/sign-in/oauth-grants.ts';
 import { hashOAuthSecret } from '../domain/oauth-token.ts';
 import type { Clock } from '../domain/time.ts';
-import type { Database } from '../store/database.ts';
+import type { Database } from '../store/db/database.ts';
 import {
   consumeOAuthItem,
   deleteExpiredOAuthItems,
@@ -11,7 +11,7 @@ import {
   putOAuthItem,
   type StoredItem,
   UNUSED_CLIENT_MS,
-} from '../store/oauth.ts';
+} from '../store/sign-in/oauth.ts';
 import type { Store } from '../store/store.ts';
 
 export interface AdapterDeps {

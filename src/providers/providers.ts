@@ -1,12 +1,12 @@
+import type { ServiceProvider } from '../config/service-provider.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
 import type { CustomProvider, ProviderDefinition, WireFormat } from '../domain/provider.ts';
 import { hashSecret, type Pepper } from '../domain/secret.ts';
-import type { ServiceProvider } from '../domain/service-provider.ts';
-import type { UpstreamConfig } from '../domain/upstream-config.ts';
 import type { AddressPolicy } from '../net/address-policy.ts';
-import type { Adapter, BaseUrl } from './adapter.ts';
-import { anthropicAdapter } from './anthropic.ts';
-import { googleAdapter } from './google.ts';
-import { openAiAdapterFor } from './openai.ts';
+import { anthropicAdapter } from './anthropic/anthropic.ts';
+import { googleAdapter } from './google/google.ts';
+import { openAiAdapterFor } from './openai/openai.ts';
+import type { Adapter, BaseUrl } from './wire/adapter.ts';
 
 /** Somebody who serves models: how to talk to it, and where. */
 export interface Provider {

@@ -1,11 +1,11 @@
 import { ApiError } from '../domain/errors.ts';
 import type { OrganizationProviders } from '../domain/provider.ts';
 import type { Clock } from '../domain/time.ts';
-import { createBudgetReads } from './budget-reads.ts';
-import { type Database, type Durability, openDatabase } from './database.ts';
-import { createDecisionRecorder, type DecisionRecord } from './decisions.ts';
-import { Freshness } from './freshness.ts';
-import { createKeyReads, type KeyCredential } from './key-credential.ts';
+import { createBudgetReads } from './budgets/budget-reads.ts';
+import { type Database, type Durability, openDatabase } from './db/database.ts';
+import { Freshness } from './db/freshness.ts';
+import { classify } from './db/unavailable.ts';
+import { createDecisionRecorder, type DecisionRecord } from './ledger/decisions.ts';
 import {
   type Candidate,
   createLedger,
@@ -14,13 +14,13 @@ import {
   type NewCall,
   type OpenCall,
   type Settlement,
-} from './ledger.ts';
-import { createOrganizationProviders } from './organization-providers.ts';
-import { recoverOpenCalls } from './recovery.ts';
-import { type CompiledRules, createRuleRevision, prepareSubjectRules } from './rule-reads.ts';
-import { SettlementRetries } from './settlement-retries.ts';
-import { classify } from './unavailable.ts';
-import { GroupWriter } from './writer.ts';
+} from './ledger/ledger.ts';
+import { recoverOpenCalls } from './ledger/recovery.ts';
+import { SettlementRetries } from './ledger/settlement-retries.ts';
+import { GroupWriter } from './ledger/writer.ts';
+import { createOrganizationProviders } from './providers/organization-providers.ts';
+import { type CompiledRules, createRuleRevision, prepareSubjectRules } from './rules/rule-reads.ts';
+import { createKeyReads, type KeyCredential } from './tenants/key-credential.ts';
 
 export interface StoreOptions {
   /** Path of the SQLite file. */

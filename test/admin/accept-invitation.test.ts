@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { acceptInvitation } from '../../src/admin/accept-invitation.ts';
-import { createInvitation, getInvitation, revokeInvitation } from '../../src/admin/invitations.ts';
-import { getMember, removeMember } from '../../src/admin/members.ts';
+import { acceptInvitation } from '../../src/admin/sign-in/accept-invitation.ts';
+import { createInvitation, getInvitation, revokeInvitation } from '../../src/admin/tenants/invitations.ts';
+import { getMember, removeMember } from '../../src/admin/tenants/members.ts';
 import { generateSecret, type Pepper } from '../../src/domain/secret.ts';
-import type { Database } from '../../src/store/database.ts';
-import { listKeys } from '../../src/store/keys.ts';
-import { insertMember } from '../../src/store/members.ts';
-import { insertProject } from '../../src/store/tenants.ts';
+import type { Database } from '../../src/store/db/database.ts';
+import { listKeys } from '../../src/store/tenants/keys.ts';
+import { insertMember } from '../../src/store/tenants/members.ts';
+import { insertProject } from '../../src/store/tenants/tenants.ts';
 import { admin, cli, ID, owner, pepper, seededDatabase, startMs } from './tenants.ts';
 
 const DAY = 86_400_000;

@@ -4,16 +4,7 @@ import { userInfo } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { acceptInvitation } from '../../src/admin/accept-invitation.ts';
-import { addMember } from '../../src/admin/add-member.ts';
-import { listAudit } from '../../src/admin/audit.ts';
-import { changeBudget } from '../../src/admin/budgets.ts';
-import { createOrganization } from '../../src/admin/create-organization.ts';
-import { changeCustomModel, createCustomModel, deleteCustomModel } from '../../src/admin/custom-models.ts';
-import { changeCustomProvider, createCustomProvider, deleteCustomProvider } from '../../src/admin/custom-providers.ts';
-import { firstRun } from '../../src/admin/first-run.ts';
-import { changeRule, createRule, deleteRule } from '../../src/admin/iam-rules.ts';
-import { createInvitation, revokeInvitation } from '../../src/admin/invitations.ts';
+import { listAudit } from '../../src/admin/audit/audit.ts';
 import {
   changeKey,
   createKey,
@@ -22,24 +13,37 @@ import {
   enableKey,
   reactivateKey,
   rollKey,
-} from '../../src/admin/keys.ts';
-import { changeMasterKey, createMasterKey, deleteMasterKey } from '../../src/admin/master-keys.ts';
-import { changeMember, removeMember } from '../../src/admin/members.ts';
-import { allowApplication, endApplication, endGrant } from '../../src/admin/oauth-grants.ts';
-import { changeOrganization } from '../../src/admin/organizations.ts';
-import { addPasskey, removePasskey } from '../../src/admin/passkeys.ts';
-import { createPlatformKey, deletePlatformKey } from '../../src/admin/platform-keys.ts';
-import { changeProject, createProject, deleteProject } from '../../src/admin/projects.ts';
-import { changeProviderKey, createProviderKey, deleteProviderKey } from '../../src/admin/provider-keys.ts';
-import type { RuleOwner } from '../../src/admin/rule-owner.ts';
-import { endOtherSessions, endSession, startSession } from '../../src/admin/sessions.ts';
-import { setPassword } from '../../src/admin/set-password.ts';
-import { createSignInLink, useSignInLink } from '../../src/admin/sign-in-links.ts';
+} from '../../src/admin/keys/keys.ts';
+import { changeMasterKey, createMasterKey, deleteMasterKey } from '../../src/admin/keys/master-keys.ts';
+import { createPlatformKey, deletePlatformKey } from '../../src/admin/keys/platform-keys.ts';
+import { changeCustomModel, createCustomModel, deleteCustomModel } from '../../src/admin/providers/custom-models.ts';
+import {
+  changeCustomProvider,
+  createCustomProvider,
+  deleteCustomProvider,
+} from '../../src/admin/providers/custom-providers.ts';
+import { changeProviderKey, createProviderKey, deleteProviderKey } from '../../src/admin/providers/provider-keys.ts';
+import { changeRule, createRule, deleteRule } from '../../src/admin/rules/iam-rules.ts';
+import type { RuleOwner } from '../../src/admin/rules/rule-owner.ts';
+import { acceptInvitation } from '../../src/admin/sign-in/accept-invitation.ts';
+import { firstRun } from '../../src/admin/sign-in/first-run.ts';
+import { allowApplication, endApplication, endGrant } from '../../src/admin/sign-in/oauth-grants.ts';
+import { addPasskey, removePasskey } from '../../src/admin/sign-in/passkeys.ts';
+import { endOtherSessions, endSession, startSession } from '../../src/admin/sign-in/sessions.ts';
+import { setPassword } from '../../src/admin/sign-in/set-password.ts';
+import { createSignInLink, useSignInLink } from '../../src/admin/sign-in/sign-in-links.ts';
+import { addMember } from '../../src/admin/tenants/add-member.ts';
+import { changeBudget } from '../../src/admin/tenants/budgets.ts';
+import { createOrganization } from '../../src/admin/tenants/create-organization.ts';
+import { createInvitation, revokeInvitation } from '../../src/admin/tenants/invitations.ts';
+import { changeMember, removeMember } from '../../src/admin/tenants/members.ts';
+import { changeOrganization } from '../../src/admin/tenants/organizations.ts';
+import { changeProject, createProject, deleteProject } from '../../src/admin/tenants/projects.ts';
 import { SECRET_PREFIX } from '../../src/domain/secret.ts';
 import type { AuditRecord } from '../../src/generated/types.ts';
-import { verifyAuditChain } from '../../src/store/audit-chain.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { build } from '../../src/store/sql.ts';
+import { verifyAuditChain } from '../../src/store/audit/audit-chain.ts';
+import { type Database, openDatabase } from '../../src/store/db/database.ts';
+import { build } from '../../src/store/db/sql.ts';
 import {
   actorWith,
   auditKey,

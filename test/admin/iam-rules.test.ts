@@ -1,12 +1,19 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../src/admin/actor.ts';
-import { changeRule, createRule, deleteRule, getRule, listRules, readRulePlan } from '../../src/admin/iam-rules.ts';
-import { StaleRules } from '../../src/admin/judged-change.ts';
-import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../src/admin/rule-owner.ts';
+import type { Actor } from '../../src/admin/audit/actor.ts';
+import {
+  changeRule,
+  createRule,
+  deleteRule,
+  getRule,
+  listRules,
+  readRulePlan,
+} from '../../src/admin/rules/iam-rules.ts';
+import { StaleRules } from '../../src/admin/rules/judged-change.ts';
+import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../src/admin/rules/rule-owner.ts';
 import type { RuleWidening } from '../../src/generated/types.ts';
-import type { Database } from '../../src/store/database.ts';
-import { prepareSubjectRules } from '../../src/store/rule-reads.ts';
-import { getOrganization, updateOrganization } from '../../src/store/tenants.ts';
+import type { Database } from '../../src/store/db/database.ts';
+import { prepareSubjectRules } from '../../src/store/rules/rule-reads.ts';
+import { getOrganization, updateOrganization } from '../../src/store/tenants/tenants.ts';
 import { admin, catalog, cli, developer, ID, masked, owner, START, seededDatabase, startMs } from './tenants.ts';
 
 const write = { now: startMs, catalog, trustedProxies: [] };

@@ -1,6 +1,6 @@
 // A change of a rule is judged outside the writing thread: again where rules changed meanwhile, and never by half.
 import { describe, expect, it } from 'vitest';
-import { changeJudged, type JudgedChange, type RulePlan, StaleRules } from '../../src/admin/judged-change.ts';
+import { changeJudged, type JudgedChange, type RulePlan, StaleRules } from '../../src/admin/rules/judged-change.ts';
 import { ApiError } from '../../src/domain/errors.ts';
 import type { RuleChangeAnswer } from '../../src/generated/types.ts';
 

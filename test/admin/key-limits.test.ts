@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NO_LIMITS, newLimits } from '../../src/admin/key-limits.ts';
+import { NO_LIMITS, newLimits } from '../../src/admin/keys/key-limits.ts';
 import { PICO_PER_USD } from '../../src/domain/money.ts';
 
 const present = {

@@ -9,14 +9,14 @@ import {
   listKeys,
   reactivateKey,
   rollKey,
-} from '../../src/admin/keys.ts';
+} from '../../src/admin/keys/keys.ts';
 import { hashSecret } from '../../src/domain/secret.ts';
-import { createBudgetReads } from '../../src/store/budget-reads.ts';
-import type { Database } from '../../src/store/database.ts';
-import { Freshness } from '../../src/store/freshness.ts';
-import { createKeyReads, type KeyReads } from '../../src/store/key-credential.ts';
-import { findKey } from '../../src/store/keys.ts';
-import { removeMember } from '../../src/store/members.ts';
+import { createBudgetReads } from '../../src/store/budgets/budget-reads.ts';
+import type { Database } from '../../src/store/db/database.ts';
+import { Freshness } from '../../src/store/db/freshness.ts';
+import { createKeyReads, type KeyReads } from '../../src/store/tenants/key-credential.ts';
+import { findKey } from '../../src/store/tenants/keys.ts';
+import { removeMember } from '../../src/store/tenants/members.ts';
 import { admin, cli, developer, ID, masked, owner, pepper, START, seededDatabase, startMs } from './tenants.ts';
 
 const HOUR = 3_600_000;

@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from 'vitest';
-import { createInvitation } from '../../src/admin/invitations.ts';
-import { changeMember, getMember, removeMember } from '../../src/admin/members.ts';
-import { changeProject, createProject, deleteProject, getProject } from '../../src/admin/projects.ts';
-import type { Database } from '../../src/store/database.ts';
+import { createInvitation } from '../../src/admin/tenants/invitations.ts';
+import { changeMember, getMember, removeMember } from '../../src/admin/tenants/members.ts';
+import { changeProject, createProject, deleteProject, getProject } from '../../src/admin/tenants/projects.ts';
+import type { Database } from '../../src/store/db/database.ts';
 import { admin, developer, ID, owner, pepper, seededDatabase, startMs } from './tenants.ts';
 
 let db: Database;

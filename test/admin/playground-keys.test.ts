@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { firstRun } from '../../src/admin/first-run.ts';
-import { changeKey, listKeys, rollKey } from '../../src/admin/keys.ts';
-import { removeMember } from '../../src/admin/members.ts';
-import { playgroundKey } from '../../src/admin/playground-keys.ts';
-import { createProject, deleteProject } from '../../src/admin/projects.ts';
+import { changeKey, listKeys, rollKey } from '../../src/admin/keys/keys.ts';
+import { playgroundKey } from '../../src/admin/keys/playground-keys.ts';
+import { firstRun } from '../../src/admin/sign-in/first-run.ts';
+import { removeMember } from '../../src/admin/tenants/members.ts';
+import { createProject, deleteProject } from '../../src/admin/tenants/projects.ts';
 import { refusal } from '../../src/domain/api-key.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { findKey, listKeys as storedKeys } from '../../src/store/keys.ts';
+import { type Database, openDatabase } from '../../src/store/db/database.ts';
+import { findKey, listKeys as storedKeys } from '../../src/store/tenants/keys.ts';
 import { auditKey, cli, ID, owner, pepper, seededDatabase, startMs } from './tenants.ts';
 
 let db: Database;

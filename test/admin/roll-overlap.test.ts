@@ -1,12 +1,12 @@
 // `keys roll --overlap` (decisions.md, section 3, "rolling with an overlap"): two valid secrets, of which the old one ends by itself.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../src/admin/actor.ts';
-import { listAudit } from '../../src/admin/audit.ts';
-import { changeKey, deleteKey, disableKey, enableKey, getKey, rollKey } from '../../src/admin/keys.ts';
+import type { Actor } from '../../src/admin/audit/actor.ts';
+import { listAudit } from '../../src/admin/audit/audit.ts';
+import { changeKey, deleteKey, disableKey, enableKey, getKey, rollKey } from '../../src/admin/keys/keys.ts';
 import { hashSecret, type Pepper } from '../../src/domain/secret.ts';
 import { ManualClock } from '../../src/domain/time.ts';
-import { readSecretNeeds } from '../../src/store/secret-needs.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
+import { readSecretNeeds } from '../../src/store/secrets/secret-needs.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { chat, errorOf, hello } from '../support/chat.ts';
 import { addKey, startGateway, type TestGateway, type TestKey } from '../support/gateway.ts';
 import { addOwnModels, FLAT } from '../support/own-models.ts';

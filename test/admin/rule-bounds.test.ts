@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkBounds } from '../../src/admin/rule-bounds.ts';
+import { checkBounds } from '../../src/admin/rules/rule-bounds.ts';
 import { ApiError } from '../../src/domain/errors.ts';
 import { type CanonicalRule, canonicalRule } from '../../src/domain/rule-content.ts';
 

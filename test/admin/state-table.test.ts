@@ -2,18 +2,26 @@
 // decisions.md, section 3. Management by the functions behind the master API, the command line and the dashboard; calls over HTTP.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../src/admin/actor.ts';
-import { startExpiringKeys } from '../../src/admin/expire-keys.ts';
-import { createRule, listRules } from '../../src/admin/iam-rules.ts';
-import { changeKey, deleteKey, disableKey, enableKey, getKey, reactivateKey, rollKey } from '../../src/admin/keys.ts';
-import { createPlatformKey } from '../../src/admin/platform-keys.ts';
-import { playgroundKey } from '../../src/admin/playground-keys.ts';
+import type { Actor } from '../../src/admin/audit/actor.ts';
+import { startExpiringKeys } from '../../src/admin/keys/expire-keys.ts';
+import {
+  changeKey,
+  deleteKey,
+  disableKey,
+  enableKey,
+  getKey,
+  reactivateKey,
+  rollKey,
+} from '../../src/admin/keys/keys.ts';
+import { createPlatformKey } from '../../src/admin/keys/platform-keys.ts';
+import { playgroundKey } from '../../src/admin/keys/playground-keys.ts';
+import { createRule, listRules } from '../../src/admin/rules/iam-rules.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import type { Pepper } from '../../src/domain/secret.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import type { KeyRecord } from '../../src/generated/types.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { createStore } from '../../src/store/store.ts';
 import { chat, errorOf, hello } from '../support/chat.ts';
 import { addKey, startGateway, type TestGateway, type TestKey } from '../support/gateway.ts';

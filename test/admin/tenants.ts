@@ -1,14 +1,14 @@
-import type { Actor } from '../../src/admin/actor.ts';
+import type { Actor } from '../../src/admin/audit/actor.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import type { EncryptionKey } from '../../src/domain/sealed-secret.ts';
 import { generateSecret, hashSecret, maskSecret, type Pepper, type SecretKind } from '../../src/domain/secret.ts';
 import { ManualClock } from '../../src/domain/time.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { insertKey, type NewKey, type StoredSecret } from '../../src/store/keys.ts';
-import { insertMasterKey } from '../../src/store/master-keys.ts';
-import { insertMember } from '../../src/store/members.ts';
-import type { Role } from '../../src/store/tables.ts';
-import { insertOrganization, insertProject } from '../../src/store/tenants.ts';
+import { type Database, openDatabase } from '../../src/store/db/database.ts';
+import type { Role } from '../../src/store/db/tables.ts';
+import { insertKey, type NewKey, type StoredSecret } from '../../src/store/tenants/keys.ts';
+import { insertMasterKey } from '../../src/store/tenants/master-keys.ts';
+import { insertMember } from '../../src/store/tenants/members.ts';
+import { insertOrganization, insertProject } from '../../src/store/tenants/tenants.ts';
 
 /** Ids that look like ours and can be told apart in a comparison. */
 const fixedId = (prefix: string, number: number): string => `${prefix}_${String(number).padStart(32, '0')}`;

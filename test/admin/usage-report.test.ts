@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Actor } from '../../src/admin/actor.ts';
-import { createCustomProvider, deleteCustomProvider } from '../../src/admin/custom-providers.ts';
-import { usageCsv } from '../../src/admin/usage-csv.ts';
-import { readUsageRequest } from '../../src/admin/usage-query.ts';
-import { usageReport } from '../../src/admin/usage-report.ts';
+import type { Actor } from '../../src/admin/audit/actor.ts';
+import { createCustomProvider, deleteCustomProvider } from '../../src/admin/providers/custom-providers.ts';
+import { usageCsv } from '../../src/admin/usage/usage-csv.ts';
+import { readUsageRequest } from '../../src/admin/usage/usage-query.ts';
+import { usageReport } from '../../src/admin/usage/usage-report.ts';
 import { MAX_AMOUNT } from '../../src/domain/money.ts';
 import type { UsageReport, UsageRow } from '../../src/generated/types.ts';
-import type { Database } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/db/database.ts';
 import { insertCall, type StoredCall } from '../support/stored-calls.ts';
 import { admin, catalog, cli, developer, ID, owner, seededDatabase } from './tenants.ts';
 

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { readUsageRequest } from '../../src/admin/usage-query.ts';
-import { createUsageReporter } from '../../src/admin/usage-reporter.ts';
+import { readUsageRequest } from '../../src/admin/usage/usage-query.ts';
+import { createUsageReporter } from '../../src/admin/usage/usage-reporter.ts';
 import { Turns } from '../../src/domain/turns.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import { type Database, openDatabase } from '../../src/store/db/database.ts';
 import { owner, seedTenants, startMs } from './tenants.ts';
 
 let folder: string;

@@ -17,14 +17,19 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { firstRun } from '../../src/admin/first-run.ts';
-import { createProviderKey } from '../../src/admin/provider-keys.ts';
+import { createProviderKey } from '../../src/admin/providers/provider-keys.ts';
+import { firstRun } from '../../src/admin/sign-in/first-run.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
-import { checkDataDir } from '../../src/store/check-data-dir.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
-import { readSecretsFile, type SecretsFile, secretsPath, writeSecretsFile } from '../../src/store/secrets-file.ts';
+import { checkDataDir } from '../../src/store/backup/check-data-dir.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
+import {
+  readSecretsFile,
+  type SecretsFile,
+  secretsPath,
+  writeSecretsFile,
+} from '../../src/store/secrets/secrets-file.ts';
 import { createStore } from '../../src/store/store.ts';
 import { type Ended, portcullis, serve } from '../process/running.ts';
 

@@ -2,9 +2,9 @@
 // Defence: one table for each wire format; what no table knows is 400 and is never sent.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ChatRequest } from '../../src/generated/types.ts';
-import { anthropicAdapter } from '../../src/providers/anthropic.ts';
-import { googleAdapter } from '../../src/providers/google.ts';
-import { openAiAdapterFor } from '../../src/providers/openai.ts';
+import { anthropicAdapter } from '../../src/providers/anthropic/anthropic.ts';
+import { googleAdapter } from '../../src/providers/google/google.ts';
+import { openAiAdapterFor } from '../../src/providers/openai/openai.ts';
 import { mappingOf } from '../providers/answers.ts';
 import { bearer, chat, errorOf, hello, JSON_TYPE } from '../support/chat.ts';
 import { addKey, startGateway, type TestGateway } from '../support/gateway.ts';

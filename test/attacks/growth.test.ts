@@ -2,16 +2,16 @@
 // rules, the keys or the organization around it. What happened can still be told, and every decision be made again.
 import { statSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { listAudit } from '../../src/admin/audit.ts';
-import { changeRule, listRules } from '../../src/admin/iam-rules.ts';
+import { listAudit } from '../../src/admin/audit/audit.ts';
+import { changeRule, listRules } from '../../src/admin/rules/iam-rules.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import type { Run } from '../../src/domain/list-change.ts';
 import type { AuditRecord, IamRule, RulePatch } from '../../src/generated/types.ts';
 import { validatePolicyInput } from '../../src/generated/validators.js';
+import type { Run } from '../../src/lib/list-change.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { verifyAuditChain } from '../../src/store/audit-chain.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import { getDataDocument } from '../../src/store/decisions.ts';
+import { verifyAuditChain } from '../../src/store/audit/audit-chain.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import { getDataDocument } from '../../src/store/ledger/decisions.ts';
 import { bearer, JSON_TYPE } from '../support/chat.ts';
 import {
   addKey,

@@ -1,13 +1,13 @@
 // Threat: a custom provider is deleted and created again under its old name, at another server, and inherits what was remembered.
 // Defence: what is remembered belongs to the row of the model and to the state of its provider, never to the name alone.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../src/admin/actor.ts';
-import { createCustomModel, deleteCustomModel } from '../../src/admin/custom-models.ts';
-import { changeCustomProvider, deleteCustomProvider } from '../../src/admin/custom-providers.ts';
-import { createProviderKey } from '../../src/admin/provider-keys.ts';
+import type { Actor } from '../../src/admin/audit/actor.ts';
+import { createCustomModel, deleteCustomModel } from '../../src/admin/providers/custom-models.ts';
+import { changeCustomProvider, deleteCustomProvider } from '../../src/admin/providers/custom-providers.ts';
+import { createProviderKey } from '../../src/admin/providers/provider-keys.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { chat, completionOf, errorOf, hello } from '../support/chat.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { addOwnModels, FLAT } from '../support/own-models.ts';

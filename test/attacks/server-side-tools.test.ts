@@ -2,9 +2,9 @@
 // Defence: such a tool passes only if a table says what it costs and that it calls no other model.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ChatRequest, ChatTool } from '../../src/generated/types.ts';
-import { anthropicAdapter } from '../../src/providers/anthropic.ts';
-import { googleAdapter } from '../../src/providers/google.ts';
-import { openAiAdapterFor } from '../../src/providers/openai.ts';
+import { anthropicAdapter } from '../../src/providers/anthropic/anthropic.ts';
+import { googleAdapter } from '../../src/providers/google/google.ts';
+import { openAiAdapterFor } from '../../src/providers/openai/openai.ts';
 import { mappingOf } from '../providers/answers.ts';
 import { chat, completionOf, errorOf, hello } from '../support/chat.ts';
 import { addKey, addRule, startGateway, type TestGateway } from '../support/gateway.ts';

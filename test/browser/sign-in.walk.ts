@@ -1,8 +1,8 @@
 // How members sign in, as a person sees it in a browser.
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { createInvitation } from '../../src/admin/invitations.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
+import { createInvitation } from '../../src/admin/tenants/invitations.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { launchChromium } from './chromium.ts';
 import { Walker } from './walker.ts';

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { catalogOf, createCatalog } from '../../src/catalog/catalog.ts';
 import { DATA_PROVIDERS } from '../../src/catalog/data-files.ts';
 import { decodeCatalogData } from '../../src/catalog/decode.ts';
+import type { UpstreamConfig } from '../../src/config/upstream-config.ts';
 import { ManualClock } from '../../src/domain/time.ts';
-import type { UpstreamConfig } from '../../src/domain/upstream-config.ts';
 
 const clock = new ManualClock('2026-11-21T00:00:00Z');
 

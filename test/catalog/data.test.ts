@@ -5,9 +5,9 @@ import { createCatalog } from '../../src/catalog/catalog.ts';
 import { DATA_PROVIDERS, readDataFile } from '../../src/catalog/data-files.ts';
 import { Entry } from '../../src/catalog/decode-entry.ts';
 import { providerDefinitions } from '../../src/catalog/provider-definitions.ts';
+import { RESERVED_NAMES } from '../../src/config/upstream-config.ts';
 import { isFree } from '../../src/domain/model.ts';
 import { ManualClock } from '../../src/domain/time.ts';
-import { RESERVED_NAMES } from '../../src/domain/upstream-config.ts';
 
 const FOLDER = new URL('../../src/catalog/data/', import.meta.url);
 const clock = new ManualClock('2026-11-21T00:00:00Z');

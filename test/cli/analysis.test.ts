@@ -1,14 +1,14 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { firstRun } from '../../src/admin/first-run.ts';
+import { firstRun } from '../../src/admin/sign-in/first-run.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import { progressBar } from '../../src/cli/progress.ts';
+import { progressBar } from '../../src/cli/terminal/progress.ts';
 import { systemClock } from '../../src/domain/time.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
 import { createStore } from '../../src/store/store.ts';
-import { activeMappings, readWorld } from '../../src/workbench/world.ts';
-import { worldDocument } from '../../src/workbench/world-document.ts';
+import { activeMappings, readWorld } from '../../src/workbench/world/world.ts';
+import { worldDocument } from '../../src/workbench/world/world-document.ts';
 import { type CommandLine, createCommandLine } from './command-line.ts';
 
 const KEY = 'First gateway key';

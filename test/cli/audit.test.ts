@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { changeOrganization } from '../../src/admin/organizations.ts';
+import { changeOrganization } from '../../src/admin/tenants/organizations.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
 
 let portcullis: CommandLine;

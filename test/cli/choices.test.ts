@@ -1,6 +1,6 @@
 // Every option and argument whose values are enumerated refuses another one, and names those that there are (issue 12, 17).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AUDIT_ACTIONS } from '../../src/admin/audit-trail.ts';
+import { AUDIT_ACTIONS } from '../../src/admin/audit/audit-trail.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { type CommandLine, createCommandLine } from './command-line.ts';
 

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type FirstRun, firstRun } from '../../src/admin/first-run.ts';
+import { type FirstRun, firstRun } from '../../src/admin/sign-in/first-run.ts';
 import { systemClock } from '../../src/domain/time.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import { loadSecrets, type ServerSecrets } from '../../src/store/secrets.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import { loadSecrets, type ServerSecrets } from '../../src/store/secrets/secrets.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
 import { childEnv } from '../support/network-guard-env.ts';
 

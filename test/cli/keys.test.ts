@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hashSecret } from '../../src/domain/secret.ts';
 import type { KeyAnswer, KeyList } from '../../src/generated/types.ts';
 import { validateKeyAnswer, validateKeyList } from '../../src/generated/validators.js';
-import { insertProject } from '../../src/store/tenants.ts';
+import { insertProject } from '../../src/store/tenants/tenants.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
 
 let portcullis: CommandLine;

@@ -1,6 +1,6 @@
 // Limits in one cell of a table (issue 12, 4 and 14).
 import { expect, it } from 'vitest';
-import { limitsText, windowText } from '../../src/cli/limit-output.ts';
+import { limitsText, windowText } from '../../src/cli/output/limit-output.ts';
 
 it('a running window says what was spent in it and when it resets', () => {
   expect([

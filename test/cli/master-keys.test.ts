@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hashSecret } from '../../src/domain/secret.ts';
-import { findMasterKeyByHash } from '../../src/store/master-keys.ts';
+import { findMasterKeyByHash } from '../../src/store/tenants/master-keys.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
 
 let portcullis: CommandLine;

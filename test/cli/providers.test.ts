@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createContainer } from '../../src/container.ts';
 import { openSecret } from '../../src/domain/sealed-secret.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
 import { bearer, hello, JSON_TYPE } from '../support/chat.ts';
 import { testConfig } from '../support/gateway.ts';
 import { send } from '../support/request.ts';

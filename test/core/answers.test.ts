@@ -1,13 +1,13 @@
 // Answers that are read on another thread: what comes of them is what would come of them here.
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type Answers, createAnswers } from '../../src/core/answers.ts';
-import { type AnswerKind, readAnswer } from '../../src/core/read-answer.ts';
-import type { Target } from '../../src/core/target.ts';
+import { type Answers, createAnswers } from '../../src/core/call/answers.ts';
+import { type AnswerKind, readAnswer } from '../../src/core/call/read-answer.ts';
+import type { Target } from '../../src/core/models/target.ts';
 import { overloaded } from '../../src/domain/errors.ts';
 import type { WireFormat } from '../../src/domain/provider.ts';
 import { gatheredResponse } from '../../src/net/exchange.ts';
 import { adapterFor } from '../../src/providers/providers.ts';
-import { UpstreamError } from '../../src/providers/upstream-error.ts';
+import { UpstreamError } from '../../src/providers/wire/upstream-error.ts';
 import { mappingOf } from '../providers/answers.ts';
 
 const answers = createAnswers();

@@ -2,8 +2,8 @@
 // how often in a row (CI: 100).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { changeBudget } from '../../src/admin/budgets.ts';
-import { createProject, deleteProject } from '../../src/admin/projects.ts';
+import { changeBudget } from '../../src/admin/tenants/budgets.ts';
+import { createProject, deleteProject } from '../../src/admin/tenants/projects.ts';
 import { chat, completionOf, errorOf, eventsOf, hello } from '../support/chat.ts';
 import { addKey, startGateway, type TestGateway, type TestKey } from '../support/gateway.ts';
 import { addOwnModels, FLAT } from '../support/own-models.ts';

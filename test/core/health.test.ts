@@ -1,10 +1,10 @@
 // Which targets rest (decisions.md, section 5, "order of candidates").
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Health } from '../../src/core/health.ts';
-import type { Target } from '../../src/core/target.ts';
+import { Health } from '../../src/core/call/health.ts';
+import type { Target } from '../../src/core/models/target.ts';
 import { TEXT_ONLY } from '../../src/domain/model.ts';
 import { ManualClock } from '../../src/domain/time.ts';
-import { openAiAdapter } from '../../src/providers/openai.ts';
+import { openAiAdapter } from '../../src/providers/openai/openai.ts';
 
 const target = (providerId: string, providerKeyId?: string, origin = `https://${providerId}.example`): Target => ({
   mapping: {

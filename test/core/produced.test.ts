@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { Produced } from '../../src/core/produced.ts';
+import { Produced } from '../../src/core/price/produced.ts';
 import type { Mapping } from '../../src/domain/model.ts';
 import { NO_USAGE, type Usage } from '../../src/domain/usage.ts';
 import type { ChatRequest, CompletionMessage } from '../../src/generated/types.ts';
-import { createTokenEstimator } from '../../src/providers/token-estimate.ts';
+import { createTokenEstimator } from '../../src/providers/tokens/token-estimate.ts';
 import { mappingOf } from '../providers/answers.ts';
 
 const estimator = createTokenEstimator();

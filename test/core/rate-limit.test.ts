@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createTakeRate, type Rate, rateLimitExceeded } from '../../src/core/rate-limit.ts';
+import { createTakeRate, type Rate, rateLimitExceeded } from '../../src/core/access/rate-limit.ts';
 
 const OFF = {
   chat: undefined,

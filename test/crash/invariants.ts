@@ -1,10 +1,10 @@
 import { MAX_AMOUNT, usdNumber } from '../../src/domain/money.ts';
 import { type LimitScope, runningPeriod, type SpendState } from '../../src/domain/spend-limits.ts';
-import { toBudget } from '../../src/store/budgets.ts';
-import type { Database } from '../../src/store/database.ts';
-import { exactSum, sumOf } from '../../src/store/exact-sum.ts';
-import { toApiKey } from '../../src/store/key-columns.ts';
-import { build } from '../../src/store/sql.ts';
+import { toBudget } from '../../src/store/budgets/budgets.ts';
+import type { Database } from '../../src/store/db/database.ts';
+import { exactSum, sumOf } from '../../src/store/db/exact-sum.ts';
+import { build } from '../../src/store/db/sql.ts';
+import { toApiKey } from '../../src/store/tenants/key-columns.ts';
 import type { Acknowledged } from './load.ts';
 
 /** What was seen of the calls of some keys. */

@@ -1,16 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type BudgetOwner, changeBudget, getBudget } from '../../src/admin/budgets.ts';
-import { createKey } from '../../src/admin/keys.ts';
-import { createProject } from '../../src/admin/projects.ts';
-import { readConfig } from '../../src/config.ts';
+import { createKey } from '../../src/admin/keys/keys.ts';
+import { type BudgetOwner, changeBudget, getBudget } from '../../src/admin/tenants/budgets.ts';
+import { createProject } from '../../src/admin/tenants/projects.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { formatUsd, parseUsd } from '../../src/domain/money.ts';
 import type { BudgetPatch, KeyCreate } from '../../src/generated/types.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
-import { build } from '../../src/store/sql.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import { type Database, openDatabase } from '../../src/store/db/database.ts';
+import { build } from '../../src/store/db/sql.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { addOwnModels } from '../support/own-models.ts';
 import { Serving } from './serving.ts';
 

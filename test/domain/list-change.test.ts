@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { listChange, type Run } from '../../src/domain/list-change.ts';
+import { listChange, type Run } from '../../src/lib/list-change.ts';
 
 const placesOf = (runs: readonly Run[]): number[] =>
   runs.flatMap(({ at, entries }) => entries.map((_, index) => at + index));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RecentMap } from '../../src/domain/recent-map.ts';
+import { RecentMap } from '../../src/lib/recent-map.ts';
 
 describe('RecentMap', () => {
   it('remembers up to its capacity and then forgets what was not asked for longest', () => {

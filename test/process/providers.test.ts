@@ -1,14 +1,14 @@
 // What a start says of providers: which can be called, and where each credential comes from (issue 12, 16).
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createCustomProvider } from '../../src/admin/custom-providers.ts';
-import { createProviderKey } from '../../src/admin/provider-keys.ts';
+import { createCustomProvider } from '../../src/admin/providers/custom-providers.ts';
+import { createProviderKey } from '../../src/admin/providers/provider-keys.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
-import { listOrganizations } from '../../src/store/tenants.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import { openDatabase } from '../../src/store/db/database.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
+import { listOrganizations } from '../../src/store/tenants/tenants.ts';
 import { newDataDir } from '../support/gateway.ts';
 import { saying, serve } from './running.ts';
 

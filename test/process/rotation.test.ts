@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { AuditList } from '../../src/generated/types.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { bearer, JSON_TYPE } from '../support/chat.ts';
 import { newDataDir } from '../support/gateway.ts';
 import { send } from '../support/request.ts';

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import { cliCommand } from '../../scripts/runtime.js';
-import { databasePath } from '../../src/store/data-dir.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
 import { childEnv } from '../support/network-guard-env.ts';
 
 export const ROOT = path.join(import.meta.dirname, '../..');

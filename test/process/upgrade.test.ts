@@ -6,10 +6,10 @@ import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createContainer } from '../../src/container.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import { schemaVersion } from '../../src/store/migrate.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import { schemaVersion } from '../../src/store/migrations/migrate.ts';
 import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { testConfig } from '../support/gateway.ts';
 import { send } from '../support/request.ts';
 

@@ -8,8 +8,8 @@ import {
   type StreamedResponse,
 } from '../../src/net/exchange.ts';
 import { LongTexts } from '../../src/net/long-texts.ts';
-import type { UpstreamChunk } from '../../src/providers/adapter.ts';
-import { openAiAdapter } from '../../src/providers/openai.ts';
+import { openAiAdapter } from '../../src/providers/openai/openai.ts';
+import type { UpstreamChunk } from '../../src/providers/wire/adapter.ts';
 
 export const sample = (name: string): string => readFileSync(new URL(`./samples/${name}`, import.meta.url), 'utf8');
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_USAGE } from '../../src/domain/usage.ts';
-import { anthropicAdapter } from '../../src/providers/anthropic.ts';
+import { anthropicAdapter } from '../../src/providers/anthropic/anthropic.ts';
 import { gathered, sample } from './answers.ts';
 
 const parse = (answer: unknown) => anthropicAdapter.parseResponse(gathered(JSON.stringify(answer)));

@@ -1,8 +1,8 @@
 import type { Mapping } from '../../src/domain/model.ts';
 import { validateChatRequest } from '../../src/generated/validators.js';
 import type { OutboundRequest } from '../../src/net/transport.ts';
-import type { ChatCall, Endpoint } from '../../src/providers/adapter.ts';
-import { anthropicAdapter } from '../../src/providers/anthropic.ts';
+import { anthropicAdapter } from '../../src/providers/anthropic/anthropic.ts';
+import type { ChatCall, Endpoint } from '../../src/providers/wire/adapter.ts';
 import { mappingOf } from './answers.ts';
 
 export const ENDPOINT: Endpoint = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { anthropicAdapter } from '../../src/providers/anthropic.ts';
+import { anthropicAdapter } from '../../src/providers/anthropic/anthropic.ts';
 import {
   ADAPTIVE,
   asked,

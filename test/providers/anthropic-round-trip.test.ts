@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ReasoningDetail } from '../../src/generated/types.ts';
-import { anthropicAdapter } from '../../src/providers/anthropic.ts';
+import { anthropicAdapter } from '../../src/providers/anthropic/anthropic.ts';
 import { gathered, sample, streamed } from './answers.ts';
 import { ADAPTIVE, HI, mappingTo, sent, text } from './anthropic-calls.ts';
 

@@ -2,8 +2,8 @@ import { assert, asyncProperty, nat, uniqueArray } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_USAGE, type Usage } from '../../src/domain/usage.ts';
 import type { StreamedResponse } from '../../src/net/exchange.ts';
-import type { UpstreamChunk } from '../../src/providers/adapter.ts';
-import { anthropicAdapter } from '../../src/providers/anthropic.ts';
+import { anthropicAdapter } from '../../src/providers/anthropic/anthropic.ts';
+import type { UpstreamChunk } from '../../src/providers/wire/adapter.ts';
 import { sample, streamed } from './answers.ts';
 
 async function read(response: StreamedResponse): Promise<UpstreamChunk[]> {

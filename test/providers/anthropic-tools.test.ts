@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { anthropicAdapter } from '../../src/providers/anthropic.ts';
+import { anthropicAdapter } from '../../src/providers/anthropic/anthropic.ts';
 import { asked, BARE, mappingTo, NEWEST, sent, text } from './anthropic-calls.ts';
 
 const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_USAGE } from '../../src/domain/usage.ts';
-import { googleAdapter } from '../../src/providers/google.ts';
+import { googleAdapter } from '../../src/providers/google/google.ts';
 import { gathered, sample } from './answers.ts';
 import { answered, answeredSample } from './google-samples.ts';
 

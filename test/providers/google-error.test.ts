@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { googleAdapter } from '../../src/providers/google.ts';
+import { googleAdapter } from '../../src/providers/google/google.ts';
 import { gathered, sample } from './answers.ts';
 
 const SECRET = 'AIzaTest';

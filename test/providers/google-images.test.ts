@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NO_USAGE } from '../../src/domain/usage.ts';
 import type { ImageRequest } from '../../src/generated/types.ts';
-import { googleAdapter } from '../../src/providers/google.ts';
+import { googleAdapter } from '../../src/providers/google/google.ts';
 import { gathered, sample } from './answers.ts';
 import { ENDPOINT, mapping } from './google-samples.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { googleAdapter } from '../../src/providers/google.ts';
+import { googleAdapter } from '../../src/providers/google/google.ts';
 import { chatCall, ENDPOINT, GEMINI_2_5, GEMINI_3, sentBody, USER_TURN } from './google-samples.ts';
 
 const config = (fields: object, externalId?: string) => sentBody(fields, externalId);

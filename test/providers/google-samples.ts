@@ -1,8 +1,8 @@
 import type { Mapping } from '../../src/domain/model.ts';
 import { TEXT_ONLY } from '../../src/domain/model.ts';
 import { validateChatRequest } from '../../src/generated/validators.js';
-import type { ChatCall, Endpoint, UpstreamChunk } from '../../src/providers/adapter.ts';
-import { createGoogleAdapter } from '../../src/providers/google.ts';
+import { createGoogleAdapter } from '../../src/providers/google/google.ts';
+import type { ChatCall, Endpoint, UpstreamChunk } from '../../src/providers/wire/adapter.ts';
 import { gathered, sample, streamed } from './answers.ts';
 
 export const ENDPOINT: Endpoint = {

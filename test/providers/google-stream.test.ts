@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_USAGE } from '../../src/domain/usage.ts';
 import type { StreamedResponse } from '../../src/net/exchange.ts';
-import type { UpstreamChunk } from '../../src/providers/adapter.ts';
+import type { UpstreamChunk } from '../../src/providers/wire/adapter.ts';
 import { sample, streamed } from './answers.ts';
 import { chunksOf, countingAdapter, events } from './google-samples.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTransport } from '../../src/net/transport.ts';
-import { googleAdapter } from '../../src/providers/google.ts';
+import { googleAdapter } from '../../src/providers/google/google.ts';
 import { startUpstream, type TestUpstream } from '../support/upstream.ts';
 import { parseLarge, sample } from './answers.ts';
 import { chatCall } from './google-samples.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_USAGE } from '../../src/domain/usage.ts';
-import { openAiAdapter } from '../../src/providers/openai.ts';
+import { openAiAdapter } from '../../src/providers/openai/openai.ts';
 import { gathered, sample } from './answers.ts';
 
 const parse = (answer: unknown) => openAiAdapter.parseResponse(gathered(JSON.stringify(answer)));

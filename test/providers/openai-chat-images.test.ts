@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
 import { NO_USAGE } from '../../src/domain/usage.ts';
 import type { ImageRequest } from '../../src/generated/types.ts';
-import type { Endpoint } from '../../src/providers/adapter.ts';
-import { openAiImages } from '../../src/providers/openai-images.ts';
+import { openAiImages } from '../../src/providers/openai/images.ts';
+import type { Endpoint } from '../../src/providers/wire/adapter.ts';
 import { gathered } from './answers.ts';
 
 const ENDPOINT: Endpoint = {

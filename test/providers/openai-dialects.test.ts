@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatRequest } from '../../src/generated/types.ts';
-import type { ChatCall } from '../../src/providers/adapter.ts';
-import { openAiAdapter, openAiAdapterFor } from '../../src/providers/openai.ts';
+import { openAiAdapter, openAiAdapterFor } from '../../src/providers/openai/openai.ts';
+import type { ChatCall } from '../../src/providers/wire/adapter.ts';
 import { mappingOf } from './answers.ts';
 
 const PROVIDERS = [

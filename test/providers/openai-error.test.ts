@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openAiAdapter } from '../../src/providers/openai.ts';
+import { openAiAdapter } from '../../src/providers/openai/openai.ts';
 import { chunksOf, gathered, readStream, sample, streamed } from './answers.ts';
 
 const failed = (text: string, status: number) => openAiAdapter.parseError(gathered(text, status), undefined);

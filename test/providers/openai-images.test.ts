@@ -3,9 +3,9 @@ import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
 import { NO_USAGE } from '../../src/domain/usage.ts';
 import type { ImageRequest } from '../../src/generated/types.ts';
 import { validateImageRequest } from '../../src/generated/validators.js';
-import type { Endpoint } from '../../src/providers/adapter.ts';
-import { openAiImages } from '../../src/providers/openai-images.ts';
-import { UpstreamError } from '../../src/providers/upstream-error.ts';
+import { openAiImages } from '../../src/providers/openai/images.ts';
+import type { Endpoint } from '../../src/providers/wire/adapter.ts';
+import { UpstreamError } from '../../src/providers/wire/upstream-error.ts';
 import { gathered, streamed } from './answers.ts';
 
 const ENDPOINT: Endpoint = {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
 import type { ModerationRequest } from '../../src/generated/types.ts';
-import type { Endpoint } from '../../src/providers/adapter.ts';
-import { openAiModerations } from '../../src/providers/openai-moderations.ts';
+import { openAiModerations } from '../../src/providers/openai/moderations.ts';
+import type { Endpoint } from '../../src/providers/wire/adapter.ts';
 import { gathered } from './answers.ts';
 
 const ENDPOINT: Endpoint = { base: { origin: 'https://up.example', path: '/v1' }, addresses: 'trusted' };

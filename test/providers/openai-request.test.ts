@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatRequest } from '../../src/generated/types.ts';
 import { validateChatRequest } from '../../src/generated/validators.js';
-import type { ChatCall, Endpoint } from '../../src/providers/adapter.ts';
-import { openAiAdapter } from '../../src/providers/openai.ts';
+import { openAiAdapter } from '../../src/providers/openai/openai.ts';
+import type { ChatCall, Endpoint } from '../../src/providers/wire/adapter.ts';
 import { mappingOf } from './answers.ts';
 
 const MAPPING = mappingOf('acme', { externalId: 'gpt-x-2026' });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_USAGE } from '../../src/domain/usage.ts';
-import { openAiAdapter } from '../../src/providers/openai.ts';
+import { openAiAdapter } from '../../src/providers/openai/openai.ts';
 import { chunksOf, readStream, sample, streamed } from './answers.ts';
 
 const END = { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] };

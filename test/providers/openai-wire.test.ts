@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NO_USAGE, type Usage } from '../../src/domain/usage.ts';
-import type { UpstreamChunk } from '../../src/providers/adapter.ts';
-import { openAiAdapter } from '../../src/providers/openai.ts';
+import { openAiAdapter } from '../../src/providers/openai/openai.ts';
+import type { UpstreamChunk } from '../../src/providers/wire/adapter.ts';
 import { gathered, readStream, sample, streamed } from './answers.ts';
 
 const answer = (name: string) => openAiAdapter.parseResponse(gathered(sample(name)));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openAiAdapter } from '../../src/providers/openai.ts';
+import { openAiAdapter } from '../../src/providers/openai/openai.ts';
 import { apiKeyHash, createProviders, parseBaseUrl } from '../../src/providers/providers.ts';
 
 const pepper = { id: 'p1', key: Buffer.from('pepper') };

@@ -9,7 +9,7 @@ import {
   type TextToCount,
   type TokenEstimator,
   type TokenEstimatorOptions,
-} from '../../src/providers/token-estimate.ts';
+} from '../../src/providers/tokens/token-estimate.ts';
 
 /** Time enough on any machine: whether it is enough is not what most of these tests are about. */
 const UNHURRIED = { budgetMs: 60_000, limitMs: 60_000 };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect, it } from 'vitest';
-import { MAX_PIECE_LENGTH, pieces } from '../../src/providers/token-pieces.ts';
+import { MAX_PIECE_LENGTH, pieces } from '../../src/providers/tokens/token-pieces.ts';
 
 const tokensOf = (text: string): number => [...pieces(text)].reduce((sum, piece) => sum + countTokens(piece), 0);
 

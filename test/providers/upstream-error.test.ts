@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { TransportError, timeoutError } from '../../src/net/transport-error.ts';
-import { openAiAdapter } from '../../src/providers/openai.ts';
-import { scrub } from '../../src/providers/scrub.ts';
-import { fromTransportError } from '../../src/providers/upstream-error.ts';
+import { openAiAdapter } from '../../src/providers/openai/openai.ts';
+import { scrub } from '../../src/providers/wire/scrub.ts';
+import { fromTransportError } from '../../src/providers/wire/upstream-error.ts';
 import { gathered } from './answers.ts';
 
 const SECRET = 'operator-secret-1';

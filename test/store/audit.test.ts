@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { appendAuditEntry, listAuditEntries, type NewAuditEntry } from '../../src/store/audit.ts';
-import { type ChainVerdict, verifyAuditChain } from '../../src/store/audit-chain.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { build } from '../../src/store/sql.ts';
+import { appendAuditEntry, listAuditEntries, type NewAuditEntry } from '../../src/store/audit/audit.ts';
+import { type ChainVerdict, verifyAuditChain } from '../../src/store/audit/audit-chain.ts';
+import { type Database, openDatabase } from '../../src/store/db/database.ts';
+import { build } from '../../src/store/db/sql.ts';
 
 const KEY = Buffer.alloc(32, 5);
 const NOW = Date.UTC(2026, 2, 1);

@@ -13,12 +13,12 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/domain/time.ts';
-import { type BackupOptions, backUp, digestOf } from '../../src/store/backup.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { type BackupOptions, backUp, digestOf } from '../../src/store/backup/backup.ts';
+import { type RestoreOptions, restore } from '../../src/store/backup/restore.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import { openDatabase } from '../../src/store/db/database.ts';
 import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
-import { type RestoreOptions, restore } from '../../src/store/restore.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
 import { addTenant, START, temporaryDirectory } from './fixture.ts';
 

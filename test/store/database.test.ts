@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
+import { type DatabaseOptions, openDatabase } from '../../src/store/db/database.ts';
 import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
-import { insertOrganization, listOrganizations } from '../../src/store/tenants.ts';
+import { insertOrganization, listOrganizations } from '../../src/store/tenants/tenants.ts';
 import { temporaryDirectory } from './fixture.ts';
 
 const newPath = () => join(temporaryDirectory(), 'portcullis.sqlite');

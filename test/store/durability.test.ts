@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { getKey } from '../../src/store/keys.ts';
-import { build } from '../../src/store/sql.ts';
+import { build } from '../../src/store/db/sql.ts';
 import { createStore } from '../../src/store/store.ts';
-import { getOrganization, updateOrganization } from '../../src/store/tenants.ts';
+import { getKey } from '../../src/store/tenants/keys.ts';
+import { getOrganization, updateOrganization } from '../../src/store/tenants/tenants.ts';
 import { startChild } from './child.ts';
 import { storeWithTenant } from './fixture.ts';
 

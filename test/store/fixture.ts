@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { newId } from '../../src/domain/id.ts';
 import { ManualClock } from '../../src/domain/time.ts';
-import type { DecisionRecord } from '../../src/store/decisions.ts';
-import { initializeTenant } from '../../src/store/initialize-tenant.ts';
-import type { NewKey } from '../../src/store/keys.ts';
-import type { FindWorstCase, FinishedCall, NewCall, Settlement } from '../../src/store/ledger.ts';
+import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
+import type { FindWorstCase, FinishedCall, NewCall, Settlement } from '../../src/store/ledger/ledger.ts';
 import { createStore, type Store, type StoreOptions } from '../../src/store/store.ts';
+import { initializeTenant } from '../../src/store/tenants/initialize-tenant.ts';
+import type { NewKey } from '../../src/store/tenants/keys.ts';
 
 export const START = Date.UTC(2026, 2, 1, 12);
 

@@ -11,9 +11,9 @@ import {
   listExpiredKeys,
   listKeys,
   updateKey,
-} from '../../src/store/keys.ts';
-import { removeMember } from '../../src/store/members.ts';
-import { deleteProject, updateOrganization, updateProject } from '../../src/store/tenants.ts';
+} from '../../src/store/tenants/keys.ts';
+import { removeMember } from '../../src/store/tenants/members.ts';
+import { deleteProject, updateOrganization, updateProject } from '../../src/store/tenants/tenants.ts';
 import { addTenant, costing, newCall, newDecision, newKey, START, settlement, storeWithTenant } from './fixture.ts';
 
 describe('the credential of a secret', () => {

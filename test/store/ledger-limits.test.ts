@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError, unauthorized } from '../../src/domain/errors.ts';
 import { isCapped, runningPeriod } from '../../src/domain/spend-limits.ts';
-import { getKey, insertKey, type NewKey, updateKey } from '../../src/store/keys.ts';
-import type { FindWorstCase, OpenCall } from '../../src/store/ledger.ts';
-import { build } from '../../src/store/sql.ts';
+import { build } from '../../src/store/db/sql.ts';
+import type { FindWorstCase, OpenCall } from '../../src/store/ledger/ledger.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
+import { getKey, insertKey, type NewKey, updateKey } from '../../src/store/tenants/keys.ts';
 import { costing, newCall, newDecision, newKey, START, settlement, storeWithTenant, type Tenant } from './fixture.ts';
 
 const HOUR = 3_600_000;

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/id.ts';
 import { MAX_AMOUNT } from '../../src/domain/money.ts';
 import { formatTime } from '../../src/domain/time.ts';
-import { getDataDocument, getDecision, listDecisions } from '../../src/store/decisions.ts';
-import { getKey, insertKey, updateKey } from '../../src/store/keys.ts';
-import { build } from '../../src/store/sql.ts';
+import { build } from '../../src/store/db/sql.ts';
+import { getDataDocument, getDecision, listDecisions } from '../../src/store/ledger/decisions.ts';
 import type { Store } from '../../src/store/store.ts';
+import { getKey, insertKey, updateKey } from '../../src/store/tenants/keys.ts';
 import {
   costing,
   denial,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/id.ts';
-import { isEmpty } from '../../src/store/initialize-tenant.ts';
+import { build } from '../../src/store/db/sql.ts';
+import { isEmpty } from '../../src/store/tenants/initialize-tenant.ts';
 import {
   deleteMasterKey,
   findMasterKeyByHash,
@@ -8,10 +9,9 @@ import {
   insertMasterKey,
   listMasterKeys,
   touchMasterKey,
-} from '../../src/store/master-keys.ts';
-import { getMember, insertMember, listMembers, removeMember, updateMember } from '../../src/store/members.ts';
-import { build } from '../../src/store/sql.ts';
-import { getOrganization, getProject, insertProject, listProjects } from '../../src/store/tenants.ts';
+} from '../../src/store/tenants/master-keys.ts';
+import { getMember, insertMember, listMembers, removeMember, updateMember } from '../../src/store/tenants/members.ts';
+import { getOrganization, getProject, insertProject, listProjects } from '../../src/store/tenants/tenants.ts';
 import { addTenant, START, storeWithTenant, type Tenant } from './fixture.ts';
 
 const missing = expect.objectContaining({ status: 404, code: 'not_found' });

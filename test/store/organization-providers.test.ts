@@ -1,7 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { newId } from '../../src/domain/id.ts';
-import { type CustomModelRecord, insertCustomModel, type NewCustomModel } from '../../src/store/custom-models.ts';
-import { deleteCustomProvider, insertCustomProvider } from '../../src/store/custom-providers.ts';
+import {
+  type CustomModelRecord,
+  insertCustomModel,
+  type NewCustomModel,
+} from '../../src/store/providers/custom-models.ts';
+import { deleteCustomProvider, insertCustomProvider } from '../../src/store/providers/custom-providers.ts';
 import {
   deleteProviderKey,
   insertProviderKey,
@@ -9,9 +13,9 @@ import {
   type NewProviderKey,
   placeProviderKey,
   updateProviderKey,
-} from '../../src/store/provider-keys.ts';
+} from '../../src/store/providers/provider-keys.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
-import { updateOrganization } from '../../src/store/tenants.ts';
+import { updateOrganization } from '../../src/store/tenants/tenants.ts';
 import { addTenant, storeWithTenant } from './fixture.ts';
 
 const newProvider = (name: string) => ({

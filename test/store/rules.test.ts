@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/id.ts';
-import { insertKey } from '../../src/store/keys.ts';
-import { findNames } from '../../src/store/names.ts';
 import {
   deleteRule,
   getRule,
@@ -10,7 +8,9 @@ import {
   type NewRule,
   type RuleRecord,
   updateRule,
-} from '../../src/store/rules.ts';
+} from '../../src/store/rules/rules.ts';
+import { insertKey } from '../../src/store/tenants/keys.ts';
+import { findNames } from '../../src/store/tenants/names.ts';
 import { addTenant, newKey, START, storeWithTenant } from './fixture.ts';
 
 /** Stands in for the compiler of admin/: enough to see which rules it was given. */

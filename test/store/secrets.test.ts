@@ -1,7 +1,7 @@
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadSecrets } from '../../src/store/secrets.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { temporaryDirectory } from './fixture.ts';
 
 const given = { peppers: [Buffer.alloc(32, 1)], encryptionKeys: [Buffer.alloc(32, 3), Buffer.alloc(32, 5)] };

@@ -1,11 +1,11 @@
 // Settlements that the database cannot take at first: what a call cost is known only to the process that made it.
 import BetterSqlite3 from 'better-sqlite3';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { getKey, insertKey } from '../../src/store/keys.ts';
-import { SettlementRetries } from '../../src/store/settlement-retries.ts';
-import { build } from '../../src/store/sql.ts';
+import { build } from '../../src/store/db/sql.ts';
+import { StoreUnavailable } from '../../src/store/db/unavailable.ts';
+import { SettlementRetries } from '../../src/store/ledger/settlement-retries.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
-import { StoreUnavailable } from '../../src/store/unavailable.ts';
+import { getKey, insertKey } from '../../src/store/tenants/keys.ts';
 import { costing, newCall, newDecision, newKey, settlement, storeWithTenant } from './fixture.ts';
 
 const UNAVAILABLE = { status: 503, code: 'overloaded' };

@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { invalidRequest } from '../../src/domain/errors.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { build } from '../../src/store/sql.ts';
-import { insertOrganization, insertProject, listOrganizations } from '../../src/store/tenants.ts';
-import { StoreUnavailable } from '../../src/store/unavailable.ts';
-import { GroupWriter } from '../../src/store/writer.ts';
+import { openDatabase } from '../../src/store/db/database.ts';
+import { build } from '../../src/store/db/sql.ts';
+import { StoreUnavailable } from '../../src/store/db/unavailable.ts';
+import { GroupWriter } from '../../src/store/ledger/writer.ts';
+import { insertOrganization, insertProject, listOrganizations } from '../../src/store/tenants/tenants.ts';
 import { temporaryDirectory } from './fixture.ts';
 
 function openWriter(options: { capacity?: number; busyTimeoutMs?: number } = {}) {

@@ -1,19 +1,19 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Actor } from '../../src/admin/actor.ts';
-import type { FirstRun } from '../../src/admin/first-run.ts';
-import { createRule, deleteRule } from '../../src/admin/iam-rules.ts';
-import { createKey, disableKey } from '../../src/admin/keys.ts';
-import type { RuleOwner } from '../../src/admin/rule-owner.ts';
+import type { Actor } from '../../src/admin/audit/actor.ts';
+import { createKey, disableKey } from '../../src/admin/keys/keys.ts';
+import { createRule, deleteRule } from '../../src/admin/rules/iam-rules.ts';
+import type { RuleOwner } from '../../src/admin/rules/rule-owner.ts';
+import type { FirstRun } from '../../src/admin/sign-in/first-run.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import { type Config, readConfig } from '../../src/config.ts';
+import { type Config, readConfig } from '../../src/config/config.ts';
 import { type Container, createContainer, type Overrides } from '../../src/container.ts';
 import type { IamRule, KeyCreate, KeyRecord, RuleCreate } from '../../src/generated/types.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { loadSecrets } from '../../src/store/secrets.ts';
-import { updateProject } from '../../src/store/tenants.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
+import { type Database, openDatabase } from '../../src/store/db/database.ts';
+import { loadSecrets } from '../../src/store/secrets/secrets.ts';
+import { updateProject } from '../../src/store/tenants/tenants.ts';
 
 type Environment = Readonly<Record<string, string>>;
 

@@ -1,10 +1,10 @@
-import type { Actor } from '../../src/admin/actor.ts';
-import { createCustomModel } from '../../src/admin/custom-models.ts';
-import { createCustomProvider } from '../../src/admin/custom-providers.ts';
+import type { Actor } from '../../src/admin/audit/actor.ts';
+import { createCustomModel } from '../../src/admin/providers/custom-models.ts';
+import { createCustomProvider } from '../../src/admin/providers/custom-providers.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import { systemClock } from '../../src/domain/time.ts';
-import type { Database } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/db/database.ts';
 
 /** What `createCustomModel` takes of a model, but for its name and provider. */
 type ModelContent = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { build } from '../../src/store/sql.ts';
+import { build } from '../../src/store/db/sql.ts';
 import type { TestGateway } from './gateway.ts';
 import type { Answer } from './request.ts';
 

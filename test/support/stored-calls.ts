@@ -1,8 +1,8 @@
 import type { Insertable } from 'kysely';
 import { idsFrom } from '../../src/domain/id.ts';
-import type { Database } from '../../src/store/database.ts';
-import { build } from '../../src/store/sql.ts';
-import type { CallsTable } from '../../src/store/tables.ts';
+import type { Database } from '../../src/store/db/database.ts';
+import { build } from '../../src/store/db/sql.ts';
+import type { CallsTable } from '../../src/store/db/tables.ts';
 
 let number = 0;
 

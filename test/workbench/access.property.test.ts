@@ -1,17 +1,17 @@
 /** `access` and `diff` against brute force: each cell asked of the policy as one whole call. */
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
-import { getOrMake } from '../../src/domain/get-or-make.ts';
 import type { Mapping } from '../../src/domain/model.ts';
 import type { AccessDiff } from '../../src/generated/types.ts';
+import { getOrMake } from '../../src/lib/get-or-make.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { accessOverview, accessReport } from '../../src/workbench/access.ts';
-import { partsOf, type Shown } from '../../src/workbench/candidates.ts';
-import { accessDiff } from '../../src/workbench/diff.ts';
-import { type Holder, holdersOf } from '../../src/workbench/holders.ts';
-import { createJudges, type Judges } from '../../src/workbench/judges.ts';
-import type { World, WorldRule } from '../../src/workbench/world.ts';
+import { accessOverview, accessReport } from '../../src/workbench/analysis/access.ts';
+import { accessDiff } from '../../src/workbench/analysis/diff.ts';
+import { partsOf, type Shown } from '../../src/workbench/world/candidates.ts';
+import { type Holder, holdersOf } from '../../src/workbench/world/holders.ts';
+import { createJudges, type Judges } from '../../src/workbench/world/judges.ts';
+import type { World, WorldRule } from '../../src/workbench/world/world.ts';
 import { parseAddress } from '../policy/oracle-addresses.ts';
 import { propertyRuns, propertyTimeout } from '../policy/property-runs.ts';
 import { canCall, edgesOf, mappingsIn, permits, worlds } from './worlds.ts';

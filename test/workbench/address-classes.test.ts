@@ -9,7 +9,7 @@ import {
   NO_ADDRESS,
   subtract,
   union,
-} from '../../src/workbench/address-classes.ts';
+} from '../../src/workbench/world/address-classes.ts';
 
 const classesOf = (...ranges: string[]) =>
   addressClasses(ranges.map(parseRange)).map(({ representative, addresses }) => [

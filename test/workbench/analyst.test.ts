@@ -4,10 +4,10 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ManualClock } from '../../src/domain/time.ts';
 import { Turns } from '../../src/domain/turns.ts';
-import { databasePath } from '../../src/store/data-dir.ts';
+import { databasePath } from '../../src/store/db/data-dir.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
-import type { AnalysisJob } from '../../src/workbench/analysis-job.ts';
-import { type Analyst, createAnalyst } from '../../src/workbench/analyst.ts';
+import type { AnalysisJob } from '../../src/workbench/analysis/analysis-job.ts';
+import { type Analyst, createAnalyst } from '../../src/workbench/analysis/analyst.ts';
 import { catalog, ID, START, seedTenants } from '../admin/tenants.ts';
 
 const clock = new ManualClock(START);

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { providerDefinitions } from '../../src/catalog/provider-definitions.ts';
-import { readConfig } from '../../src/config.ts';
-import { servedProviders } from '../../src/domain/service-provider.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { servedProviders } from '../../src/config/service-provider.ts';
 import { createProviders } from '../../src/providers/providers.ts';
-import { insertCustomProvider } from '../../src/store/custom-providers.ts';
-import type { Database } from '../../src/store/database.ts';
-import { insertProviderKey } from '../../src/store/provider-keys.ts';
-import { credentialsIn, partsOf } from '../../src/workbench/candidates.ts';
-import { activeMappings, readWorld, type World, worldOf } from '../../src/workbench/world.ts';
+import type { Database } from '../../src/store/db/database.ts';
+import { insertCustomProvider } from '../../src/store/providers/custom-providers.ts';
+import { insertProviderKey } from '../../src/store/providers/provider-keys.ts';
+import { credentialsIn, partsOf } from '../../src/workbench/world/candidates.ts';
+import { activeMappings, readWorld, type World, worldOf } from '../../src/workbench/world/world.ts';
 import { catalog, ID, pepper, seededDatabase, startMs } from '../admin/tenants.ts';
 import { smallWorld } from './small-world.ts';
 

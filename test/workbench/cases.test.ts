@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { FixtureSources } from '../../src/workbench/fixture-source.ts';
-import { testPolicy } from '../../src/workbench/test-policy.ts';
+import { FixtureSources } from '../../src/workbench/fixtures/fixture-source.ts';
+import { testPolicy } from '../../src/workbench/fixtures/test-policy.ts';
 
 const folder = fileURLToPath(new URL('../policy/cases', import.meta.url));
 const result = testPolicy({

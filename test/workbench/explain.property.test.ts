@@ -4,8 +4,8 @@ import { expect, it } from 'vitest';
 import { comparePrice } from '../../src/catalog/cheapest.ts';
 import type { Mapping } from '../../src/domain/model.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { explain, readCall } from '../../src/workbench/explain.ts';
-import { keySubjects, type WorldSubject } from '../../src/workbench/world.ts';
+import { explain, readCall } from '../../src/workbench/analysis/explain.ts';
+import { keySubjects, type WorldSubject } from '../../src/workbench/world/world.ts';
 import { propertyRuns, propertyTimeout } from '../policy/property-runs.ts';
 import { canCall, catalog, decide, mappingsIn, permits, worlds } from './worlds.ts';
 

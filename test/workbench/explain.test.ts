@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { explain, readCall } from '../../src/workbench/explain.ts';
+import { explain, readCall } from '../../src/workbench/analysis/explain.ts';
 import { rule, type SmallCredentials, type SmallRules, smallWorld } from './small-world.ts';
 
 const pdp = createPdp();

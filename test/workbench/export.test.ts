@@ -9,11 +9,11 @@ import { systemClock } from '../../src/domain/time.ts';
 import { validatePolicyInput } from '../../src/generated/validators.js';
 import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { tarGz, writeExport } from '../../src/workbench/export-archive.ts';
-import { exportFiles } from '../../src/workbench/export-bundle.ts';
-import { exportCases } from '../../src/workbench/export-cases.ts';
-import { readFixtureFile } from '../../src/workbench/fixture-file.ts';
-import { FixtureSources } from '../../src/workbench/fixture-source.ts';
+import { tarGz, writeExport } from '../../src/workbench/export/export-archive.ts';
+import { exportFiles } from '../../src/workbench/export/export-bundle.ts';
+import { exportCases } from '../../src/workbench/export/export-cases.ts';
+import { readFixtureFile } from '../../src/workbench/fixtures/fixture-file.ts';
+import { FixtureSources } from '../../src/workbench/fixtures/fixture-source.ts';
 import { propertyRuns } from '../policy/property-runs.ts';
 
 const pdp = createPdp();

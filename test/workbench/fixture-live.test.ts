@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import type { WorldDocumentRule } from '../../src/generated/types.ts';
-import { readWorldDocument } from '../../src/workbench/world-document.ts';
+import { readWorldDocument } from '../../src/workbench/world/world-document.ts';
 import { faultsIn, reportOn } from './fixture-folder.ts';
 
 interface Rules {

@@ -1,8 +1,8 @@
 // The three forms of a report, whole.
 import { expect, it } from 'vitest';
-import { jsonReport } from '../../src/workbench/report-json.ts';
-import { junitReport } from '../../src/workbench/report-junit.ts';
-import { type TextOptions, textReport } from '../../src/workbench/report-text.ts';
+import { jsonReport } from '../../src/workbench/fixtures/report-json.ts';
+import { junitReport } from '../../src/workbench/fixtures/report-junit.ts';
+import { type TextOptions, textReport } from '../../src/workbench/fixtures/report-text.ts';
 import { folderOf, testFolder } from './fixture-folder.ts';
 
 const FILE = `name: Slow is denied & fast is <not>

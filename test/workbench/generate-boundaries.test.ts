@@ -4,7 +4,7 @@ import { readDataFile } from '../../src/catalog/data-files.ts';
 import type { PolicyRule } from '../../src/domain/iam-rule.ts';
 import type { Mapping } from '../../src/domain/model.ts';
 import { ManualClock, systemClock } from '../../src/domain/time.ts';
-import { addressesAround, boundariesOf } from '../../src/workbench/generate-boundaries.ts';
+import { addressesAround, boundariesOf } from '../../src/workbench/generate/generate-boundaries.ts';
 import { ipRule, modelRule, pricingRule, providerRule } from '../policy/policy-call.ts';
 
 const catalog = catalogOf([readDataFile('sandbox')], systemClock);

@@ -1,7 +1,7 @@
 import { afterAll, expect, it } from 'vitest';
 import { readBundle } from '../../src/policy/bundle.ts';
-import { createJudges, type SubjectTask } from '../../src/workbench/judges.ts';
-import { activeMappings } from '../../src/workbench/world.ts';
+import { createJudges, type SubjectTask } from '../../src/workbench/world/judges.ts';
+import { activeMappings } from '../../src/workbench/world/world.ts';
 import { rule } from './small-world.ts';
 import { catalog } from './worlds.ts';
 

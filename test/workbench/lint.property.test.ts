@@ -4,9 +4,9 @@ import { expect, it } from 'vitest';
 import { canonicalAddress } from '../../src/domain/client-ip.ts';
 import type { Mapping } from '../../src/domain/model.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
-import { createJudges } from '../../src/workbench/judges.ts';
-import { lintedMappings, lintWorld } from '../../src/workbench/lint.ts';
-import { keySubjects, memberSubjects, type World, type WorldSubject } from '../../src/workbench/world.ts';
+import { lintedMappings, lintWorld } from '../../src/workbench/analysis/lint.ts';
+import { createJudges } from '../../src/workbench/world/judges.ts';
+import { keySubjects, memberSubjects, type World, type WorldSubject } from '../../src/workbench/world/world.ts';
 import { propertyRuns, propertyTimeout } from '../policy/property-runs.ts';
 import { edgesOf, mappingsIn, permits, worlds } from './worlds.ts';
 

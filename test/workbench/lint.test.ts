@@ -2,10 +2,10 @@ import { afterAll, expect, it } from 'vitest';
 import { catalogOf } from '../../src/catalog/catalog.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
-import { partsOf } from '../../src/workbench/candidates.ts';
-import { createJudges } from '../../src/workbench/judges.ts';
-import { lintedMappings, lintWorld } from '../../src/workbench/lint.ts';
-import { activeMappings } from '../../src/workbench/world.ts';
+import { lintedMappings, lintWorld } from '../../src/workbench/analysis/lint.ts';
+import { partsOf } from '../../src/workbench/world/candidates.ts';
+import { createJudges } from '../../src/workbench/world/judges.ts';
+import { activeMappings } from '../../src/workbench/world/world.ts';
 import { rule, type SmallRules, smallWorld } from './small-world.ts';
 import { catalog, customMapping } from './worlds.ts';
 

@@ -1,7 +1,7 @@
 import type { OrganizationProviders } from '../../src/domain/provider.ts';
 import { canonicalRule } from '../../src/domain/rule-content.ts';
 import type { RuleCreate } from '../../src/generated/types.ts';
-import type { World, WorldRule } from '../../src/workbench/world.ts';
+import type { World, WorldRule } from '../../src/workbench/world/world.ts';
 import { catalog } from './worlds.ts';
 
 /** A rule with an id, for tests that vary one thing. */

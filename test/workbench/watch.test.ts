@@ -2,8 +2,8 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { FixtureSources } from '../../src/workbench/fixture-source.ts';
-import { changeIn } from '../../src/workbench/watch.ts';
+import { FixtureSources } from '../../src/workbench/fixtures/fixture-source.ts';
+import { changeIn } from '../../src/workbench/fixtures/watch.ts';
 
 let folder: string;
 

@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { changeRule, createRule } from '../../src/admin/iam-rules.ts';
-import { deleteKey } from '../../src/admin/keys.ts';
+import { deleteKey } from '../../src/admin/keys/keys.ts';
+import { changeRule, createRule } from '../../src/admin/rules/iam-rules.ts';
 import { checkShape } from '../../src/domain/check-shape.ts';
 import { ApiError } from '../../src/domain/errors.ts';
 import { validateDraftRules } from '../../src/generated/validators.js';
 import { compileSubjectRules } from '../../src/policy/data-document.ts';
-import type { Database } from '../../src/store/database.ts';
-import { removeMember } from '../../src/store/members.ts';
-import { prepareSubjectRules } from '../../src/store/rule-reads.ts';
-import { applyDrafts } from '../../src/workbench/drafts.ts';
-import { readWorld, type World } from '../../src/workbench/world.ts';
-import { readWorldDocument, worldDocument } from '../../src/workbench/world-document.ts';
+import type { Database } from '../../src/store/db/database.ts';
+import { prepareSubjectRules } from '../../src/store/rules/rule-reads.ts';
+import { removeMember } from '../../src/store/tenants/members.ts';
+import { applyDrafts } from '../../src/workbench/analysis/drafts.ts';
+import { readWorld, type World } from '../../src/workbench/world/world.ts';
+import { readWorldDocument, worldDocument } from '../../src/workbench/world/world-document.ts';
 import { catalog, cli, ID, seededDatabase, startMs } from '../admin/tenants.ts';
 import { rule, smallWorld } from './small-world.ts';
 

@@ -1,7 +1,7 @@
 /** Small random worlds: one organization, two members, three keys, over a catalogue of a few mappings that collide. */
 import fc from 'fast-check';
 import { type Catalog, catalogOf } from '../../src/catalog/catalog.ts';
-import { actionOf } from '../../src/core/permitted-ids.ts';
+import { actionOf } from '../../src/core/access/permitted-ids.ts';
 import { canonicalAddress } from '../../src/domain/client-ip.ts';
 import { type Mapping, mappingNames } from '../../src/domain/model.ts';
 import type { OrganizationProviders, SealedProviderKey } from '../../src/domain/provider.ts';
@@ -11,7 +11,7 @@ import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
 import { compileSubjectRules, dataDocument } from '../../src/policy/data-document.ts';
 import { inputDocument } from '../../src/policy/input-document.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import type { World, WorldRule, WorldSubject } from '../../src/workbench/world.ts';
+import type { World, WorldRule, WorldSubject } from '../../src/workbench/world/world.ts';
 import { allowContent, denyContent } from '../policy/arbitraries.ts';
 import { formatAddress, parseAddress } from '../policy/oracle-addresses.ts';
 

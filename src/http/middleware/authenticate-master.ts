@@ -1,12 +1,12 @@
-import type { Actor } from '../../admin/actor.ts';
+import type { Actor } from '../../admin/audit/actor.ts';
 import { unauthorized } from '../../domain/errors.ts';
 import { hashSecret, isWellFormedSecret, type Pepper } from '../../domain/secret.ts';
 import type { Clock } from '../../domain/time.ts';
-import type { Database } from '../../store/database.ts';
-import { type FoundMasterKey, findMasterKeyByHash, touchMasterKey } from '../../store/master-keys.ts';
-import { rehash } from '../../store/rehash.ts';
+import type { Database } from '../../store/db/database.ts';
+import { rehash } from '../../store/secrets/rehash.ts';
 import type { Store } from '../../store/store.ts';
-import { bearerToken } from '../credential.ts';
+import { type FoundMasterKey, findMasterKeyByHash, touchMasterKey } from '../../store/tenants/master-keys.ts';
+import { bearerToken } from '../request/credential.ts';
 import { type AppContext, type AppMiddleware, placeOf } from '../state.ts';
 import { type LimitRateDeps, limitRate } from './rate-limit.ts';
 

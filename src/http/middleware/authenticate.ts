@@ -1,6 +1,6 @@
-import type { Authenticate } from '../../core/authenticate.ts';
-import type { Principal } from '../../core/principal.ts';
-import { bearerToken } from '../credential.ts';
+import type { Authenticate } from '../../core/access/authenticate.ts';
+import type { Principal } from '../../core/access/principal.ts';
+import { bearerToken } from '../request/credential.ts';
 import { type AppContext, type AppMiddleware, placeOf } from '../state.ts';
 
 /** The request counts for its organization and key from now on. @throws ApiError 503 */

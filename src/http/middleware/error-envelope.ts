@@ -1,9 +1,9 @@
-import { toApiError } from '../../core/api-error.ts';
+import { toApiError } from '../../core/call/api-error.ts';
 import { type ApiError, notFound } from '../../domain/errors.ts';
-import { UpstreamError } from '../../providers/upstream-error.ts';
+import { UpstreamError } from '../../providers/wire/upstream-error.ts';
 import type { Telemetry } from '../../telemetry.ts';
+import { leaveUnread } from '../connection/unread-body.ts';
 import type { AppContext, AppMiddleware } from '../state.ts';
-import { leaveUnread } from '../unread-body.ts';
 
 /**
  * The only catch in HTTP: every failure becomes the error envelope with all four keys. What failed inside is logged here, once;

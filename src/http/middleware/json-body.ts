@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
-import { type JsonBounds, measureJson } from '../../domain/json-bounds.ts';
+import { type JsonBounds, measureJson } from '../../lib/json-bounds.ts';
 import type { Telemetry } from '../../telemetry.ts';
-import { bodyMemory } from '../body-memory.ts';
 import type { Place } from '../load.ts';
-import { assertBodyType, readBody } from '../read-body.ts';
+import { bodyMemory } from '../request/body-memory.ts';
+import { assertBodyType, readBody } from '../request/read-body.ts';
+import { timed } from '../request/timed.ts';
 import { type AppMiddleware, placeOf } from '../state.ts';
-import { timed } from '../timed.ts';
 
 export interface BodyLimits extends JsonBounds {
   readonly bytes: number;

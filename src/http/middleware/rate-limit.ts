@@ -1,4 +1,4 @@
-import { type Rate, rateLimitExceeded, type TakeRate } from '../../core/rate-limit.ts';
+import { type Rate, rateLimitExceeded, type TakeRate } from '../../core/access/rate-limit.ts';
 import type { LimitedEndpoint } from '../../domain/rate-limits.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import { principalOf } from '../call-context.ts';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
-import { assertBodyType, readBody } from '../read-body.ts';
+import { assertBodyType, readBody } from '../request/read-body.ts';
 import { type AppContext, placeOf } from '../state.ts';
 
 /** The largest form: fields are short, and who sends it may be anyone. */

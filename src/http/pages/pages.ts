@@ -1,11 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
 import type Router from '@koa/router';
-import { readSession } from '../../admin/sessions.ts';
+import { readSession } from '../../admin/sign-in/sessions.ts';
 import { ApiError, permissionDenied } from '../../domain/errors.ts';
 import type { Pepper } from '../../domain/secret.ts';
 import { csrfTokenOf, isSessionSecret, newSessionSecret } from '../../domain/session-secret.ts';
 import type { Clock } from '../../domain/time.ts';
-import { touchSession } from '../../store/sessions.ts';
+import { touchSession } from '../../store/sign-in/sessions.ts';
 import type { Store } from '../../store/store.ts';
 import { type LimitRateDeps, limitRate } from '../middleware/rate-limit.ts';
 import type { AppContext, AppMiddleware, RequestState } from '../state.ts';

@@ -1,4 +1,4 @@
-import type { MemberRecord } from '../../store/members.ts';
+import type { MemberRecord } from '../../store/tenants/members.ts';
 
 /** Who is signed in. */
 export interface Session {

@@ -1,10 +1,10 @@
-import type { GenerateImage } from '../../core/generate-image.ts';
+import type { GenerateImage } from '../../core/images/generate-image.ts';
 import { validateImageRequest } from '../../generated/validators.js';
+import { type MetadataForm, metadataForm, writtenInForm } from '../answer/metadata-form.ts';
+import { type SendEventsDeps, sendEvents } from '../answer/send-events.ts';
+import { sendJsonText } from '../answer/send-json.ts';
 import { callContext, principalOf } from '../call-context.ts';
-import { checkedBody } from '../checked-body.ts';
-import { type MetadataForm, metadataForm, writtenInForm } from '../metadata-form.ts';
-import { type SendEventsDeps, sendEvents } from '../send-events.ts';
-import { sendJsonText } from '../send-json.ts';
+import { checkedBody } from '../request/checked-body.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ImagesDeps extends SendEventsDeps {

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type Router from '@koa/router';
 import { canonicalAddress } from '../../domain/client-ip.ts';
 import { permissionDenied, unauthorized } from '../../domain/errors.ts';
-import { bearerToken } from '../credential.ts';
+import { bearerToken } from '../request/credential.ts';
 import type { RequestState } from '../state.ts';
 
 export interface MetricsRouteDeps {

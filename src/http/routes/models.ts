@@ -1,14 +1,14 @@
 import type Router from '@koa/router';
 import type { ModelListOptions } from '../../catalog/list.ts';
-import type { Authenticate } from '../../core/authenticate.ts';
-import type { ListModels } from '../../core/list-models.ts';
-import type { ModelListBytes } from '../../core/model-list-bytes.ts';
+import type { Authenticate } from '../../core/access/authenticate.ts';
+import type { ListModels } from '../../core/models/list-models.ts';
+import type { ModelListBytes } from '../../core/models/model-list-bytes.ts';
 import { modelNotFound } from '../../domain/errors.ts';
 import { principalOf } from '../call-context.ts';
-import { bearerToken } from '../credential.ts';
 import { setPrincipal } from '../middleware/authenticate.ts';
 import { type LimitRate, limitOrganization } from '../middleware/rate-limit.ts';
-import { flag } from '../query-parameter.ts';
+import { bearerToken } from '../request/credential.ts';
+import { flag } from '../request/query-parameter.ts';
 import type { AppContext, AppMiddleware, RequestState } from '../state.ts';
 import { pathParameter } from './master/master-route.ts';
 

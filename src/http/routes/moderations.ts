@@ -1,10 +1,10 @@
-import type { Moderate } from '../../core/moderate.ts';
+import type { Moderate } from '../../core/moderations/moderate.ts';
 import { validateModerationRequest } from '../../generated/validators.js';
 import type { Telemetry } from '../../telemetry.ts';
+import { type MetadataForm, metadataForm, writtenInForm } from '../answer/metadata-form.ts';
+import { sendJsonText } from '../answer/send-json.ts';
 import { callContext, principalOf } from '../call-context.ts';
-import { checkedBody } from '../checked-body.ts';
-import { type MetadataForm, metadataForm, writtenInForm } from '../metadata-form.ts';
-import { sendJsonText } from '../send-json.ts';
+import { checkedBody } from '../request/checked-body.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ModerationsDeps {

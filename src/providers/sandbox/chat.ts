@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChatRequest } from '../../generated/types.ts';
 import { validateChatRequest } from '../../generated/validators.js';
-import { parseJson } from '../json.ts';
+import { parseJson } from '../wire/json.ts';
 import { answer, lastText, type SandboxAnswer, type SandboxChoice } from './answer.ts';
 import { CREATED } from './birthday.ts';
 import { type Fault, faultIn, faultOf, sendFault } from './fault.ts';

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ImageRequest } from '../../generated/types.ts';
 import { validateImageRequest } from '../../generated/validators.js';
-import { parseJson } from '../json.ts';
+import { parseJson } from '../wire/json.ts';
 import { CREATED } from './birthday.ts';
 import type { Detail } from './draw-image.ts';
 import { faultIn, sendFault } from './fault.ts';

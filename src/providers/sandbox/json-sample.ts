@@ -1,4 +1,4 @@
-import { isRecord } from '../json.ts';
+import { isRecord } from '../wire/json.ts';
 
 const MAX_DEPTH = 4;
 const MAX_PROPERTIES = 16;

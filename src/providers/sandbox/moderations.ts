@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ModerationRequest, ModerationResult } from '../../generated/types.ts';
 import { validateModerationRequest } from '../../generated/validators.js';
-import { parseJson } from '../json.ts';
+import { parseJson } from '../wire/json.ts';
 import { faultIn, sendFault } from './fault.ts';
 import { MODERATION_MODEL } from './models.ts';
 import { sendError, sendJson } from './wire.ts';

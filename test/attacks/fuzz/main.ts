@@ -13,7 +13,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createProgress } from '../../../scripts/bench/progress.ts';
-import { build } from '../../../src/store/sql.ts';
+import { build } from '../../../src/store/db/sql.ts';
 import { chats } from './calls.ts';
 import { chosen } from './generators.ts';
 import { Player } from './player.ts';

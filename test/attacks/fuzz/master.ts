@@ -1,5 +1,5 @@
 // Generators of the master API: an attacker who administers one organization and would like to administer others.
-import { isRecord } from '../../../src/providers/json.ts';
+import { isRecord } from '../../../src/providers/wire/json.ts';
 import type { Random } from '../../crash/random.ts';
 import { type Attack, bearer, JSON_TYPE } from './attack.ts';
 import type { Generator } from './calls.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CAN_READ_MEMORY, residentMb } from '../../../scripts/bench/resident-memory.ts';
 import type { KeyCreate } from '../../../src/generated/types.ts';
-import { build } from '../../../src/store/sql.ts';
+import { build } from '../../../src/store/db/sql.ts';
 import { CAN_TELL_WAITS, STARVED_MS } from './delay.ts';
 import { BUDGET } from './keys.ts';
 import type { Probed } from './probing.ts';

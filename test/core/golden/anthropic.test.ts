@@ -1,7 +1,7 @@
 // What Anthropic's answers cost. `input_tokens` leaves cached tokens out there; writes cost by how long they are kept.
 import { describe, expect, it } from 'vitest';
 import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/money.ts';
-import { anthropicAdapter } from '../../../src/providers/anthropic.ts';
+import { anthropicAdapter } from '../../../src/providers/anthropic/anthropic.ts';
 import { type Lists, streamBill, wholeBill } from './bill.ts';
 
 /** Claude Sonnet 4.5 with its prices for long prompts. */

@@ -1,10 +1,10 @@
-import { type Cost, costOf } from '../../../src/core/meter.ts';
-import { Produced } from '../../../src/core/produced.ts';
+import { type Cost, costOf } from '../../../src/core/price/meter.ts';
+import { Produced } from '../../../src/core/price/produced.ts';
 import type { Prices, PriceTier } from '../../../src/domain/model.ts';
 import { formatUsd } from '../../../src/domain/money.ts';
 import { NO_USAGE, type Usage } from '../../../src/domain/usage.ts';
 import type { ChatRequest } from '../../../src/generated/types.ts';
-import type { Adapter } from '../../../src/providers/adapter.ts';
+import type { Adapter } from '../../../src/providers/wire/adapter.ts';
 import { gathered, mappingOf, streamed } from '../../providers/answers.ts';
 
 export interface Lists {

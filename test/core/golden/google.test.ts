@@ -1,7 +1,7 @@
 // What Gemini's answers cost. There, thoughts are not part of the answer's tokens and results of tools not part of the prompt's; cached tokens are.
 import { describe, expect, it } from 'vitest';
 import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/money.ts';
-import { googleAdapter } from '../../../src/providers/google.ts';
+import { googleAdapter } from '../../../src/providers/google/google.ts';
 import { imageBill, type Lists, streamBill, wholeBill } from './bill.ts';
 
 /** Gemini 2.5 Pro. */

@@ -1,7 +1,7 @@
 // What the answers of providers cost that speak OpenAI's wire format, each with its own way to report.
 import { describe, expect, it } from 'vitest';
 import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/money.ts';
-import { openAiAdapterFor } from '../../../src/providers/openai.ts';
+import { openAiAdapterFor } from '../../../src/providers/openai/openai.ts';
 import { chunksOf } from '../../providers/answers.ts';
 import { chunk, completion } from '../../support/upstream.ts';
 import { imageBill, type Lists, streamBill, wholeBill } from './bill.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/money.ts';
 import type { ChatRequest } from '../../../src/generated/types.ts';
-import { openAiAdapterFor } from '../../../src/providers/openai.ts';
+import { openAiAdapterFor } from '../../../src/providers/openai/openai.ts';
 import { chunksOf } from '../../providers/answers.ts';
 import { chunk, completion } from '../../support/upstream.ts';
 import { imageBill, type Lists, streamBill, wholeBill } from './bill.ts';

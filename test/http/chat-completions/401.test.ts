@@ -1,7 +1,7 @@
 // POST /v1/chat/completions: a key that may not be used, each with the reason of decisions.md, section 3.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BudgetOwner, changeBudget, getBudget } from '../../../src/admin/budgets.ts';
-import { deleteKey } from '../../../src/admin/keys.ts';
+import { deleteKey } from '../../../src/admin/keys/keys.ts';
+import { type BudgetOwner, changeBudget, getBudget } from '../../../src/admin/tenants/budgets.ts';
 import { generateSecret } from '../../../src/domain/secret.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import type { BudgetPatch } from '../../../src/generated/types.ts';

@@ -1,7 +1,7 @@
 // POST /v1/chat/completions: answers that are given again (decisions.md, section 5, "cache").
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../src/domain/time.ts';
-import { updateProject } from '../../../src/store/tenants.ts';
+import { updateProject } from '../../../src/store/tenants/tenants.ts';
 import { chat, completionOf, eventsOf, hello, streamedText } from '../../support/chat.ts';
 import { addKey, addRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import type { Answer } from '../../support/request.ts';

@@ -1,7 +1,7 @@
 // POST /v1/chat/completions with a key that has a spend limit: the README's own examples of upstreams and custom models work, and
 // every model is sent a longest answer (issue 12, 1).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCustomModel } from '../../../src/admin/custom-models.ts';
+import { createCustomModel } from '../../../src/admin/providers/custom-models.ts';
 import { chat, completionOf, errorOf, hello } from '../../support/chat.ts';
 import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { addOwnModels } from '../../support/own-models.ts';

@@ -1,13 +1,13 @@
 // POST /v1/chat/completions: with which credentials, and at whose provider (decisions.md, sections 2, 4 and 5).
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../../src/admin/actor.ts';
-import { createCustomModel } from '../../../src/admin/custom-models.ts';
-import { createCustomProvider } from '../../../src/admin/custom-providers.ts';
-import { changeProviderKey, createProviderKey, deleteProviderKey } from '../../../src/admin/provider-keys.ts';
+import type { Actor } from '../../../src/admin/audit/actor.ts';
+import { createCustomModel } from '../../../src/admin/providers/custom-models.ts';
+import { createCustomProvider } from '../../../src/admin/providers/custom-providers.ts';
+import { changeProviderKey, createProviderKey, deleteProviderKey } from '../../../src/admin/providers/provider-keys.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import { systemClock } from '../../../src/domain/time.ts';
 import type { RuleCreate } from '../../../src/generated/types.ts';
-import { loadSecrets } from '../../../src/store/secrets.ts';
+import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import { bearer, chat, completionOf, errorOf, eventsOf, hello } from '../../support/chat.ts';
 import { addRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { send } from '../../support/request.ts';

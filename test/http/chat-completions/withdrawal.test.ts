@@ -1,7 +1,7 @@
 // What becomes of calls when a member leaves or a project is deleted: the next one is refused.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { acceptInvitation } from '../../../src/admin/accept-invitation.ts';
-import { loadSecrets } from '../../../src/store/secrets.ts';
+import { acceptInvitation } from '../../../src/admin/sign-in/accept-invitation.ts';
+import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import { bearer, JSON_TYPE } from '../../support/chat.ts';
 import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { send } from '../../support/request.ts';

@@ -1,8 +1,8 @@
 // POST /v1/images/generations: with models of the customer's own.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../../src/admin/actor.ts';
-import { createCustomModel } from '../../../src/admin/custom-models.ts';
-import { createCustomProvider } from '../../../src/admin/custom-providers.ts';
+import type { Actor } from '../../../src/admin/audit/actor.ts';
+import { createCustomModel } from '../../../src/admin/providers/custom-models.ts';
+import { createCustomProvider } from '../../../src/admin/providers/custom-providers.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import { systemClock } from '../../../src/domain/time.ts';
 import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';

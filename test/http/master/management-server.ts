@@ -1,17 +1,17 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createUsageReporter } from '../../../src/admin/usage-reporter.ts';
+import { createUsageReporter } from '../../../src/admin/usage/usage-reporter.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { Turns } from '../../../src/domain/turns.ts';
-import { listen } from '../../../src/http/listen.ts';
+import { listen } from '../../../src/http/connection/listen.ts';
 import { Load } from '../../../src/http/load.ts';
 import { createManagementApp } from '../../../src/http/management-app.ts';
 import type { Readiness } from '../../../src/http/routes/health.ts';
-import { databasePath } from '../../../src/store/data-dir.ts';
+import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { createTelemetry } from '../../../src/telemetry.ts';
-import { createAnalyst } from '../../../src/workbench/analyst.ts';
+import { createAnalyst } from '../../../src/workbench/analysis/analyst.ts';
 import {
   auditKey,
   catalog,

@@ -1,7 +1,7 @@
 // An application that connects by OAuth, and the member at its browser.
 import { createHash, randomBytes } from 'node:crypto';
-import { startSession } from '../../../src/admin/sessions.ts';
-import { loadSecrets } from '../../../src/store/secrets.ts';
+import { startSession } from '../../../src/admin/sign-in/sessions.ts';
+import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import { Browser } from '../../support/browser.ts';
 import type { TestGateway } from '../../support/gateway.ts';
 import type { Answer } from '../../support/request.ts';

@@ -1,6 +1,6 @@
 // OAuth under PUBLIC_URL, behind a proxy that ends TLS: whatever a client or a browser is told leads to the public origin.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { setPassword } from '../../../src/admin/set-password.ts';
+import { setPassword } from '../../../src/admin/sign-in/set-password.ts';
 import { hashPassword } from '../../../src/domain/password.ts';
 import { Browser } from '../../support/browser.ts';
 import { callTool, rpc, toolResultOf } from '../../support/mcp.ts';

@@ -1,10 +1,10 @@
 // Links that are used once: signing in by one, and becoming a member by an invitation.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createInvitation, revokeInvitation } from '../../../src/admin/invitations.ts';
-import { removeMember } from '../../../src/admin/members.ts';
-import { createSignInLink } from '../../../src/admin/sign-in-links.ts';
+import { createSignInLink } from '../../../src/admin/sign-in/sign-in-links.ts';
+import { createInvitation, revokeInvitation } from '../../../src/admin/tenants/invitations.ts';
+import { removeMember } from '../../../src/admin/tenants/members.ts';
 import { generateSecret } from '../../../src/domain/secret.ts';
-import { loadSecrets } from '../../../src/store/secrets.ts';
+import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import { HOUR, isSignedIn, PAGES, PASSWORD, type SignInGateway, signIn, startSignIn } from './members.ts';
 
 let gateway: SignInGateway;

@@ -1,10 +1,11 @@
 // Members who sign in, made as their owner makes them.
-import { newMember } from '../../../src/admin/new-member.ts';
-import { setPassword } from '../../../src/admin/set-password.ts';
+
+import { setPassword } from '../../../src/admin/sign-in/set-password.ts';
+import { newMember } from '../../../src/admin/tenants/new-member.ts';
 import { newId } from '../../../src/domain/id.ts';
 import { hashPassword } from '../../../src/domain/password.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
-import type { Role } from '../../../src/store/tables.ts';
+import type { Role } from '../../../src/store/db/tables.ts';
 import { Browser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 

@@ -1,8 +1,8 @@
 // What all pages have in common: headers, escaping, and no answer below their path that is not a page.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createInvitation } from '../../../src/admin/invitations.ts';
-import { createSignInLink } from '../../../src/admin/sign-in-links.ts';
-import { loadSecrets } from '../../../src/store/secrets.ts';
+import { createSignInLink } from '../../../src/admin/sign-in/sign-in-links.ts';
+import { createInvitation } from '../../../src/admin/tenants/invitations.ts';
+import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import type { Answer } from '../../support/request.ts';
 import { PAGES, type SignInGateway, signIn, startSignIn } from './members.ts';
 

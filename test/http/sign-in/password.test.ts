@@ -1,8 +1,8 @@
 // Signing in by e-mail and password: who gets in, what the others are told, and when an e-mail is locked.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createOrganization } from '../../../src/admin/create-organization.ts';
-import { removeMember } from '../../../src/store/members.ts';
-import { loadSecrets } from '../../../src/store/secrets.ts';
+import { createOrganization } from '../../../src/admin/tenants/create-organization.ts';
+import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
+import { removeMember } from '../../../src/store/tenants/members.ts';
 import { alertsOf } from '../../support/browser.ts';
 import { isSignedIn, MINUTE, PAGES, PASSWORD, type SignInGateway, signIn, startSignIn } from './members.ts';
 

@@ -1,6 +1,6 @@
 // Sessions: how long they live, who ends them, and what their cookies look like.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { changeMember, removeMember } from '../../../src/admin/members.ts';
+import { changeMember, removeMember } from '../../../src/admin/tenants/members.ts';
 import type { Browser } from '../../support/browser.ts';
 import { HOUR, isSignedIn, MINUTE, PAGES, PASSWORD, type SignInGateway, signIn, startSignIn } from './members.ts';
 

@@ -1,6 +1,6 @@
-import { listAudit } from '../../../admin/audit.ts';
+import { listAudit } from '../../../admin/audit/audit.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
-import { queryParameter } from '../../query-parameter.ts';
+import { queryParameter } from '../../request/query-parameter.ts';
 import { answer, type MasterRouter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 

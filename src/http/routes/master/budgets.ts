@@ -1,4 +1,4 @@
-import { type BudgetOwner, changeBudget, getBudget, listBudgets } from '../../../admin/budgets.ts';
+import { type BudgetOwner, changeBudget, getBudget, listBudgets } from '../../../admin/tenants/budgets.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import type { AppContext } from '../../state.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';

@@ -4,7 +4,7 @@ import {
   deleteCustomProvider,
   getCustomProvider,
   listCustomProviders,
-} from '../../../admin/custom-providers.ts';
+} from '../../../admin/providers/custom-providers.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';

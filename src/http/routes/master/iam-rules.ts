@@ -1,9 +1,16 @@
-import { changeRule, createRule, deleteRule, getRule, listRules, readRulePlan } from '../../../admin/iam-rules.ts';
-import { changeJudged } from '../../../admin/judged-change.ts';
-import type { RuleOwner } from '../../../admin/rule-owner.ts';
+import {
+  changeRule,
+  createRule,
+  deleteRule,
+  getRule,
+  listRules,
+  readRulePlan,
+} from '../../../admin/rules/iam-rules.ts';
+import { changeJudged } from '../../../admin/rules/judged-change.ts';
+import type { RuleOwner } from '../../../admin/rules/rule-owner.ts';
 import type { RuleWidening } from '../../../generated/types.ts';
 import { validateRuleWidening } from '../../../generated/validators.js';
-import type { Analysis } from '../../../workbench/analysis-job.ts';
+import type { Analysis } from '../../../workbench/analysis/analysis-job.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import type { AppContext } from '../../state.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';

@@ -1,5 +1,10 @@
-import { acceptInvitation } from '../../../admin/accept-invitation.ts';
-import { createInvitation, getInvitation, listInvitations, revokeInvitation } from '../../../admin/invitations.ts';
+import { acceptInvitation } from '../../../admin/sign-in/accept-invitation.ts';
+import {
+  createInvitation,
+  getInvitation,
+  listInvitations,
+  revokeInvitation,
+} from '../../../admin/tenants/invitations.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';

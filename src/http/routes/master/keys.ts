@@ -6,10 +6,10 @@ import {
   LISTED_KINDS,
   type ListedKind,
   listKeys,
-} from '../../../admin/keys.ts';
+} from '../../../admin/keys/keys.ts';
 import { invalidRequest } from '../../../domain/errors.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
-import { queryParameter } from '../../query-parameter.ts';
+import { queryParameter } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';

@@ -4,7 +4,7 @@ import {
   deleteMasterKey,
   getMasterKey,
   listMasterKeys,
-} from '../../../admin/master-keys.ts';
+} from '../../../admin/keys/master-keys.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';

@@ -1,5 +1,5 @@
 import type Router from '@koa/router';
-import type { UsageReporter } from '../../../admin/usage-reporter.ts';
+import type { UsageReporter } from '../../../admin/usage/usage-reporter.ts';
 import type { Catalog } from '../../../catalog/catalog.ts';
 import type { TrustedProxies } from '../../../domain/client-ip.ts';
 import type { Endpoint } from '../../../domain/endpoint.ts';
@@ -7,7 +7,7 @@ import type { EncryptionKey } from '../../../domain/sealed-secret.ts';
 import type { Pepper } from '../../../domain/secret.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { Store } from '../../../store/store.ts';
-import type { Analyst } from '../../../workbench/analyst.ts';
+import type { Analyst } from '../../../workbench/analysis/analyst.ts';
 import type { AppContext, AppMiddleware, RequestState } from '../../state.ts';
 
 /** What the routes of the master API work with. */

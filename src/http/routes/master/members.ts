@@ -1,4 +1,4 @@
-import { changeMember, getMember, listMembers, removeMember } from '../../../admin/members.ts';
+import { changeMember, getMember, listMembers, removeMember } from '../../../admin/tenants/members.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';

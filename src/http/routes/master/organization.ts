@@ -1,4 +1,4 @@
-import { changeOrganization, getOrganization } from '../../../admin/organizations.ts';
+import { changeOrganization, getOrganization } from '../../../admin/tenants/organizations.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import { answer, type MasterRouter } from './master-route.ts';
 

@@ -1,6 +1,6 @@
 import { invalidRequest } from '../../../domain/errors.ts';
-import type { PageRequest } from '../../../store/page.ts';
-import { queryParameter } from '../../query-parameter.ts';
+import type { PageRequest } from '../../../store/db/page.ts';
+import { queryParameter } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 
 const DEFAULT_LIMIT = 50;

@@ -3,9 +3,9 @@ import {
   deletePlatformKey,
   getPlatformKey,
   listPlatformKeys,
-} from '../../../admin/platform-keys.ts';
+} from '../../../admin/keys/platform-keys.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
-import { queryParameter } from '../../query-parameter.ts';
+import { queryParameter } from '../../request/query-parameter.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 

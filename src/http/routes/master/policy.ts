@@ -1,11 +1,11 @@
-import { checkManagesOrganization } from '../../../admin/actor.ts';
-import { getKey } from '../../../admin/keys.ts';
+import { checkManagesOrganization } from '../../../admin/audit/actor.ts';
+import { getKey } from '../../../admin/keys/keys.ts';
 import { checkShape } from '../../../domain/check-shape.ts';
 import type { DraftRule } from '../../../generated/types.ts';
 import { validateDraftRules, validateEvaluateRequest } from '../../../generated/validators.js';
-import type { Analysis } from '../../../workbench/analysis-job.ts';
+import type { Analysis } from '../../../workbench/analysis/analysis-job.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
-import { flag } from '../../query-parameter.ts';
+import { flag } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 import { type MasterRouter, pathParameter } from './master-route.ts';
 

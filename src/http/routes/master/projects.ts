@@ -1,4 +1,10 @@
-import { changeProject, createProject, deleteProject, getProject, listProjects } from '../../../admin/projects.ts';
+import {
+  changeProject,
+  createProject,
+  deleteProject,
+  getProject,
+  listProjects,
+} from '../../../admin/tenants/projects.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';

@@ -4,9 +4,9 @@ import {
   deleteProviderKey,
   getProviderKey,
   listProviderKeys,
-} from '../../../admin/provider-keys.ts';
+} from '../../../admin/providers/provider-keys.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
-import { queryParameter } from '../../query-parameter.ts';
+import { queryParameter } from '../../request/query-parameter.ts';
 import { answer, type MasterRouter, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 

@@ -1,6 +1,6 @@
-import { readUsageRequest, type UsageRequest } from '../../../admin/usage-query.ts';
+import { readUsageRequest, type UsageRequest } from '../../../admin/usage/usage-query.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
-import { queryObject } from '../../query-parameter.ts';
+import { queryObject } from '../../request/query-parameter.ts';
 import type { MasterRouter } from './master-route.ts';
 
 /** `/v1/master/usage`: what calls were made and what they cost, as JSON or CSV. */

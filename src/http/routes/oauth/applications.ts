@@ -1,12 +1,12 @@
-import { allowApplication, endApplication, listApplications } from '../../../admin/oauth-grants.ts';
+import { allowApplication, endApplication, listApplications } from '../../../admin/sign-in/oauth-grants.ts';
 import { ApiError, invalidRequest, notFound } from '../../../domain/errors.ts';
 import { clientHost, OAUTH_PATHS, resourceOf } from '../../../domain/oauth-token.ts';
 import { OneTime } from '../../../domain/one-time.ts';
 import { formatTime } from '../../../domain/time.ts';
 import { createMachineClient, type MachineClient } from '../../../oauth/machine-client.ts';
 import { LONGEST } from '../../../oauth/requests.ts';
-import { findKey, type KeyRecord } from '../../../store/keys.ts';
-import type { OAuthGrant } from '../../../store/oauth.ts';
+import type { OAuthGrant } from '../../../store/sign-in/oauth.ts';
+import { findKey, type KeyRecord } from '../../../store/tenants/keys.ts';
 import type { HostCheckOptions } from '../../middleware/host-check.ts';
 import { alertBox, field } from '../../pages/fields.ts';
 import type { Form } from '../../pages/form.ts';

@@ -1,4 +1,4 @@
-import { allowApplication } from '../../../admin/oauth-grants.ts';
+import { allowApplication } from '../../../admin/sign-in/oauth-grants.ts';
 import { ApiError, notFound } from '../../../domain/errors.ts';
 import { clientHost } from '../../../domain/oauth-token.ts';
 import type { AuthorizationServer, ConsentRequest } from '../../../oauth/authorization-server.ts';

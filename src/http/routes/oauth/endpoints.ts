@@ -1,20 +1,20 @@
 import { isUtf8 } from 'node:buffer';
 import { IncomingMessage } from 'node:http';
 import type Router from '@koa/router';
-import { allowApplication } from '../../../admin/oauth-grants.ts';
-import type { Authenticate } from '../../../core/authenticate.ts';
+import { allowApplication } from '../../../admin/sign-in/oauth-grants.ts';
+import type { Authenticate } from '../../../core/access/authenticate.ts';
 import { ApiError, invalidRequest, notFound } from '../../../domain/errors.ts';
 import { OAUTH_PATHS, resourceOf, SCOPE } from '../../../domain/oauth-token.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { AuthorizationServer } from '../../../oauth/authorization-server.ts';
 import { authorizationParams, registrationOf, tokenParams } from '../../../oauth/requests.ts';
 import type { Binding } from '../../../oauth/sqlite-adapter.ts';
-import { countUnusedClients } from '../../../store/oauth.ts';
+import { countUnusedClients } from '../../../store/sign-in/oauth.ts';
 import type { Store } from '../../../store/store.ts';
-import { bearerToken } from '../../credential.ts';
 import type { HostCheckOptions } from '../../middleware/host-check.ts';
 import { type LimitRateDeps, limitRate } from '../../middleware/rate-limit.ts';
-import { assertBodyType, readBody } from '../../read-body.ts';
+import { bearerToken } from '../../request/credential.ts';
+import { assertBodyType, readBody } from '../../request/read-body.ts';
 import { type AppContext, type AppMiddleware, type FaultForm, placeOf, type RequestState } from '../../state.ts';
 import { NEEDS_PUBLIC_URL, oauthOrigin } from './oauth-origin.ts';
 

@@ -1,10 +1,10 @@
-import type { Actor } from '../../../admin/actor.ts';
-import { createKey, listKeys } from '../../../admin/keys.ts';
-import type { SecretWrite } from '../../../admin/new-secret.ts';
-import { listProjects } from '../../../admin/projects.ts';
+import type { Actor } from '../../../admin/audit/actor.ts';
+import { createKey, listKeys } from '../../../admin/keys/keys.ts';
+import type { SecretWrite } from '../../../admin/keys/new-secret.ts';
+import { listProjects } from '../../../admin/tenants/projects.ts';
 import { ApiError, invalidRequest } from '../../../domain/errors.ts';
 import type { KeyRecord, ProjectRecord } from '../../../generated/types.ts';
-import type { Database } from '../../../store/database.ts';
+import type { Database } from '../../../store/db/database.ts';
 import { field } from '../../pages/fields.ts';
 import type { Form } from '../../pages/form.ts';
 import { html, type SafeHtml } from '../../pages/html.ts';

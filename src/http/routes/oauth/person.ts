@@ -1,4 +1,4 @@
-import type { Actor } from '../../../admin/actor.ts';
+import type { Actor } from '../../../admin/audit/actor.ts';
 import type { Session } from '../../pages/session.ts';
 
 /** The signed-in member as who acts. */

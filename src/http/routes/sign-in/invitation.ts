@@ -1,9 +1,9 @@
-import { acceptInvitation, readOpenInvitation } from '../../../admin/accept-invitation.ts';
-import { setPassword } from '../../../admin/set-password.ts';
+import { acceptInvitation, readOpenInvitation } from '../../../admin/sign-in/accept-invitation.ts';
+import { setPassword } from '../../../admin/sign-in/set-password.ts';
 import { field } from '../../pages/fields.ts';
 import { html } from '../../pages/html.ts';
 import { seeOther, sendPage } from '../../pages/page.ts';
-import { queryParameter } from '../../query-parameter.ts';
+import { queryParameter } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 import { type Faults, hasFaults, newPasswordFaults, newPasswordFields } from './new-password.ts';
 import { hashInTurn, type SignInPages, signIn } from './sign-in-deps.ts';

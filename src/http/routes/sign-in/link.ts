@@ -1,8 +1,8 @@
-import { setPassword } from '../../../admin/set-password.ts';
-import { readSignInLink, useSignInLink } from '../../../admin/sign-in-links.ts';
+import { setPassword } from '../../../admin/sign-in/set-password.ts';
+import { readSignInLink, useSignInLink } from '../../../admin/sign-in/sign-in-links.ts';
 import { html } from '../../pages/html.ts';
 import { seeOther, sendPage } from '../../pages/page.ts';
-import { queryParameter } from '../../query-parameter.ts';
+import { queryParameter } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 import { type Faults, hasFaults, newPasswordFaults, newPasswordFields } from './new-password.ts';
 import { hashInTurn, personOf, type SignInPages, signIn } from './sign-in-deps.ts';

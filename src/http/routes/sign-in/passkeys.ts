@@ -9,12 +9,12 @@ import {
   removePasskey,
   verifyPasskeyCreation,
   verifyPasskeyUse,
-} from '../../../admin/passkeys.ts';
+} from '../../../admin/sign-in/passkeys.ts';
 import { checkShape } from '../../../domain/check-shape.ts';
 import { invalidRequest } from '../../../domain/errors.ts';
 import { OneTime } from '../../../domain/one-time.ts';
 import { validatePasskeyAssertion, validatePasskeyRegistration } from '../../../generated/validators.js';
-import { findPasskeyByCredential } from '../../../store/passkeys.ts';
+import { findPasskeyByCredential } from '../../../store/sign-in/passkeys.ts';
 import { jsonBody } from '../../middleware/json-body.ts';
 import { MAX_FORM_BYTES } from '../../pages/form.ts';
 import { seeOther } from '../../pages/page.ts';

@@ -1,12 +1,12 @@
 import { isIP } from 'node:net';
-import type { Person } from '../../../admin/audit-trail.ts';
-import type { PasskeyPlace } from '../../../admin/passkeys.ts';
-import { endSession, startSession } from '../../../admin/sessions.ts';
+import type { Person } from '../../../admin/audit/audit-trail.ts';
+import type { PasskeyPlace } from '../../../admin/sign-in/passkeys.ts';
+import { endSession, startSession } from '../../../admin/sign-in/sessions.ts';
 import { hashPassword } from '../../../domain/password.ts';
 import type { Turns } from '../../../domain/turns.ts';
-import type { Database } from '../../../store/database.ts';
-import type { MemberRecord } from '../../../store/members.ts';
-import type { SignInMethod } from '../../../store/tables.ts';
+import type { Database } from '../../../store/db/database.ts';
+import type { SignInMethod } from '../../../store/db/tables.ts';
+import type { MemberRecord } from '../../../store/tenants/members.ts';
 import type { BodyLimits } from '../../middleware/json-body.ts';
 import type { Pages, PagesDeps } from '../../pages/pages.ts';
 import type { AppContext } from '../../state.ts';

@@ -1,8 +1,8 @@
-import { endSession } from '../../../admin/sessions.ts';
-import { signInByPassword, WINDOW_MS } from '../../../admin/sign-in.ts';
+import { endSession } from '../../../admin/sign-in/sessions.ts';
+import { signInByPassword, WINDOW_MS } from '../../../admin/sign-in/sign-in.ts';
 import { OneTime } from '../../../domain/one-time.ts';
-import { getMember, type MemberRecord } from '../../../store/members.ts';
-import { getOrganization } from '../../../store/tenants.ts';
+import { getMember, type MemberRecord } from '../../../store/tenants/members.ts';
+import { getOrganization } from '../../../store/tenants/tenants.ts';
 import { alertBox, field } from '../../pages/fields.ts';
 import { html } from '../../pages/html.ts';
 import { localPath } from '../../pages/local-path.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AUDIT_ACTIONS } from '../../../../src/admin/audit-trail.ts';
+import { AUDIT_ACTIONS } from '../../../../src/admin/audit/audit-trail.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 
 let server: ManagementServer;

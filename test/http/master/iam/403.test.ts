@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { updateOrganization } from '../../../../src/store/tenants.ts';
+import { updateOrganization } from '../../../../src/store/tenants/tenants.ts';
 import { ID, startMs } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { acceptInvitation } from '../../../../src/admin/accept-invitation.ts';
-import { createInvitation } from '../../../../src/admin/invitations.ts';
+import { acceptInvitation } from '../../../../src/admin/sign-in/accept-invitation.ts';
+import { createInvitation } from '../../../../src/admin/tenants/invitations.ts';
 import { cli, ID, pepper } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 

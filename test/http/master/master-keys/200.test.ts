@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { removeMember } from '../../../../src/admin/members.ts';
+import { removeMember } from '../../../../src/admin/tenants/members.ts';
 import { ID, owner, START } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { changeMember } from '../../../../src/admin/members.ts';
+import { changeMember } from '../../../../src/admin/tenants/members.ts';
 import { ID, owner, START } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { rollKey } from '../../../../src/admin/keys.ts';
+import { rollKey } from '../../../../src/admin/keys/keys.ts';
 import { cli, ID, pepper, startMs } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 

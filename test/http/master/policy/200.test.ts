@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AccessReport } from '../../../../src/generated/types.ts';
-import { activeMappings } from '../../../../src/workbench/world.ts';
+import { activeMappings } from '../../../../src/workbench/world/world.ts';
 import { catalog, ID } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
 

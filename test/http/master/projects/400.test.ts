@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { newId } from '../../../../src/domain/id.ts';
-import { insertProject } from '../../../../src/store/tenants.ts';
+import { insertProject } from '../../../../src/store/tenants/tenants.ts';
 import { ID, startMs } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 

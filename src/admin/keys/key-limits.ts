@@ -1,0 +1,69 @@
+import { invalidRequest } from '../../domain/errors.ts';
+import { parseUsd } from '../../domain/money.ts';
+import type { NewLimits, SpendLimits } from '../../domain/spend-limits.ts';
+import { checkPeriod } from '../../domain/time.ts';
+import type { KeyPatch } from '../../generated/types.ts';
+
+type LimitFields = Pick<
+  KeyPatch,
+  'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'
+>;
+
+/** The limits that a key or a budget has, as far as a change is judged together with them. */
+export type PresentLimits = Pick<
+  SpendLimits,
+  'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'
+>;
+
+const AMOUNT = 'must be null or an amount in USD: a plain decimal string such as "12.5", at most 9000000';
+
+/** What a field of a limit must be, for the answer to a wrong one. */
+export const LIMIT_EXPLANATIONS = [
+  { at: /^\/(usageLimit|periodUsageLimit)$/, must: AMOUNT },
+  { at: /^\/periodUsageDurationValue$/, must: 'must be null or a whole number of at least 1 and at most 8760' },
+  { at: /^\/periodUsageDurationUnit$/, must: 'must be null or one of hour, day, week, month' },
+];
+
+export const NO_LIMITS: PresentLimits = {
+  usageLimit: null,
+  periodUsageLimit: null,
+  periodUsageDurationValue: null,
+  periodUsageDurationUnit: null,
+};
+
+export const namesLimits = (fields: LimitFields): boolean => Object.keys(NO_LIMITS).some((name) => name in fields);
+
+/**
+ * The limits of a key or a budget after a change: absent fields stay, null removes. The three period fields come together or not at all;
+ * removing the recurring amount removes its window with it (decisions.md, section 3, "limits").
+ * @throws ApiError 400 naming the field.
+ */
+export function newLimits(fields: LimitFields, present: PresentLimits): NewLimits {
+  const { usageLimit, periodUsageLimit } = fields;
+  return {
+    usageLimit: amount(usageLimit, present.usageLimit, '/usageLimit'),
+    period: newPeriod(
+      amount(periodUsageLimit, present.periodUsageLimit, '/periodUsageLimit'),
+      fields,
+      periodUsageLimit === null ? NO_LIMITS : present,
+    ),
+  };
+}
+
+const amount = (given: string | null | undefined, present: bigint | null, param: string): bigint | null =>
+  given === undefined ? present : given === null ? null : parseUsd(given, param);
+
+function newPeriod(limit: bigint | null, fields: LimitFields, present: PresentLimits): NewLimits['period'] {
+  const { periodUsageDurationValue: value = present.periodUsageDurationValue } = fields;
+  const { periodUsageDurationUnit: unit = present.periodUsageDurationUnit } = fields;
+  if (limit === null && value === null && unit === null) return null;
+  if (limit === null || value === null || unit === null) {
+    const missing = limit === null ? 'Limit' : value === null ? 'DurationValue' : 'DurationUnit';
+    throw invalidRequest(
+      'periodUsageLimit, periodUsageDurationValue and periodUsageDurationUnit come together or not at all.',
+      `/periodUsage${missing}`,
+    );
+  }
+  checkPeriod(value, unit, '/periodUsageDurationValue');
+  return { limit, value, unit };
+}

@@ -1,0 +1,202 @@
+import {
+  type ApiKey,
+  checkRenamable,
+  checkRollable,
+  disable,
+  enable,
+  type KeyKind,
+  reactivate,
+  remove,
+  setLimits,
+} from '../../domain/api-key.ts';
+import { checkShape } from '../../domain/check-shape.ts';
+import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
+import { newId } from '../../domain/id.ts';
+import type { Deletion, KeyAnswer, KeyList, KeyPatch } from '../../generated/types.ts';
+import { validateKeyCreate, validateKeyPatch } from '../../generated/validators.js';
+import type { Database } from '../../store/db/database.ts';
+import type { PageRequest } from '../../store/db/page.ts';
+import * as store from '../../store/tenants/keys.ts';
+import { findMember } from '../../store/tenants/members.ts';
+import { getProject } from '../../store/tenants/tenants.ts';
+import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/actor.ts';
+import { type Done, recordChange } from '../audit/audit-trail.ts';
+import { LIMIT_EXPLANATIONS, NO_LIMITS, namesLimits, newLimits } from './key-limits.ts';
+import { ownerOfNewKey } from './key-owner.ts';
+import { viewKey, viewStoredKey } from './key-view.ts';
+import { newSecret, type SecretWrite } from './new-secret.ts';
+
+const EXPLANATIONS = [
+  ...LIMIT_EXPLANATIONS,
+  { at: /^\/description$/, must: 'must be a text of at most 256 characters, or null' },
+  { at: /^\/(ttl|expiresAt)$/, must: 'cannot be set here: the dashboard and the command line set expirations' },
+];
+
+/**
+ * Makes a gateway key; the answer alone carries the secret, as `token`. Shape 400, foreign project or owner 404.
+ * @param body as `KeyCreate`, unchecked. @param expiresAt epoch ms; not in the master API.
+ */
+export function createKey(
+  db: Database,
+  actor: Actor,
+  body: unknown,
+  { now, pepper, expiresAt = null }: SecretWrite & { readonly expiresAt?: number | null },
+): KeyAnswer {
+  const wanted = checkShape(validateKeyCreate, body, EXPLANATIONS);
+  const { usageLimit, period } = newLimits(wanted, NO_LIMITS);
+  return db.transaction(() => {
+    const { token, ...secret } = newSecret('gateway', pepper);
+    const key: store.NewKey = {
+      ...secret,
+      id: newId('key'),
+      organizationId: actor.organizationId,
+      projectId: getProject(db, actor.organizationId, wanted.projectId).id,
+      createdBy: ownerOfNewKey(db, actor, wanted.createdBy),
+      description: wanted.description ?? '',
+      kind: 'regular',
+      expiresAt,
+      usageLimit,
+      periodUsageLimit: period?.limit ?? null,
+      periodUsageDurationValue: period?.value ?? null,
+      periodUsageDurationUnit: period?.unit ?? null,
+    };
+    const made = viewStoredKey(db, store.insertKey(db, key, now), now);
+    recordChange(db, actor, 'key', 'create', { before: null, after: made }, now);
+    return { key: { ...made, token } };
+  });
+}
+
+/** The kinds that a list of keys can hold; platform keys have their own. */
+export const LISTED_KINDS = ['regular', 'playground'] as const;
+export type ListedKind = (typeof LISTED_KINDS)[number];
+
+export interface KeyListRequest extends PageRequest {
+  readonly projectId?: string | undefined;
+  /** Default: regular keys. Playground keys, one for every member and project, would bury them. */
+  readonly kind?: KeyKind | undefined;
+  /** A member; default: everyone whose keys the actor sees. */
+  readonly createdBy?: string | undefined;
+}
+
+/** A page of the keys that the actor sees, newest first; `now` in epoch ms. */
+export function listKeys(db: Database, actor: Actor, request: KeyListRequest, now: number): KeyList {
+  const { projectId, kind = 'regular', createdBy: wanted, ...page } = request;
+  const createdBy = seesAllKeys(actor) || actor.kind === 'cli' ? wanted : actor.memberId;
+  const { items, nextCursor } = store.listKeys(db, actor.organizationId, { projectId, createdBy, kind }, page);
+  const emails = new Map<string, string | undefined>();
+  for (const { createdBy: owner } of items) {
+    if (!emails.has(owner)) emails.set(owner, findMember(db, actor.organizationId, owner)?.email);
+  }
+  return { keys: items.map((key) => viewKey(key, emails.get(key.createdBy), now)), nextCursor };
+}
+
+/** One key; 404 when there is none that the actor sees. */
+export const getKey = (db: Database, actor: Actor, id: string, now: number): KeyAnswer => ({
+  key: viewStoredKey(db, visibleKey(db, actor, id), now),
+});
+
+/**
+ * Changes a key's description, limits or status; nothing at all when any of it is refused.
+ * @param body as `KeyPatch`, unchecked.
+ */
+export function changeKey(db: Database, actor: Actor, id: string, body: unknown, now: number): KeyAnswer {
+  const patch = checkShape(validateKeyPatch, body, EXPLANATIONS);
+  return transition(db, actor, id, nameOf(patch), now, (key) => changesOf(key, patch, now));
+}
+
+/** Disabling or deleting a key ends the secret that an overlap keeps: it does not come back with the key. */
+const ONE_SECRET: store.KeyChanges = { previousSecretEndsAt: null };
+
+export const disableKey = (db: Database, actor: Actor, id: string, now: number): KeyAnswer =>
+  transition(db, actor, id, 'disable', now, (key) => ({ ...disable(key, now), ...ONE_SECRET }));
+
+/** 400 for an expired key: it must be reactivated. */
+export const enableKey = (db: Database, actor: Actor, id: string, now: number): KeyAnswer =>
+  transition(db, actor, id, 'enable', now, (key) => enable(key, now));
+
+/** Gives an expired key a new expiration (epoch ms). Not in the master API. */
+export const reactivateKey = (db: Database, actor: Actor, id: string, expiresAt: number, now: number): KeyAnswer =>
+  transition(db, actor, id, 'reactivate', now, (key) => reactivate(key, expiresAt, now));
+
+/** Longest overlap, in ms (decisions.md, section 3, "rolling with an overlap"). */
+const MAX_OVERLAP = 7 * 86_400_000;
+
+/**
+ * Replaces a key's secret, and nothing else; the answer carries the new one as `token`. Not in the master API.
+ * @param write with `oldEndsAt`, epoch ms: until then the present secret is accepted too; without it, it ends at once, as one
+ * that was kept by an earlier roll does in any case
+ */
+export function rollKey(
+  db: Database,
+  actor: Actor,
+  id: string,
+  { now, pepper, oldEndsAt = null }: SecretWrite & { readonly oldEndsAt?: number | null },
+): KeyAnswer {
+  if (oldEndsAt !== null && oldEndsAt - now > MAX_OVERLAP) {
+    throw invalidRequest('An overlap is at most 7 days.', '/overlap');
+  }
+  const { token, ...secret } = newSecret('gateway', pepper);
+  const { key } = transition(db, actor, id, 'roll', now, (rolled) => {
+    checkRollable(rolled);
+    return { ...secret, previousSecretEndsAt: oldEndsAt };
+  });
+  return { key: { ...key, token } };
+}
+
+export function deleteKey(db: Database, actor: Actor, id: string, now: number): Deletion {
+  return db.transaction(() => {
+    const key = visibleKey(db, actor, id);
+    const before = viewStoredKey(db, key, now);
+    store.updateKey(db, actor.organizationId, key.id, { ...remove(key, now), ...ONE_SECRET }, now);
+    recordChange(db, actor, 'key', 'delete', { before, after: null }, now);
+    return { id: key.id, deleted: true };
+  });
+}
+
+function visibleKey(db: Database, actor: Actor, id: string): store.KeyRecord {
+  const key = store.getKey(db, actor.organizationId, id);
+  checkSeesKeyOf(actor, key.createdBy);
+  return key;
+}
+
+function transition(
+  db: Database,
+  actor: Actor,
+  id: string,
+  done: Done<'key'>,
+  now: number,
+  changes: (key: store.KeyRecord) => store.KeyChanges,
+): KeyAnswer {
+  return db.transaction(() => {
+    const key = visibleKey(db, actor, id);
+    const before = viewStoredKey(db, key, now);
+    const after = viewStoredKey(db, store.updateKey(db, actor.organizationId, key.id, changes(key), now), now);
+    recordChange(db, actor, 'key', done, { before, after }, now);
+    return { key: after };
+  });
+}
+
+/** A change of the status alone is what the dashboard and the command line call it. */
+function nameOf({ status, ...others }: KeyPatch): Done<'key'> {
+  if (status === undefined || Object.keys(others).length > 0) return 'update';
+  return status === 'active' ? 'enable' : 'disable';
+}
+
+function changesOf(key: ApiKey, patch: KeyPatch, now: number): store.KeyChanges {
+  if (patch.description !== undefined) checkRenamable(key);
+  return {
+    ...(patch.description === undefined ? {} : { description: patch.description ?? '' }),
+    ...(namesLimits(patch) ? limitsOf(key, patch) : {}),
+    ...(patch.status === undefined
+      ? {}
+      : patch.status === 'active'
+        ? enable(key, now)
+        : { ...disable(key, now), ...ONE_SECRET }),
+  };
+}
+
+/** A platform key makes no gateway calls, so a limit on it would never be enforced. */
+function limitsOf(key: ApiKey, patch: KeyPatch): store.KeyChanges {
+  if (key.kind === 'platform_secret') throw permissionDenied('A platform key cannot be limited.');
+  return setLimits(key, newLimits(patch, key));
+}

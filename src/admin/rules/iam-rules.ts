@@ -1,0 +1,180 @@
+import type { Catalog } from '../../catalog/catalog.ts';
+import { KnownNames } from '../../core/models/known-names.ts';
+import { ruleWarnings } from '../../core/models/rule-warnings.ts';
+import { checkShape } from '../../domain/check-shape.ts';
+import type { TrustedProxies } from '../../domain/client-ip.ts';
+import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
+import { kindOf } from '../../domain/iam-rule.ts';
+import { newId } from '../../domain/id.ts';
+import { type CanonicalRule, type RuleContent, readRule, storedRule } from '../../domain/rule-content.ts';
+import { formatTime } from '../../domain/time.ts';
+import type { Deletion, IamRule, RuleAnswer, RuleChangeAnswer, RuleList, RuleType } from '../../generated/types.ts';
+import { validateRulePatch } from '../../generated/validators.js';
+import type { Database } from '../../store/db/database.ts';
+import { decodeCursor, type PageRequest, toPage } from '../../store/db/page.ts';
+import { readCustomNames } from '../../store/providers/custom-names.ts';
+import * as store from '../../store/rules/rules.ts';
+import { getOrganization } from '../../store/tenants/tenants.ts';
+import type { Actor } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit-trail.ts';
+import { compileRules } from './compile-rules.ts';
+import { type JudgedChange, newAccess, type RulePlan, StaleRules } from './judged-change.ts';
+import { mergedRule } from './merge-rule.ts';
+import { checkBounds } from './rule-bounds.ts';
+import { ruleChange } from './rule-change.ts';
+import { checkRulesChangeable, getRuleSubject, type RuleOwner, type RuleSubject } from './rule-owner.ts';
+
+/** What is known of the world in which a rule will be judged. */
+export interface RuleWorld {
+  readonly catalog: Pick<Catalog, 'mappings' | 'providers'>;
+  /** Undefined: `TRUSTED_PROXIES` is unset. */
+  readonly trustedProxies: TrustedProxies | undefined;
+}
+
+/** What a write of rules needs apart from the database; `now` in epoch ms. */
+export interface RuleWrite extends RuleWorld {
+  readonly now: number;
+}
+
+/**
+ * Makes a rule, in force from the next request on. Shape first (400), then owner (404, 403) and plan (403), then bounds (400).
+ * @param body as `RuleCreate`, unchecked.
+ */
+export function createRule(db: Database, actor: Actor, owner: RuleOwner, body: unknown, write: RuleWrite): RuleAnswer {
+  const content = readRule(body);
+  return db.transaction(() => {
+    const subject = getRuleSubject(db, actor, owner);
+    checkRulesChangeable(actor, subject);
+    checkPlan(db, actor, content.ruleType);
+    const others = store.listRules(db, actor.organizationId, subject.id);
+    checkBounds([...others.map(storedRule), content.canonical]);
+    const rule = { id: newId('rule'), ...stored(content) };
+    const record = store.insertRule(db, actor.organizationId, subject.id, rule, compileRules, write.now);
+    const made = view(record, subject);
+    recordChange(db, actor, 'rule', 'create', { before: null, after: made }, write.now);
+    return { rule: made, warnings: warningsOf(db, actor, content.canonical, write) };
+  });
+}
+
+/** A page of the owner's rules, oldest first. */
+export function listRules(db: Database, actor: Actor, owner: RuleOwner, page: PageRequest): RuleList {
+  const after = page.cursor === undefined ? '' : decodeCursor(page.cursor);
+  const subject = getRuleSubject(db, actor, owner);
+  const rest = store.listRules(db, actor.organizationId, subject.id).filter(({ id }) => id > after);
+  const { items, nextCursor } = toPage(rest, page.limit);
+  return { rules: items.map((record) => view(record, subject)), nextCursor };
+}
+
+/** One rule of the owner, with its warnings as they stand now; 404 when they have none of that id. */
+export function getRule(db: Database, actor: Actor, owner: RuleOwner, id: string, world: RuleWorld): RuleAnswer {
+  const subject = getRuleSubject(db, actor, owner);
+  const record = store.getRule(db, actor.organizationId, subject.id, id);
+  return { rule: view(record, subject), warnings: warningsOf(db, actor, storedRule(record), world) };
+}
+
+/** The first steps of a change, which write nothing. @throws ApiError as `changeRule` */
+export function readRulePlan(db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown): RulePlan {
+  const { subject, present, content, patch } = prepareChange(db, actor, owner, id, body);
+  const { canonical, ...rule } = content;
+  return {
+    subject,
+    ruleId: id,
+    rule,
+    ruleRevision: getOrganization(db, actor.organizationId).ruleRevision,
+    matters: enforcedPart(present) !== enforcedPart({ ...rule, canonicalValue: canonical.ruleValue }),
+    failOnNewAccess: patch.failOnNewAccess === true,
+  };
+}
+
+/**
+ * Changes a rule; the merged rule is judged as a new one is. Shape first (400), then owner (404, 403), rule (404), merged shape
+ * (400), plan (403), bounds (400), then new access (409).
+ * @param body as `RulePatch`, unchecked. @param judged what is known of the change; absent: nothing
+ * @throws StaleRules when it was judged for other rules
+ */
+export function changeRule(
+  db: Database,
+  actor: Actor,
+  owner: RuleOwner,
+  id: string,
+  body: unknown,
+  write: RuleWrite,
+  judged?: JudgedChange,
+): RuleChangeAnswer {
+  return db.transaction(() => {
+    const { organizationId } = actor;
+    const { subject, present, content, patch } = prepareChange(db, actor, owner, id, body);
+    if (judged !== undefined && judged.ruleRevision !== getOrganization(db, organizationId).ruleRevision) {
+      throw new StaleRules();
+    }
+    const { widens = null } = judged ?? {};
+    if (patch.failOnNewAccess && widens?.count !== 0) throw newAccess(widens);
+    const record = store.updateRule(db, organizationId, subject.id, id, stored(content), compileRules, write.now);
+    const [before, changed] = [view(present, subject), view(record, subject)];
+    recordChange(db, actor, 'rule', 'update', ruleChange(before, changed), write.now);
+    return { rule: changed, before, warnings: warningsOf(db, actor, content.canonical, write), widens };
+  });
+}
+
+function prepareChange(db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown) {
+  const patch = checkShape(validateRulePatch, body);
+  const { failOnNewAccess: _, ...fields } = patch;
+  if (Object.keys(fields).length === 0)
+    throw invalidRequest('The request body must hold at least one field of the rule.');
+  const subject = getRuleSubject(db, actor, owner);
+  checkRulesChangeable(actor, subject);
+  const present = store.getRule(db, actor.organizationId, subject.id, id);
+  const content = mergedRule(present, patch);
+  checkPlan(db, actor, content.ruleType);
+  const others = store.listRules(db, actor.organizationId, subject.id).filter((other) => other.id !== id);
+  checkBounds([...others.map(storedRule), content.canonical]);
+  return { patch, subject, present, content };
+}
+
+/** What is enforced of a rule; equal where nothing changes. */
+const enforcedPart = ({ ruleType, canonicalValue, status, mode }: Omit<store.NewRule, 'id'>): string =>
+  status === 'active' && mode === 'enforce' ? JSON.stringify([ruleType, canonicalValue]) : '';
+
+/** Deletes a rule: it binds nothing from the next request on. @param now epoch ms */
+export function deleteRule(db: Database, actor: Actor, owner: RuleOwner, id: string, now: number): Deletion {
+  return db.transaction(() => {
+    const subject = getRuleSubject(db, actor, owner);
+    checkRulesChangeable(actor, subject);
+    const before = view(store.getRule(db, actor.organizationId, subject.id, id), subject);
+    store.deleteRule(db, actor.organizationId, subject.id, id, compileRules);
+    recordChange(db, actor, 'rule', 'delete', { before, after: null }, now);
+    return { id, deleted: true };
+  });
+}
+
+/** IP rules need the enterprise plan; those that stand when it ends stay in force, and can be deleted (section 4). */
+function checkPlan(db: Database, actor: Actor, ruleType: RuleType): void {
+  if (kindOf(ruleType) !== 'ip_cidrs' || getOrganization(db, actor.organizationId).plan === 'enterprise') return;
+  throw permissionDenied('IP rules are part of the enterprise plan only.');
+}
+
+const warningsOf = (db: Database, { organizationId }: Actor, rule: CanonicalRule, world: RuleWorld): string[] =>
+  ruleWarnings(rule, new KnownNames(world.catalog, readCustomNames(db, organizationId)), world.trustedProxies);
+
+const stored = ({ canonical, ...content }: RuleContent): Omit<store.NewRule, 'id'> => ({
+  ...content,
+  canonicalValue: canonical.ruleValue,
+});
+
+function view(record: store.RuleRecord, { name }: Pick<RuleSubject, 'name'>): IamRule {
+  const { ruleType, ruleValue } = readRule({ ruleType: record.ruleType, ruleValue: record.ruleValue });
+  return {
+    id: record.id,
+    createdAt: formatTime(record.createdAt),
+    updatedAt: formatTime(record.updatedAt),
+    ruleType,
+    ruleValue,
+    status: record.status,
+    mode: record.mode,
+    description: record.description,
+    apiKeyId: record.scope === 'key' ? record.subjectId : null,
+    memberId: record.scope === 'member' ? record.subjectId : null,
+    organizationId: record.scope === 'organization' ? record.subjectId : null,
+    ownerName: name,
+  };
+}

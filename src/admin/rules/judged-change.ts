@@ -1,0 +1,76 @@
+import { ApiError } from '../../domain/errors.ts';
+import type { RuleChangeAnswer, RuleCreate, RuleWidening } from '../../generated/types.ts';
+import type { RuleSubject } from './rule-owner.ts';
+
+/** A change of a rule that can be made as things are, for judging what it permits. */
+export interface RulePlan {
+  readonly subject: Pick<RuleSubject, 'scope' | 'id'>;
+  readonly ruleId: string;
+  /** The rule as it would be. */
+  readonly rule: RuleCreate;
+  /** Of the organization's rules, which the plan was made for. */
+  readonly ruleRevision: number;
+  /** Whether what is enforced changes at all. */
+  readonly matters: boolean;
+  readonly failOnNewAccess: boolean;
+}
+
+/** What a change newly permits, as of a revision of the organization's rules; null: nobody knows. */
+export interface JudgedChange {
+  readonly ruleRevision: number;
+  readonly widens: RuleWidening | null;
+}
+
+/** The rules are no longer those for which a change was judged. */
+export class StaleRules extends Error {
+  override readonly name = 'StaleRules';
+}
+
+export interface JudgedSteps {
+  plan(): Promise<RulePlan>;
+  /** @throws ApiError 5xx when it takes too long, or too many wait */
+  judge(plan: RulePlan): Promise<RuleWidening>;
+  /** @throws StaleRules */
+  write(judged: JudgedChange): Promise<RuleChangeAnswer>;
+}
+
+const ATTEMPTS = 3;
+const NOTHING: RuleWidening = { count: 0, cells: [] };
+
+/**
+ * Changes a rule after finding out what that newly permits: outside the writing thread, so that nobody waits for it, and again
+ * where somebody else changed rules meanwhile. Where that cannot be found out, only a change that must not widen anything fails.
+ */
+export async function changeJudged({ plan, judge, write }: JudgedSteps): Promise<RuleChangeAnswer> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const planned = await plan();
+    const widens = planned.matters ? await widening(planned, judge) : NOTHING;
+    try {
+      return await write({ ruleRevision: planned.ruleRevision, widens });
+    } catch (error) {
+      if (!(error instanceof StaleRules)) throw error;
+    }
+  }
+  throw new ApiError(503, 'overloaded', 'The rules keep changing: try again.');
+}
+
+async function widening(plan: RulePlan, judge: JudgedSteps['judge']): Promise<RuleWidening | null> {
+  try {
+    return await judge(plan);
+  } catch (error) {
+    if (plan.failOnNewAccess || !(error instanceof ApiError) || error.status < 500) throw error;
+    return null;
+  }
+}
+
+/** Cells that a refusal names. */
+const NAMED = 3;
+
+/** Refuses a change that permits what was not permitted. @param widens null: nobody knows */
+export function newAccess(widens: RuleWidening | null): ApiError {
+  if (widens === null)
+    return new ApiError(409, 'new_access', 'The change is refused: what it would newly permit is not known.');
+  const named = widens.cells.slice(0, NAMED).map(({ holder, mapping }) => `${mapping} for ${holder.name || holder.id}`);
+  const more = widens.count > named.length ? ` and ${widens.count - named.length} more` : '';
+  return new ApiError(409, 'new_access', `The change is refused: it would newly permit ${named.join(', ')}${more}.`);
+}

@@ -1,0 +1,136 @@
+import { DUMMY_HASH, fitsPassword } from '../../domain/password.ts';
+import { hashSecret, type Pepper } from '../../domain/secret.ts';
+import type { Clock } from '../../domain/time.ts';
+import type { Turns } from '../../domain/turns.ts';
+import type { Database } from '../../store/db/database.ts';
+import * as store from '../../store/sign-in/sign-in-failures.ts';
+import type { Store } from '../../store/store.ts';
+import {
+  findPasswordHash,
+  findPasswordHolders,
+  type MemberRecord,
+  type PasswordHolder,
+} from '../../store/tenants/members.ts';
+import { type Job, recordChange } from '../audit/audit-trail.ts';
+import { viewMember } from '../tenants/member-view.ts';
+
+/** So many failures for one e-mail within the window lock it for as long. */
+const MAX_FAILURES = 10;
+export const WINDOW_MS = 15 * 60_000;
+
+/** E-mails that are counted at once; beyond, the one whose window began first is forgotten. */
+const MAX_COUNTED = 10_000;
+const SWEPT = 20;
+
+/**
+ * An e-mail belongs to a member of each of several organizations. So many of them, the oldest first, can sign in with it and a password,
+ * and so many hashes are computed for every attempt: the time does not tell how many there are. Others sign in by passkey or by link.
+ */
+const MAX_HOLDERS = 3;
+
+export interface SignInDeps {
+  readonly store: Pick<Store, 'read' | 'write'>;
+  readonly clock: Clock;
+  /** Accepted peppers, the current one first. */
+  readonly peppers: readonly [Pepper, ...Pepper[]];
+  /** In which passwords are hashed. */
+  readonly turns: Turns;
+}
+
+export interface SignInAttempt {
+  readonly email: string;
+  readonly password: string;
+  /** On whose behalf attempts take turns. */
+  readonly network: string;
+}
+
+/** Whom e-mail and password fit: a member of each of the organizations, or nobody; `locked`: there were too many failures. */
+export type SignInOutcome = readonly MemberRecord[] | 'locked';
+
+/**
+ * Tries an e-mail with a password; the same is done, and takes as long, whether a member has it or not. An attempt counts as failed
+ * before it is judged, so that many at once are no more than ten. One that succeeds takes back itself alone: other failures stay, or the
+ * holder of the same e-mail in another organization could clear them while guessing. @throws ApiError 503 when too many wait
+ */
+export const signInByPassword = (deps: SignInDeps, attempt: SignInAttempt): Promise<SignInOutcome> =>
+  judged(deps, attempt, (db) => findPasswordHolders(db, attempt.email, MAX_HOLDERS));
+
+/** Whether a member's password is this; every failure counts as one to sign in does. @throws ApiError 503 when too many wait */
+export async function confirmPassword(
+  deps: SignInDeps,
+  member: MemberRecord,
+  attempt: Omit<SignInAttempt, 'email'>,
+): Promise<boolean | 'locked'> {
+  const outcome = await judged(deps, { ...attempt, email: member.email }, (db) => {
+    const passwordHash = findPasswordHash(db, member.organizationId, member.id);
+    return passwordHash ? [{ member, passwordHash }] : [];
+  });
+  return outcome === 'locked' ? outcome : outcome.length > 0;
+}
+
+function judged(
+  { store: database, clock, peppers, turns }: SignInDeps,
+  { email, password, network }: SignInAttempt,
+  findHolders: (db: Database) => readonly PasswordHolder[],
+): Promise<SignInOutcome> {
+  return turns.take(network, async () => {
+    const emailHash = hashSecret(`sign-in ${email.toLowerCase()}`, peppers[0]);
+    const attempt = await database.write((db) => beginAttempt(db, emailHash, clock.now()));
+    if (attempt === 'locked') return 'locked';
+    const holders = await database.read(findHolders);
+    const fitting = await fittingHolders(password, holders);
+    if (fitting.length > 0) {
+      await database.write((db) => takeBack(db, emailHash, attempt));
+    } else if (attempt === 'last') {
+      await database.write((db) => recordLocks(db, holders, clock.now()));
+    }
+    return fitting;
+  });
+}
+
+/** The members whom the password fits. It takes the same number of hashes for everyone. */
+async function fittingHolders(password: string, holders: readonly PasswordHolder[]): Promise<MemberRecord[]> {
+  const fitting: MemberRecord[] = [];
+  for (let index = 0; index < MAX_HOLDERS; index++) {
+    const holder = holders[index];
+    const fits = await fitsPassword(password, holder?.passwordHash ?? DUMMY_HASH);
+    if (fits && holder !== undefined) fitting.push(holder.member);
+  }
+  return fitting;
+}
+
+/** `last`: if it fails, the e-mail is locked. */
+type Attempt = 'counted' | 'last';
+
+function beginAttempt(db: Database, emailHash: string, now: number): Attempt | 'locked' {
+  const before = store.findSignInFailures(db, emailHash);
+  if (before?.lockedUntil != null && before.lockedUntil > now) return 'locked';
+  store.deleteSignInFailures(db, now - 2 * WINDOW_MS, SWEPT);
+  if (before === undefined && store.countSignInFailures(db) >= MAX_COUNTED) store.deleteSignInFailures(db, now, 1);
+  const goesOn = before !== undefined && before.lockedUntil === null && before.windowStartedAt + WINDOW_MS > now;
+  const failures = goesOn ? before.failures + 1 : 1;
+  const isLast = failures >= MAX_FAILURES;
+  store.putSignInFailures(db, {
+    emailHash,
+    failures,
+    windowStartedAt: goesOn ? before.windowStartedAt : now,
+    lockedUntil: isLast ? now + WINDOW_MS : null,
+  });
+  return isLast ? 'last' : 'counted';
+}
+
+function takeBack(db: Database, emailHash: string, attempt: Attempt): void {
+  const state = store.findSignInFailures(db, emailHash);
+  if (state === undefined) return;
+  const lockedUntil = attempt === 'last' ? null : state.lockedUntil;
+  store.putSignInFailures(db, { ...state, failures: Math.max(0, state.failures - 1), lockedUntil });
+}
+
+/** The audit logs of those who have the e-mail tell that it is locked. */
+function recordLocks(db: Database, holders: readonly PasswordHolder[], now: number): void {
+  for (const { member } of holders) {
+    const job: Job = { kind: 'job', name: 'sign_in', organizationId: member.organizationId };
+    const view = viewMember(member);
+    recordChange(db, job, 'member', 'lock', { before: view, after: view }, now);
+  }
+}

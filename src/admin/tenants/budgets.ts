@@ -1,0 +1,95 @@
+import { checkShape } from '../../domain/check-shape.ts';
+import { type Budget, isSpent } from '../../domain/spend-limits.ts';
+import type { BudgetAnswer, BudgetList, BudgetRecord } from '../../generated/types.ts';
+import { validateBudgetPatch } from '../../generated/validators.js';
+import * as store from '../../store/budgets/budgets.ts';
+import type { Database } from '../../store/db/database.ts';
+import type { PageRequest } from '../../store/db/page.ts';
+import { getMember } from '../../store/tenants/members.ts';
+import { findNames } from '../../store/tenants/names.ts';
+import { getOrganization, getProject } from '../../store/tenants/tenants.ts';
+import { type Actor, checkIsOwner, checkManagesOrganization, checkManagesRole } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit-trail.ts';
+import { LIMIT_EXPLANATIONS, newLimits } from '../keys/key-limits.ts';
+import { viewLimits } from '../keys/limits-view.ts';
+
+/** Whose budget is meant: of a member by membership id or e-mail, of a project by its id, or of the actor's organization. */
+export type BudgetOwner =
+  | { readonly kind: 'member'; readonly member: string }
+  | { readonly kind: 'project'; readonly project: string }
+  | { readonly kind: 'organization' };
+
+/** A page of the budgets that have a limit, by their ids; 403 for developers. `now` in epoch ms. */
+export function listBudgets(db: Database, actor: Actor, page: PageRequest, now: number): BudgetList {
+  checkManagesOrganization(actor);
+  const { items, nextCursor } = store.listBudgets(db, actor.organizationId, page);
+  const names = findNames(
+    db,
+    actor.organizationId,
+    items.map(({ subjectId }) => subjectId),
+  );
+  return {
+    budgets: items.map((budget) => view(budget, names.get(budget.subjectId) ?? budget.subjectId, now)),
+    nextCursor,
+  };
+}
+
+/** What the keys of the owner may spend together, and have spent; 404 when there is no such owner, 403 for developers. */
+export function getBudget(db: Database, actor: Actor, owner: BudgetOwner, now: number): BudgetAnswer {
+  checkManagesOrganization(actor);
+  const { name, ...found } = ownerOf(db, actor, owner);
+  return { budget: view(store.getBudget(db, found), name, now) };
+}
+
+/**
+ * Changes the limits of a budget, from the next call on. Shape 400, no such owner 404; 403 for developers, for admins where it is
+ * an owner's, and for all but owners where it is the organization's.
+ * @param body as `BudgetPatch`, unchecked. @param now epoch ms
+ */
+export function changeBudget(db: Database, actor: Actor, owner: BudgetOwner, body: unknown, now: number): BudgetAnswer {
+  const patch = checkShape(validateBudgetPatch, body, LIMIT_EXPLANATIONS);
+  return db.transaction(() => {
+    checkChanges(db, actor, owner);
+    const { name, ...found } = ownerOf(db, actor, owner);
+    const present = store.getBudget(db, found);
+    store.setBudget(db, found, newLimits(patch, present));
+    const budget = view(store.getBudget(db, found), name, now);
+    recordChange(db, actor, 'budget', 'update', { before: view(present, name, now), after: budget }, now);
+    return { budget };
+  });
+}
+
+function checkChanges(db: Database, actor: Actor, owner: BudgetOwner): void {
+  checkManagesOrganization(actor);
+  if (owner.kind === 'organization') checkIsOwner(actor);
+  if (owner.kind === 'member') checkManagesRole(actor, getMember(db, actor.organizationId, owner.member).role);
+}
+
+function ownerOf(
+  db: Database,
+  { organizationId }: Actor,
+  owner: BudgetOwner,
+): store.BudgetOwner & { readonly name: string } {
+  switch (owner.kind) {
+    case 'member': {
+      const { id, email } = getMember(db, organizationId, owner.member);
+      return { organizationId, scope: 'member', subjectId: id, name: email };
+    }
+    case 'project': {
+      const { id, name } = getProject(db, organizationId, owner.project);
+      return { organizationId, scope: 'project', subjectId: id, name };
+    }
+    case 'organization': {
+      const { name } = getOrganization(db, organizationId);
+      return { organizationId, scope: 'organization', subjectId: organizationId, name };
+    }
+  }
+}
+
+const view = (budget: Budget, name: string, now: number): BudgetRecord => ({
+  id: budget.subjectId,
+  scope: budget.scope,
+  name,
+  state: isSpent(budget, now) ? 'limit_reached' : 'active',
+  ...viewLimits(budget, now),
+});

@@ -1,0 +1,76 @@
+import { checkShape } from '../../domain/check-shape.ts';
+import { invalidRequest } from '../../domain/errors.ts';
+import type { Deletion, MemberAnswer, MemberList } from '../../generated/types.ts';
+import { validateMemberPatch } from '../../generated/validators.js';
+import type { Database } from '../../store/db/database.ts';
+import type { PageRequest } from '../../store/db/page.ts';
+import * as store from '../../store/tenants/members.ts';
+import { type Actor, checkGivesRole, checkManagesOrganization, checkManagesRole } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit-trail.ts';
+import { revokeInvitationsOf } from './invitations.ts';
+import { viewMember } from './member-view.ts';
+
+const EXPLANATIONS = [
+  { at: /^\/name$/, must: 'must be a text of 1 to 256 characters, not all of them blank, or null' },
+  { at: /^\/email$/, must: 'cannot be changed: invite the new address and remove the member' },
+];
+
+/** A page of the organization's present members, newest first; 403 for developers. */
+export function listMembers(db: Database, actor: Actor, page: PageRequest): MemberList {
+  checkManagesOrganization(actor);
+  const { items, nextCursor } = store.listMembers(db, actor.organizationId, page);
+  return { members: items.map(viewMember), nextCursor };
+}
+
+/** A present member by membership id or e-mail; 404 when there is none, 403 for developers. */
+export function getMember(db: Database, actor: Actor, idOrEmail: string): MemberAnswer {
+  checkManagesOrganization(actor);
+  return { member: viewMember(store.getMember(db, actor.organizationId, idOrEmail)) };
+}
+
+/**
+ * Changes a member's name or role, from the next request on. Their pending invitations that the new role could not make are revoked.
+ * Shape and demoting the last owner 400; developers, and admins where it is about owners, 403.
+ * @param body as `MemberPatch`, unchecked. @param now epoch ms
+ */
+export function changeMember(db: Database, actor: Actor, idOrEmail: string, body: unknown, now: number): MemberAnswer {
+  const patch = checkShape(validateMemberPatch, body, EXPLANATIONS);
+  return db.transaction(() => {
+    const before = managedMember(db, actor, idOrEmail);
+    const { role = before.role } = patch;
+    checkGivesRole(actor, role);
+    if (role !== 'owner') checkLeavesOwner(db, before, 'demoted', '/role');
+    const member = viewMember(store.updateMember(db, actor.organizationId, before.id, patch, now));
+    recordChange(db, actor, 'member', 'update', { before: viewMember(before), after: member }, now);
+    revokeInvitationsOf(db, actor, before.id, role, now);
+    return { member };
+  });
+}
+
+/**
+ * Removes a member: their keys are disabled, their master keys end, their pending invitations are revoked, and their rules bind nothing
+ * any more. The last owner stays (400); developers, and admins where it is about owners, 403. @param now epoch ms
+ */
+export function removeMember(db: Database, actor: Actor, idOrEmail: string, now: number): Deletion {
+  return db.transaction(() => {
+    const member = managedMember(db, actor, idOrEmail);
+    checkLeavesOwner(db, member, 'removed', null);
+    store.removeMember(db, actor.organizationId, member.id, now);
+    recordChange(db, actor, 'member', 'remove', { before: viewMember(member), after: null }, now);
+    revokeInvitationsOf(db, actor, member.id, undefined, now);
+    return { id: member.id, deleted: true };
+  });
+}
+
+function managedMember(db: Database, actor: Actor, idOrEmail: string): store.MemberRecord {
+  checkManagesOrganization(actor);
+  const member = store.getMember(db, actor.organizationId, idOrEmail);
+  checkManagesRole(actor, member.role);
+  return member;
+}
+
+/** Somebody must be able to manage the organization. */
+function checkLeavesOwner(db: Database, member: store.MemberRecord, done: string, param: string | null): void {
+  if (member.role !== 'owner' || store.countMembers(db, member.organizationId, 'owner') > 1) return;
+  throw invalidRequest(`The last owner of an organization cannot be ${done}.`, param);
+}

@@ -1,0 +1,42 @@
+import { checkShape } from '../../domain/check-shape.ts';
+import { formatTime } from '../../domain/time.ts';
+import type { OrganizationAnswer, OrganizationRecord } from '../../generated/types.ts';
+import { validateOrganizationPatch } from '../../generated/validators.js';
+import type { Database } from '../../store/db/database.ts';
+import * as store from '../../store/tenants/tenants.ts';
+import { type Actor, checkIsOwner } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit-trail.ts';
+
+const EXPLANATIONS = [{ at: /^\/name$/, must: 'must be a text of 1 to 256 characters, not all of them blank' }];
+
+/** Every organization of this installation, oldest first: for the command line, which belongs to none. */
+export const listOrganizations = (db: Database): OrganizationRecord[] => store.listOrganizations(db).map(view);
+
+/** The actor's organization, for every role. */
+export const getOrganization = (db: Database, { organizationId }: Actor): OrganizationAnswer => ({
+  organization: view(store.getOrganization(db, organizationId)),
+});
+
+/**
+ * Changes the name or the plan of the actor's organization, for owners only (403). A plan holds from the next write of a rule
+ * on: rules that it could no longer write stay in force, and can be deleted (decisions.md, section 4).
+ * @param body as `OrganizationPatch`, unchecked. @param now epoch ms
+ */
+export function changeOrganization(db: Database, actor: Actor, body: unknown, now: number): OrganizationAnswer {
+  const patch = checkShape(validateOrganizationPatch, body, EXPLANATIONS);
+  return db.transaction(() => {
+    checkIsOwner(actor);
+    const { organization: before } = getOrganization(db, actor);
+    const organization = view(store.updateOrganization(db, actor.organizationId, patch, now));
+    recordChange(db, actor, 'organization', 'update', { before, after: organization }, now);
+    return { organization };
+  });
+}
+
+const view = ({ id, createdAt, updatedAt, name, plan }: store.OrganizationRecord): OrganizationRecord => ({
+  id,
+  createdAt: formatTime(createdAt),
+  updatedAt: formatTime(updatedAt),
+  name,
+  plan,
+});

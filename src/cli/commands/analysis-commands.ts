@@ -1,0 +1,113 @@
+import { type Command, Option } from 'commander';
+import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from '../run/run-analysis.ts';
+import type { Environment } from '../run/workspace.ts';
+import { UsageError } from '../terminal/usage-error.ts';
+
+const common = (command: Command): Command =>
+  command.option('--org <organization>', 'the organization, where there are several').option('--json', 'print JSON');
+
+/** Loaded only by a command that is run, with the policy engine: the others start in a fraction of the time. */
+const analyses = () => import('../run/run-analysis.ts');
+
+/** `portcullis access …` and the analyses under `portcullis policy …`. */
+export function analysisCommands(program: Command, policy: Command, env: Environment): void {
+  accessCommand(program, env);
+  diffCommand(policy, env);
+  lintCommand(policy, env);
+  explainCommand(policy, env);
+}
+
+const CREDENTIALS_HELP = `
+What is reached can be called now: its provider has a credential for the key's project, in the environment of this command
+(run it with the server's) or as a provider key.`;
+
+function accessCommand(program: Command, env: Environment): void {
+  common(program.command('access').argument('[key|member]', 'a key, or a membership id or e-mail'))
+    .description('Print everything that a key or member reaches, from where, and the rules that decide it.')
+    .option('--denied', 'print what is denied too')
+    .option('--all', 'print how much every key and member reaches')
+    .option('--without-credential', 'also what the rules permit and cannot be called, for lack of a credential')
+    .addOption(
+      new Option('--model <model>', 'print every key and member that reaches this model, and from where').conflicts([
+        'all',
+        'denied',
+      ]),
+    )
+    .addHelpText('after', CREDENTIALS_HELP)
+    .action(async (reference: string | undefined, options: AccessOptions & { readonly model?: string }) => {
+      if (options.model !== undefined) {
+        if (reference !== undefined) throw new UsageError('Name a key or a member, or a --model.');
+        const { runModelAccess } = await import('../run/run-model-access.ts');
+        return runModelAccess(env, options.model, options);
+      }
+      await (await analyses()).runAccess(env, reference, options);
+    });
+}
+
+const DIFF_HELP = `
+A source is the DATA_DIR of a database, or what \`portcullis policy export\` wrote: its folder, or world.json in it. The
+second one is the current database unless it is named. Both are judged by the catalogue and the policy of this
+installation. Names that nothing has are warned of in a draft. A rule in mode report changes no access: what it would
+change if it were enforced is printed apart.
+
+What cannot be called for lack of a credential, in the environment of this command or as a provider key, is only counted.
+Where that environment is not the server's, as in CI, say --without-credential: then it is listed, and --fail-on heeds it.
+Where it holds no credential of a provider at all, --fail-on counts all that the rules permit, and says so.
+Of an exported document nobody knows, so that between two of them every mapping of the catalogue can be called.
+
+A draft holds rules as the master API takes them (caps of prices in USD per million tokens), each with its \`key\`,
+\`member\` or \`organization: true\`; with the \`id\` of a rule, what becomes another, or \`remove: true\`:
+
+  rules:
+    - key: CI
+      ruleType: deny_models
+      ruleValue: { models: ['openai/*'] }
+    - id: rule_...
+      remove: true
+
+Examples:
+  $ portcullis policy diff exported/world.json
+  $ portcullis policy diff --draft draft.yaml --fail-on new-access`;
+
+function diffCommand(policy: Command, env: Environment): void {
+  common(policy.command('diff').argument('[before]', 'a source').argument('[after]', 'a source'))
+    .description('Print exactly which access differs between two sets of rules, and the rules responsible.')
+    .option('--draft <file>', 'compare the current database with itself after these changes of rules, YAML or JSON')
+    .addOption(new Option('--fail-on <what>', 'exit with 1 when anything is newly permitted').choices(['new-access']))
+    .option('--without-credential', 'also mappings that cannot be called, for lack of a credential')
+    .addHelpText('after', DIFF_HELP)
+    .action(async (before: string | undefined, after: string | undefined, options: DiffOptions) => {
+      await (await analyses()).runDiff(env, before, after, options);
+    });
+}
+
+const LINT_HELP = `
+Rules are judged by the whole catalogue and the custom models of their organization, whether there is a credential or not. An
+exported document knows no custom models.`;
+
+function lintCommand(policy: Command, env: Environment): void {
+  common(policy.command('lint').argument('[source]', 'a source as for diff; default: the current database'))
+    .description(
+      'Name keys that reach nothing, rules that are dead, shadowed or match nothing, and keys open to every future model.',
+    )
+    .addHelpText('after', LINT_HELP)
+    .option('--strict', 'exit with 1 when anything is found')
+    .action(async (source: string | undefined, options: LintOptions) => {
+      await (await analyses()).runLint(env, source, options);
+    });
+}
+
+function explainCommand(policy: Command, env: Environment): void {
+  common(policy.command('explain'))
+    .description('Explain one request: its outcome, the rules that decide it, and what would change it.')
+    .requiredOption('--key <key>', 'its id, masked token or description')
+    .requiredOption('--model <model>', 'as a request names it')
+    .option('--provider <provider>', 'at this provider only')
+    .option('--address <address>', 'client address; default: unknown')
+    .addOption(
+      new Option('--action <action>', 'default: what the model serves').choices(['chat', 'moderation', 'image']),
+    )
+    .action(async (options: ExplainOptions) => {
+      await (await analyses()).runExplain(env, options);
+    });
+}

@@ -1,0 +1,169 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { PRICE_NAMES } from '../../admin/providers/custom-model-content.ts';
+import { changeCustomModel, createCustomModel, deleteCustomModel } from '../../admin/providers/custom-models.ts';
+import { formatUsd, parseUsdPerMillion } from '../../domain/money.ts';
+import type { InputModality, OutputModality } from '../../generated/types.ts';
+import { parseCapabilities } from '../output/capabilities.ts';
+import { showCustomModel, showCustomModels, showRemoved } from '../output/provider-output.ts';
+import { wordList } from '../output/word-list.ts';
+import { customModelId, customProviderId, everyCustomModel } from '../run/provider-references.ts';
+import { type Environment, inWorkspace } from '../run/workspace.ts';
+import { type CommonOptions, common, named, orNone } from '../terminal/common-options.ts';
+
+type Prices = Readonly<Record<string, string | null>>;
+
+interface ModelOptions extends CommonOptions {
+  readonly displayName?: string;
+  readonly price?: Prices;
+  readonly contextLength?: number | 'none';
+  readonly maxOutput?: number | 'none';
+  readonly supports?: Readonly<Record<string, boolean>>;
+  readonly input?: readonly string[];
+  readonly output?: readonly string[];
+  readonly parameters?: readonly string[] | 'none';
+  readonly status?: string;
+}
+
+const MODEL_ARGUMENT = ['<customModel>', '<custom provider>/<model>, or its id'] as const;
+
+const INPUT_MODALITIES = ['text', 'image', 'audio', 'video', 'file'] as const satisfies readonly InputModality[];
+const OUTPUT_MODALITIES = ['text', 'image', 'audio'] as const satisfies readonly OutputModality[];
+
+/** Prices that are not of a token: of one image, request or search. */
+const FEES: readonly string[] = ['request', 'image', 'per_image', 'web_search'];
+
+/** `prompt=0.15`, given any number of times: token prices in USD per million, as in rules and UPSTREAM_<NAME>_PRICES, to those of the API. */
+function parsePrice(text: string, before: Prices = {}): Prices {
+  const [, name, price] = /^([a-z0-9_]+)=(.+)$/.exec(text) ?? [];
+  if (name === undefined || price === undefined) {
+    throw new InvalidArgumentError('It must be a name and USD, such as prompt=0.15, or prompt=none.');
+  }
+  if (!PRICE_NAMES.some((known) => known === name)) {
+    throw new InvalidArgumentError(`The name must be one of ${PRICE_NAMES.join(', ')}.`);
+  }
+  return { ...before, [name]: price === 'none' || FEES.includes(name) ? orNone(price) : usdPerToken(name, price) };
+}
+
+function usdPerToken(name: string, usdPerMillion: string): string {
+  try {
+    return formatUsd(parseUsdPerMillion(usdPerMillion));
+  } catch {
+    throw new InvalidArgumentError(`${name} must be USD per million tokens, a decimal with at most 6 places.`);
+  }
+}
+
+function parseTokens(text: string): number | 'none' {
+  if (text === 'none') return text;
+  if (!/^[1-9][0-9]{0,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of tokens, or none.');
+  return Number(text);
+}
+
+const parseList = (text: string): string[] => text.split(',').map((item) => item.trim());
+const parseParameters = (text: string): string[] | 'none' => (text === 'none' ? text : parseList(text));
+
+const described = (command: Command): Command =>
+  common(command)
+    .option('--display-name <text>', 'what people call it')
+    .addOption(
+      new Option(
+        '--price <price>',
+        'a price, as name=usd: in USD per million tokens (prompt, completion, input_cache_read, …), or each (request, image, per_image, web_search); "none": unknown. Once for each price',
+      ).argParser(parsePrice),
+    )
+    .addOption(new Option('--context-length <tokens>', 'context window; "none": unknown').argParser(parseTokens))
+    .addOption(new Option('--max-output <tokens>', 'longest answer; "none": unknown').argParser(parseTokens))
+    .addOption(
+      new Option(
+        '--supports <list>',
+        'all that it supports: streaming, vision, tools, parallel-tool-calls, reasoning, json-output, structured-outputs',
+      ).argParser(parseCapabilities),
+    )
+    .addOption(
+      new Option('--input <list>', `what it takes: ${INPUT_MODALITIES.join(', ')}`).argParser(
+        wordList(INPUT_MODALITIES),
+      ),
+    )
+    .addOption(
+      new Option('--output <list>', `what it gives: ${OUTPUT_MODALITIES.join(', ')}`).argParser(
+        wordList(OUTPUT_MODALITIES),
+      ),
+    )
+    .addOption(
+      new Option('--parameters <list>', 'request fields that it takes; "none": unknown').argParser(parseParameters),
+    )
+    .addOption(new Option('--status <status>', 'whether requests find it').choices(['active', 'inactive']));
+
+const fieldsOf = (options: ModelOptions) => ({
+  ...options.supports,
+  ...named({
+    displayName: options.displayName,
+    pricing: options.price,
+    contextLength: orNone(options.contextLength),
+    maxOutput: orNone(options.maxOutput),
+    inputModalities: options.input,
+    outputModalities: options.output,
+    supportedParameters: orNone(options.parameters),
+    status: options.status,
+  }),
+});
+
+const EXAMPLES = `
+Example:
+  $ portcullis custom-models add acme org/llama-3.3-70b --price prompt=0.59 --price completion=0.79 \\
+      --context-length 131072 --max-output 8192 --supports streaming,tools,json-output`;
+
+/** `portcullis custom-models …`. */
+export function customModelCommands(program: Command, env: Environment): void {
+  const models = program.command('custom-models').description('Add, list and change models of custom providers.');
+
+  described(
+    models
+      .command('add')
+      .argument('<customProvider>', "the custom provider's name or id")
+      .argument('<model>', "the provider's own id of the model"),
+  )
+    .description('Add a model; requests mean it by <custom provider>/<model>.')
+    .addHelpText('after', EXAMPLES)
+    .action(async (provider: string, model: string, options: ModelOptions) => {
+      const added = await inWorkspace(env, 'write', options.org, (workspace) => {
+        const body = { customProviderId: customProviderId(workspace, provider), model, ...fieldsOf(options) };
+        return createCustomModel(workspace.db, workspace.actor, body, workspace.now);
+      });
+      showCustomModel(added, options);
+    });
+
+  common(models.command('list'))
+    .description('List the custom models, newest first.')
+    .option('--provider <customProvider>', 'only those of this custom provider')
+    .action(async (options: CommonOptions & { readonly provider?: string }) => {
+      const { org, provider } = options;
+      const listed = await inWorkspace(env, 'read', org, (workspace) =>
+        everyCustomModel(workspace, provider === undefined ? undefined : customProviderId(workspace, provider)),
+      );
+      showCustomModels(listed, options);
+    });
+
+  described(models.command('update').argument(...MODEL_ARGUMENT))
+    .description('Change a custom model; what you leave out stays as it is.')
+    .action(async (model: string, options: ModelOptions) => {
+      const changed = await inWorkspace(env, 'write', options.org, (workspace) => {
+        const id = customModelId(workspace, model);
+        return changeCustomModel(workspace.db, workspace.actor, id, fieldsOf(options), workspace.now);
+      });
+      showCustomModel(changed, options);
+    });
+
+  common(
+    models
+      .command('remove')
+      .alias('delete')
+      .argument(...MODEL_ARGUMENT),
+  )
+    .description('Remove a custom model.')
+    .action(async (model: string, options: CommonOptions) => {
+      const removed = await inWorkspace(env, 'write', options.org, (workspace) =>
+        deleteCustomModel(workspace.db, workspace.actor, customModelId(workspace, model), workspace.now),
+      );
+      showRemoved(removed, options);
+    });
+}

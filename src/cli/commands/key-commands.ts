@@ -1,0 +1,160 @@
+import { type Command, Option } from 'commander';
+import {
+  changeKey,
+  createKey,
+  deleteKey,
+  disableKey,
+  enableKey,
+  LISTED_KINDS,
+  type ListedKind,
+  reactivateKey,
+  rollKey,
+} from '../../admin/keys/keys.ts';
+import { type TtlUnit, ttlEnd } from '../../domain/time.ts';
+import type { KeyAnswer, KeyPatch } from '../../generated/types.ts';
+import { showDeletedKey, showKey, showKeys, showNewKey } from '../output/key-output.ts';
+import { everyKey, firstOwner, keyId, memberId, projectId, projectNames } from '../run/references.ts';
+import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
+import { type CommonOptions, common } from '../terminal/common-options.ts';
+import { type Duration, parseTtl } from '../terminal/durations.ts';
+import { type LimitOptions, limited, limitFields } from '../terminal/limit-options.ts';
+import { UsageError } from '../terminal/usage-error.ts';
+
+interface CreateOptions extends CommonOptions, LimitOptions {
+  readonly description?: string;
+  readonly project?: string;
+  readonly owner?: string;
+  readonly ttl?: Duration<TtlUnit>;
+}
+
+type UpdateOptions = CommonOptions & LimitOptions & { readonly description?: string };
+
+const KEY_ARGUMENT = ['<key>', "the key's id, masked token or description"] as const;
+
+const ROLL_HELP = `
+Without --overlap the old token is refused at once. With it both tokens are accepted, under the same limits and rules, until the
+old one ends by itself. It ends at once when the key is disabled, deleted or rolled again.
+
+Example:
+  $ portcullis keys roll CI --overlap 1h`;
+
+const ttlOption = (): Option =>
+  new Option('--ttl <length>', 'time to live from now on: 30minutes, 12hours, 7days').argParser(parseTtl);
+
+const descriptionField = (description: string | undefined): KeyPatch =>
+  description === undefined ? {} : { description };
+
+function create(workspace: Workspace, options: CreateOptions): KeyAnswer {
+  const { db, actor, now, pepper } = workspace;
+  const { project, owner, ttl } = options;
+  const body = {
+    ...descriptionField(options.description),
+    ...limitFields(options),
+    projectId: projectId(workspace, project),
+    createdBy: owner === undefined ? firstOwner(workspace) : memberId(workspace, owner),
+  };
+  const expiresAt = ttl === undefined ? null : ttlEnd(now, ttl.value, ttl.unit);
+  return createKey(db, actor, body, { now, pepper: pepper(), expiresAt });
+}
+
+/** `portcullis keys …`. */
+export function keyCommands(program: Command, env: Environment): void {
+  const keys = program.command('keys').description('Create, list and change gateway API keys.');
+
+  limited(common(keys.command('create')))
+    .description('Create a key; its token is shown once, now.')
+    .option('--description <text>', 'label of the key')
+    .option('--project <id|name>', 'project of the key, where there are several')
+    .option('--owner <id|e-mail>', 'member who owns the key; default: the first owner')
+    .addOption(ttlOption())
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ portcullis keys create --description CI --period-limit 10 --period 1day --ttl 90days',
+    )
+    .action(async (options: CreateOptions) => {
+      if ((options.periodLimit === undefined) !== (options.period === undefined)) {
+        throw new UsageError('--period-limit and --period come together.');
+      }
+      showNewKey(await inWorkspace(env, 'write', options.org, (workspace) => create(workspace, options)), options);
+    });
+
+  common(keys.command('list'))
+    .description('List the keys, newest first.')
+    .option('--project <id|name>', 'only those of this project')
+    .addOption(new Option('--kind <kind>', 'which keys').choices(LISTED_KINDS).default('regular'))
+    .action(async (options: CommonOptions & { readonly project?: string; readonly kind: ListedKind }) => {
+      const { org, project, kind } = options;
+      const { listed, projects } = await inWorkspace(env, 'read', org, (workspace) => ({
+        listed: everyKey(workspace, project === undefined ? undefined : projectId(workspace, project), kind),
+        projects: projectNames(workspace),
+      }));
+      showKeys(listed, projects, options);
+    });
+
+  limited(common(keys.command('update').argument(...KEY_ARGUMENT)))
+    .description('Change the description or the limits of a key.')
+    .option('--description <text>', 'new label')
+    .action((key: string, options: UpdateOptions) => {
+      const body = { ...descriptionField(options.description), ...limitFields(options) };
+      return showChanged(env, options, key, ({ db, actor, now }, id) => changeKey(db, actor, id, body, now));
+    });
+
+  stateCommands(keys, env);
+}
+
+type Change = (workspace: Workspace, id: string) => KeyAnswer;
+
+async function showChanged(env: Environment, options: CommonOptions, key: string, change: Change): Promise<void> {
+  const { changed, projects } = await inWorkspace(env, 'write', options.org, (workspace) => ({
+    changed: change(workspace, keyId(workspace, key)),
+    projects: projectNames(workspace),
+  }));
+  showKey(changed, projects, options);
+}
+
+function rollCommand(command: Command, env: Environment): void {
+  const overlap = new Option('--overlap <length>', 'accept the old token too for so long, at most 7days: 1h, 2days');
+  command
+    .addOption(overlap.argParser(parseTtl))
+    .addHelpText('after', ROLL_HELP)
+    .action(async (key: string, options: CommonOptions & { readonly overlap?: Duration<TtlUnit> }) => {
+      const { overlap: length } = options;
+      const rolled = await inWorkspace(env, 'write', options.org, (workspace) => {
+        const { db, actor, now, pepper } = workspace;
+        const oldEndsAt = length === undefined ? null : ttlEnd(now, length.value, length.unit, '/overlap');
+        return rollKey(db, actor, keyId(workspace, key), { now, pepper: pepper(), oldEndsAt });
+      });
+      showNewKey(rolled, options);
+    });
+}
+
+/** The commands that take a key from one state to another. */
+function stateCommands(keys: Command, env: Environment): void {
+  const onKey = (name: string, description: string): Command =>
+    common(keys.command(name).argument(...KEY_ARGUMENT)).description(description);
+  const showing = (key: string, options: CommonOptions, change: Change): Promise<void> =>
+    showChanged(env, options, key, change);
+
+  onKey('disable', 'Refuse calls with a key until it is enabled again.').action((key: string, options: CommonOptions) =>
+    showing(key, options, ({ db, actor, now }, id) => disableKey(db, actor, id, now)),
+  );
+  onKey('enable', 'Enable a disabled key: its calls are accepted again.').action(
+    (key: string, options: CommonOptions) =>
+      showing(key, options, ({ db, actor, now }, id) => enableKey(db, actor, id, now)),
+  );
+  onKey('reactivate', 'Give an expired key a new expiration.')
+    .addOption(ttlOption().makeOptionMandatory())
+    .action((key: string, options: CommonOptions & { readonly ttl: Duration<TtlUnit> }) => {
+      const { value, unit } = options.ttl;
+      return showing(key, options, ({ db, actor, now }, id) =>
+        reactivateKey(db, actor, id, ttlEnd(now, value, unit), now),
+      );
+    });
+  rollCommand(onKey('roll', 'Replace the token of a key; the new one is shown once, now.'), env);
+  onKey('delete', 'Delete a key for good.').action(async (key: string, options: CommonOptions) => {
+    const deleted = await inWorkspace(env, 'write', options.org, (workspace) =>
+      deleteKey(workspace.db, workspace.actor, keyId(workspace, key), workspace.now),
+    );
+    showDeletedKey(deleted, options);
+  });
+}

@@ -1,0 +1,166 @@
+import { type Command, Option } from 'commander';
+import { acceptInvitation } from '../../admin/sign-in/accept-invitation.ts';
+import { createSignInLink } from '../../admin/sign-in/sign-in-links.ts';
+import { addMember } from '../../admin/tenants/add-member.ts';
+import { createInvitation, revokeInvitation } from '../../admin/tenants/invitations.ts';
+import { changeMember, removeMember } from '../../admin/tenants/members.ts';
+import { signInUrl } from '../../domain/page-links.ts';
+import { systemClock, type TtlUnit } from '../../domain/time.ts';
+import {
+  showInvitations,
+  showMember,
+  showMembers,
+  showNewInvitation,
+  showRevoked,
+  showSignInLink,
+} from '../output/member-output.ts';
+import { showRemoved } from '../output/provider-output.ts';
+import { gatewayAddress } from '../run/gateway-address.ts';
+import { everyInvitation, everyMember, invitationId, memberId } from '../run/references.ts';
+import { requireToken, type TokenOptions, takingToken } from '../run/token-input.ts';
+import { type Environment, inDatabase, inWorkspace, secretsOf } from '../run/workspace.ts';
+import { type CommonOptions, common, named, orNone } from '../terminal/common-options.ts';
+import { type Duration, parseTtl } from '../terminal/durations.ts';
+import { UsageError } from '../terminal/usage-error.ts';
+
+const ROLES = ['owner', 'admin', 'developer'] as const;
+const MEMBER_ARGUMENT = ['<member>', 'the membership id or e-mail'] as const;
+
+interface InviteOptions extends CommonOptions {
+  readonly role: string;
+  readonly ttl?: Duration<TtlUnit>;
+}
+
+interface AddOptions extends CommonOptions {
+  readonly role: string;
+  readonly name?: string;
+}
+
+interface UpdateOptions extends CommonOptions {
+  readonly name?: string;
+  readonly role?: string;
+}
+
+interface AcceptOptions extends TokenOptions {
+  readonly name?: string;
+  readonly json?: true;
+}
+
+const ACCEPT_EXAMPLES = `
+The token is read from standard input or from an environment variable, never from an argument: everyone on the machine
+can see those.
+
+Examples:
+  $ portcullis members accept --name Ada --token-stdin < token.txt
+  $ portcullis members accept --token-env INVITATION`;
+
+/** `portcullis members …`. */
+export function memberCommands(program: Command, env: Environment): void {
+  const members = program.command('members').description('Add, invite, list, change and remove members.');
+
+  common(members.command('add').argument('<e-mail>', 'address of the new member'))
+    .description('Add a member at once, without an invitation.')
+    .addOption(new Option('--role <role>', 'the role of the new member').choices(ROLES).default('developer'))
+    .option('--name <text>', 'what people call the new member')
+    .action(async (email: string, { role, name, ...options }: AddOptions) => {
+      const added = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
+        addMember(db, actor, named({ email, role, name }), now),
+      );
+      showMember(added, options);
+    });
+
+  common(members.command('list'))
+    .description('List the members, newest first.')
+    .action(async (options: CommonOptions) => {
+      showMembers(await inWorkspace(env, 'read', options.org, everyMember), options);
+    });
+
+  common(members.command('update').argument(...MEMBER_ARGUMENT))
+    .description('Change the name or the role of a member.')
+    .option('--name <text>', 'new name; "none" removes it')
+    .addOption(new Option('--role <role>', 'new role').choices(ROLES))
+    .action(async (member: string, options: UpdateOptions) => {
+      const body = named({ name: orNone(options.name), role: options.role });
+      if (Object.keys(body).length === 0) throw new UsageError('Say what to change: --name, --role.');
+      const changed = await inWorkspace(env, 'write', options.org, (workspace) =>
+        changeMember(workspace.db, workspace.actor, memberId(workspace, member), body, workspace.now),
+      );
+      showMember(changed, options);
+    });
+
+  common(members.command('remove').argument(...MEMBER_ARGUMENT))
+    .description('Remove a member: their keys are disabled, their master keys end.')
+    .action(async (member: string, options: CommonOptions) => {
+      const removed = await inWorkspace(env, 'write', options.org, (workspace) =>
+        removeMember(workspace.db, workspace.actor, memberId(workspace, member), workspace.now),
+      );
+      showRemoved(removed, options);
+    });
+
+  common(members.command('sign-in-link').argument(...MEMBER_ARGUMENT))
+    .description('Make a link with which a member signs in once, within 24 hours, and can set a password.')
+    .action(async (member: string, options: CommonOptions) => {
+      const { link, url } = await inWorkspace(env, 'write', options.org, ({ db, actor, now, pepper, config }) => {
+        const made = createSignInLink(db, actor, member, { now, pepper: pepper() });
+        return { link: made, url: signInUrl(gatewayAddress(config), made.token) };
+      });
+      showSignInLink(link, url, options);
+    });
+
+  invitationCommands(members, env);
+}
+
+/** The commands about those who are to become members. */
+function invitationCommands(members: Command, env: Environment): void {
+  common(members.command('invite').argument('<e-mail>', 'address of who is to become a member'))
+    .description('Invite a person; the invitation token is shown once, now.')
+    .addOption(new Option('--role <role>', 'the role that the member will have').choices(ROLES).default('developer'))
+    .addOption(
+      new Option('--ttl <length>', 'how long it can be accepted, at most 30days (default: 7days)').argParser(parseTtl),
+    )
+    .action(async (email: string, { role, ttl, ...options }: InviteOptions) => {
+      const body = named({ email, role, ttl });
+      const { invited, address } = await inWorkspace(
+        env,
+        'write',
+        options.org,
+        ({ db, actor, now, pepper, config }) => ({
+          invited: createInvitation(db, actor, body, { now, pepper: pepper() }),
+          address: gatewayAddress(config),
+        }),
+      );
+      showNewInvitation(invited, address, options);
+    });
+
+  common(members.command('invitations'))
+    .description('List the invitations with their status, newest first.')
+    .action(async (options: CommonOptions) => {
+      showInvitations(await inWorkspace(env, 'read', options.org, everyInvitation), options);
+    });
+
+  common(members.command('revoke').argument('<invitation>', "the invitation's id, masked token or e-mail"))
+    .description('Revoke an invitation that was not accepted.')
+    .action(async (invitation: string, options: CommonOptions) => {
+      const revoked = await inWorkspace(env, 'write', options.org, (workspace) =>
+        revokeInvitation(workspace.db, workspace.actor, invitationId(workspace, invitation), workspace.now),
+      );
+      showRevoked(revoked, options);
+    });
+
+  takingToken(members.command('accept'), 'the token of the invitation')
+    .description('Accept an invitation by its token and become a member.')
+    .option('--name <text>', 'what people call the new member')
+    .option('--json', 'print JSON')
+    .addHelpText('after', ACCEPT_EXAMPLES)
+    .action(async ({ name, json, ...options }: AcceptOptions) => {
+      const token = await requireToken(options, env);
+      const accepted = await inDatabase(env, 'write', (db, config) =>
+        acceptInvitation(db, named({ token, name }), {
+          now: systemClock.now(),
+          peppers: secretsOf(config).peppers,
+          by: 'cli',
+        }),
+      );
+      showMember(accepted, json ? { json } : {});
+    });
+}

@@ -1,0 +1,132 @@
+import { withName } from '../../domain/id.ts';
+import type {
+  AccessAddressClass,
+  AccessCell,
+  AccessHolder,
+  AccessOverview,
+  AccessReport,
+  AccessRule,
+} from '../../generated/types.ts';
+import { plainText } from '../../lib/plain-text.ts';
+import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+
+interface Format {
+  readonly json?: true;
+}
+
+const EVERY = '0.0.0.0/0, ::/0, unknown';
+
+/** What flips of access are counted in. */
+export const PAIRS = '(pairs of a key or member and a mapping)';
+
+/** A set of addresses in a few words. */
+export const addressText = (addresses: readonly string[]): string => {
+  const text = addresses.join(', ');
+  if (text === EVERY) return 'any';
+  return text === '' ? 'none' : text;
+};
+
+export const nameOf = ({ scope, id, name }: AccessHolder): string =>
+  plainText(scope === 'member' ? `${name} (member, a key without rules)` : withName(id, name));
+
+type Rules = readonly AccessRule[];
+
+/** Rules by their ids and descriptions. */
+export const rulesText = (rules: Rules, ruleIds: readonly string[]): string =>
+  ruleIds.map((id) => withName(id, rules.find((rule) => rule.id === id)?.description)).join(', ') || '-';
+
+const addressRow = (rules: Rules, { addresses, permitted, ruleIds }: AccessAddressClass): Cell[] => [
+  permitted ? { text: 'permitted', colour: 'green' } : { text: 'denied', colour: 'red' },
+  { text: rulesText(rules, ruleIds) },
+  { text: addressText(addresses) },
+];
+
+/** Whether there is a credential to call a mapping. */
+export const callableCell = (credential: boolean): Cell =>
+  credential ? { text: 'yes' } : { text: 'no credential', colour: 'yellow' };
+
+interface CellTable {
+  readonly model: string;
+  readonly by: string;
+  readonly empty: string;
+  readonly rules: Rules;
+  /** With a column that says what can be called. */
+  readonly marked: boolean;
+}
+
+/** What can be called first. */
+function printCells(cells: readonly AccessCell[], { model, by, empty, rules, marked }: CellTable): void {
+  const rows = cells
+    .toSorted((a, b) => Number(b.credential) - Number(a.credential))
+    .map((cell): Cell[] => [
+      { text: cell.model },
+      { text: cell.provider },
+      ...(marked ? [callableCell(cell.credential)] : []),
+      { text: rulesText(rules, cell.ruleIds) },
+    ]);
+  printTable([model, 'PROVIDER', ...(marked ? ['CALLABLE'] : []), by], rows, empty);
+}
+
+const ruleRow = ({ id, scope, ruleType, description }: AccessRule): Cell[] => [
+  { text: id },
+  { text: scope },
+  { text: ruleType },
+  { text: description ?? '-' },
+];
+
+export type ShownFormat = Format & { readonly withoutCredential?: boolean };
+type AccessFormat = ShownFormat & { readonly denied?: true };
+
+/** Everything that one holder reaches. */
+export function showAccess(report: AccessReport, { json, denied, withoutCredential }: AccessFormat): void {
+  if (json) {
+    printJson(report);
+    return;
+  }
+  const callable = report.reached.filter(({ credential }) => credential);
+  const models = new Set(callable.map(({ model }) => model)).size;
+  print(
+    `${nameOf(report.holder)} reaches ${models} models by ${callable.length} mappings (policy ${report.policyRevision}).`,
+  );
+  const { rules } = report;
+  const marked = withoutCredential === true;
+  showRest(report.withoutCredential, marked);
+  print('');
+  const addresses = report.addresses.map((row) => addressRow(rules, row));
+  printTable(['CALLS ARE', 'BY', 'FROM ADDRESS'], addresses, '');
+  print('');
+  printCells(report.reached, { model: 'MODEL', by: 'ALLOWED BY', empty: 'It reaches nothing.', rules, marked });
+  if (denied) {
+    print('');
+    printCells(report.denied, { model: 'DENIED MODEL', by: 'BY', empty: 'Nothing is denied.', rules, marked });
+  }
+  if (rules.length === 0) return;
+  print('');
+  printTable(['RULE', 'SCOPE', 'TYPE', 'DESCRIPTION'], rules.map(ruleRow), '');
+}
+
+function showRest(count: number, shown: boolean): void {
+  if (count === 0) return;
+  const what = count === 1 ? '1 more mapping is permitted' : `${count} more mappings are permitted`;
+  print(
+    `${what}, but no credential is there to call ${count === 1 ? 'it' : 'them'}${shown ? '' : ': --without-credential lists them'}.`,
+  );
+}
+
+/** What everyone reaches, in a line each. */
+export function showOverview({ holders }: AccessOverview, { json }: Format): void {
+  if (json) {
+    printJson({ holders });
+    return;
+  }
+  const rows = holders.map(({ id, name, mappings, withoutCredential, addresses }): Cell[] => [
+    { text: id },
+    { text: name || '-' },
+    { text: String(new Set(mappings.map((mapping) => mapping.slice(mapping.indexOf('/') + 1))).size) },
+    { text: String(mappings.length) },
+    { text: String(withoutCredential) },
+    { text: addressText(addresses) },
+  ]);
+  const titles = ['ID', 'NAME', 'MODELS', 'MAPPINGS', 'NO CREDENTIAL', 'FROM ADDRESS'];
+  printTable(titles, rows, 'There are no keys and no members.');
+}

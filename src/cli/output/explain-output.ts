@@ -1,0 +1,102 @@
+import { withName } from '../../domain/id.ts';
+import type { AccessRule, Explanation, LintReport, PolicyViolation } from '../../generated/types.ts';
+import { plainText } from '../../lib/plain-text.ts';
+import { priceText } from '../../policy/denial-message.ts';
+import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { rulesText } from './access-output.ts';
+
+interface Format {
+  readonly json?: true;
+}
+
+const SHOWN_VALUES = 4;
+
+function shortly(values: readonly string[]): string {
+  const more = values.length - SHOWN_VALUES;
+  return more > 0 ? `${values.slice(0, SHOWN_VALUES).join(', ')} and ${more} more` : values.join(', ');
+}
+
+const violationRow = (
+  rules: readonly AccessRule[],
+  { scope, effect, kind, candidate, ruleIds, values }: PolicyViolation,
+): Cell[] => [
+  { text: candidate ?? 'all' },
+  { text: scope },
+  { text: `${effect}_${kind}`, colour: effect === 'deny' ? 'red' : 'yellow' },
+  { text: shortly(kind === 'pricing' ? values.map(priceText) : values) },
+  { text: rulesText(rules, ruleIds) },
+];
+
+const ruleText = (rules: readonly AccessRule[], id: string): string => {
+  const rule = rules.find((each) => each.id === id);
+  return rule === undefined
+    ? id
+    : plainText(withName(id, [`${rule.scope} ${rule.ruleType}`, rule.description ?? []].flat().join(', ')));
+};
+
+const OUTCOMES: Readonly<Record<Explanation['outcome'], string>> = {
+  permit: 'permit',
+  deny: 'deny',
+  not_found: 'not found',
+};
+
+/** What becomes of one request, and why. */
+export function showExplanation(explanation: Explanation, { json }: Format): void {
+  if (json) {
+    printJson(explanation);
+    return;
+  }
+  const { outcome, reason, request, candidates, permitted, withoutCredential, violations, rules } = explanation;
+  const from = request.address ?? 'an unknown address';
+  print(
+    `${request.action} with ${request.model} from ${from}: ${OUTCOMES[outcome]} (policy ${explanation.policyRevision})`,
+  );
+  if (reason !== null) print(plainText(reason));
+  if (outcome === 'not_found') {
+    print(
+      `\nWith a credential, ${permitted.length} of ${candidates.length} candidates would be permitted${listed(permitted)}.\n`,
+    );
+  } else {
+    print(`\n${permitted.length} of ${candidates.length} candidates are permitted${listed(permitted)}.`);
+    if (withoutCredential.length > 0) print(`No candidates for lack of a credential: ${withoutCredential.join(', ')}.`);
+    print('');
+  }
+  printTable(
+    ['CANDIDATE', 'SCOPE', 'VIOLATES', 'BY', 'RULES'],
+    violations.map((violation) => violationRow(rules, violation)),
+    'Nothing is violated.',
+  );
+  print('');
+  showFlips(explanation);
+  showAlternative(explanation);
+}
+
+const listed = (ids: readonly string[]): string => (ids.length === 0 ? '' : `: ${ids.join(', ')}`);
+
+function showFlips({ permitted, flips, rules }: Explanation): void {
+  const other = permitted.length === 0 ? 'permitted' : 'denied';
+  if (flips.sets.length === 0) {
+    print(flips.exhaustive ? `No rule can be removed so that it is ${other}.` : 'Too many rules to try them all.');
+  }
+  for (const set of flips.sets)
+    print(`It would be ${other} without ${set.map((id) => ruleText(rules, id)).join(' and ')}.`);
+}
+
+function showAlternative({ outcome, alternative }: Explanation): void {
+  if (outcome === 'permit') return;
+  if (alternative === null) print('No similar model is permitted.');
+  else print(`Permitted instead: ${alternative.provider}/${alternative.model} (${alternative.nearness}).`);
+}
+
+export function showLint({ findings }: LintReport, { json }: Format): void {
+  if (json) {
+    printJson({ findings });
+    return;
+  }
+  const rows = findings.map(({ code, scope, subjectId, subjectName, message }): Cell[] => [
+    { text: code, colour: 'yellow' },
+    { text: `${scope} ${subjectName || subjectId}` },
+    { text: message },
+  ]);
+  printTable(['FINDING', 'OF', 'WHAT'], rows, 'Nothing was found.');
+}

@@ -1,0 +1,80 @@
+import type { InspectColor } from 'node:util';
+import type { Deletion, KeyAnswer, KeyRecord, KeyState } from '../../generated/types.ts';
+import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { limitsText, windowText } from './limit-output.ts';
+
+interface Format {
+  readonly json?: true;
+}
+
+const STATE_COLOURS: Readonly<Record<KeyState, InspectColor>> = {
+  active: 'green',
+  limit_reached: 'yellow',
+  expired: 'red',
+  disabled: 'red',
+};
+
+const TITLES = [
+  'ID',
+  'DESCRIPTION',
+  'PROJECT',
+  'OWNER',
+  'STATE',
+  'TOKEN',
+  'USD SPENT',
+  'USD LIMIT',
+  'USD SPENT IN WINDOW',
+  'EXPIRES',
+  'LAST USED',
+];
+
+/** By their ids. */
+type ProjectNames = ReadonlyMap<string, string>;
+
+const row = (key: KeyRecord, projects: ProjectNames): Cell[] => [
+  { text: key.id },
+  { text: key.description ?? '-' },
+  { text: projects.get(key.projectId) ?? key.projectId },
+  { text: key.createdByEmail ?? 'has left' },
+  { text: key.state, colour: STATE_COLOURS[key.state] },
+  { text: key.maskedToken ?? '-' },
+  { text: key.usage },
+  { text: limitsText(key) },
+  { text: windowText(key) },
+  { text: key.expiresAt ?? 'never' },
+  { text: key.lastUsedAt ?? 'never' },
+];
+
+function printKeys(keys: readonly KeyRecord[], projects: ProjectNames): void {
+  printTable(
+    TITLES,
+    keys.map((key) => row(key, projects)),
+    'There are no keys.',
+  );
+}
+
+export function showKeys(keys: readonly KeyRecord[], projects: ProjectNames, { json }: Format): void {
+  if (json) printJson({ keys, nextCursor: null });
+  else printKeys(keys, projects);
+}
+
+export function showKey(answer: KeyAnswer, projects: ProjectNames, { json }: Format): void {
+  if (json) printJson(answer);
+  else printKeys([answer.key], projects);
+}
+
+/** A key whose token is shown once: after it was made, or rolled. */
+export function showNewKey(answer: KeyAnswer, { json }: Format): void {
+  if (json) {
+    printJson(answer);
+    return;
+  }
+  const { id, token, previousTokenEndsAt } = answer.key;
+  print(`${id}\n\n  ${token}\n\nThis token is shown once, now. Keep it.`);
+  if (previousTokenEndsAt !== null) print(`The old one is accepted too until ${previousTokenEndsAt}.`);
+}
+
+export function showDeletedKey(deletion: Deletion, { json }: Format): void {
+  if (json) printJson(deletion);
+  else print(`Deleted ${deletion.id}.`);
+}

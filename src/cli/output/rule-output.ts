@@ -1,0 +1,100 @@
+import { withName } from '../../domain/id.ts';
+import type {
+  Deletion,
+  IamRule,
+  RuleAnswer,
+  RuleChangeAnswer,
+  RuleValue,
+  RuleWidening,
+} from '../../generated/types.ts';
+import { type Cell, print, printJson, printTable, warn } from '../terminal/output.ts';
+import { addressText, callableCell, nameOf, PAIRS } from './access-output.ts';
+
+interface Format {
+  readonly json?: true;
+}
+
+const TITLES = ['ID', 'OWNER', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION'];
+const LONGEST_VALUE = 60;
+
+function entries(value: RuleValue): readonly string[] {
+  if ('models' in value) return value.models;
+  if ('providers' in value) return value.providers;
+  if ('ipCidrs' in value) return value.ipCidrs;
+  return Object.entries(value).map(([name, condition]) => `${name} ${condition}`);
+}
+
+function valueText(value: RuleValue): string {
+  const text = entries(value).join(', ');
+  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}… (${entries(value).length})` : text;
+}
+
+const row = (rule: IamRule): Cell[] => [
+  { text: rule.id },
+  { text: withName(rule.apiKeyId ?? rule.memberId ?? 'organization', rule.ownerName) },
+  { text: rule.ruleType, colour: rule.ruleType.startsWith('deny') ? 'red' : 'green' },
+  { text: valueText(rule.ruleValue) },
+  rule.mode === 'report' ? { text: rule.mode, colour: 'yellow' } : { text: rule.mode },
+  rule.status === 'inactive' ? { text: rule.status, colour: 'yellow' } : { text: rule.status },
+  { text: rule.description ?? '-' },
+];
+
+export function showRules(rules: readonly IamRule[], { json }: Format): void {
+  if (json) printJson({ rules, nextCursor: null });
+  else printTable(TITLES, rules.map(row), 'There are no rules.');
+}
+
+/** A rule that was written, with what may not be as it was meant. */
+export function showRule(answer: RuleAnswer, { json }: Format): void {
+  if (json) {
+    printJson(answer);
+    return;
+  }
+  printTable(TITLES, [row(answer.rule)], '');
+  for (const warning of answer.warnings) warn(`warning: ${warning}`);
+}
+
+/** Newly permitted cells that are listed. */
+const MOST_CELLS = 20;
+
+/** A changed rule before and after, and what it newly permits. */
+export function showRuleChange(change: RuleChangeAnswer, { json }: Format): void {
+  if (json) {
+    printJson(change);
+    return;
+  }
+  const rows = [row(change.before), row(change.rule)];
+  printTable(
+    ['', ...TITLES],
+    rows.map((cells, index): Cell[] => [{ text: index === 0 ? 'before' : 'after' }, ...cells]),
+    '',
+  );
+  showWidening(change.widens);
+  for (const warning of change.warnings) warn(`warning: ${warning}`);
+}
+
+function showWidening(widens: RuleWidening | null): void {
+  if (widens === null) {
+    print('What it newly permits could not be computed in time.');
+    return;
+  }
+  if (widens.count === 0) {
+    print('It permits nothing that was not permitted.');
+    return;
+  }
+  const shown = widens.cells.slice(0, MOST_CELLS);
+  const more = widens.count - shown.length;
+  print(`It newly permits ${widens.count} ${PAIRS}${more > 0 ? `, of which these are ${shown.length}` : ''}.`);
+  const rows = shown.map(({ holder, mapping, credential, addresses, moreAddresses }): Cell[] => [
+    { text: nameOf(holder) },
+    { text: mapping },
+    callableCell(credential),
+    { text: addressText([...addresses, ...(moreAddresses === 0 ? [] : [`${moreAddresses} more`])]) },
+  ]);
+  printTable(['KEY OR MEMBER', 'MAPPING', 'CALLABLE', 'FROM ADDRESS'], rows, '');
+}
+
+export function showRemovedRule(deletion: Deletion, { json }: Format): void {
+  if (json) printJson(deletion);
+  else print(`Removed ${deletion.id}.`);
+}

@@ -1,0 +1,134 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import type { Catalog } from '../../catalog/catalog.ts';
+import { type Config, readConfig } from '../../config/config.ts';
+import type { Mapping } from '../../domain/model.ts';
+import { validateDraftRules } from '../../generated/validators.js';
+import { readBundle } from '../../policy/bundle.ts';
+import { inspectDatabase } from '../../store/backup/inspect-database.ts';
+import { databasePath, hasDatabase } from '../../store/db/data-dir.ts';
+import { openDatabase } from '../../store/db/database.ts';
+import { applyDrafts, draftWarnings } from '../../workbench/analysis/drafts.ts';
+import { checkedShape, locating } from '../../workbench/fixtures/fixture-shape.ts';
+import { FixtureFault, FixtureSources } from '../../workbench/fixtures/fixture-source.ts';
+import { partsOf } from '../../workbench/world/candidates.ts';
+import { createJudges, type Judges, type OnProgress } from '../../workbench/world/judges.ts';
+import { readWorld, type World, worldOf } from '../../workbench/world/world.ts';
+import { readWorldDocument } from '../../workbench/world/world-document.ts';
+import { progressBar } from '../terminal/progress.ts';
+import { checked, type Environment, installationOf } from './workspace.ts';
+
+/** The rules in a folder that `policy export` wrote. */
+const EXPORTED = 'world.json';
+/** A statement waits this long for a server's transaction to end. */
+const BUSY_TIMEOUT_MS = 5000;
+/** Threads that judge, in addition to the one that composes. */
+const THREADS = Math.min(2, availableParallelism());
+
+/** What analyses work with: the configuration's catalogue, and worlds of several sources judged by it. */
+export interface Sources {
+  readonly config: Config;
+  readonly catalog: Catalog;
+  /** The world of the database in `DATA_DIR`. */
+  current(): World;
+  /** The world of another database, by its `DATA_DIR`, or of a document that `policy export` wrote. */
+  at(source: string): World;
+}
+
+/** @param organizationId absent: all organizations */
+export function worldSources(env: Environment, organizationId?: string): Sources {
+  const config = readConfig(env);
+  const installation = installationOf(config);
+  const { catalog } = installation;
+  const ofDatabase = (folder: string): World => {
+    const db = openDatabase(databasePath(folder), { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
+    try {
+      return readWorld(db, installation, organizationId);
+    } finally {
+      db.close();
+    }
+  };
+  const known = (world: World): World => {
+    if (organizationId === undefined || world.organizations.has(organizationId)) return world;
+    throw new Error(`There is no organization ${organizationId}.`);
+  };
+  return {
+    config,
+    catalog,
+    current() {
+      checked(config);
+      return known(ofDatabase(config.dataDir));
+    },
+    at(source) {
+      const stats = statSync(source, { throwIfNoEntry: false });
+      if (stats === undefined) throw new Error(`There is no folder or file ${source}.`);
+      const document = stats.isDirectory() ? path.join(source, EXPORTED) : source;
+      if (!existsSync(document)) {
+        if (hasDatabase(source)) inspectDatabase(databasePath(source), () => {});
+        return known(ofDatabase(source));
+      }
+      const world = readExport(document, catalog);
+      return known(organizationId === undefined ? world : worldOf(world, new Set([organizationId])));
+    },
+  };
+}
+
+function readExport(file: string, catalog: Catalog): World {
+  try {
+    return readWorldDocument(JSON.parse(readFileSync(file, 'utf8')), catalog);
+  } catch (error) {
+    throw new Error(`${file}: ${error instanceof Error ? error.message : error}`, { cause: error });
+  }
+}
+
+/** A world with the changed rules of a file, and what may not be as it was meant in them. */
+export interface DraftedWorld {
+  readonly world: World;
+  readonly warnings: readonly string[];
+}
+
+/** @param file YAML or JSON. @throws Error that names file, line and fault */
+export function withDraftFile(world: World, file: string): DraftedWorld {
+  try {
+    const [document, ...others] = new FixtureSources().read(path.resolve(file));
+    if (document === undefined || others.length > 0) throw new Error(`${file}: one document is expected.`);
+    const { rules } = checkedShape(validateDraftRules, document);
+    const drafted = locating(document, [], () => applyDrafts(world, rules));
+    return { world: drafted, warnings: draftWarnings(drafted, rules) };
+  } catch (error) {
+    if (!(error instanceof FixtureFault)) throw error;
+    const { line, column } = error.place;
+    throw new Error(`${file}:${line}:${column}: ${error.message}`, { cause: error });
+  }
+}
+
+/**
+ * Does some work for each part of the organizations, by the mappings that mean the same to all of it.
+ * @param work gets its mappings, and what leaves a world without all other organizations
+ */
+export async function inParts<T>(
+  worlds: readonly World[],
+  work: (mappings: readonly Mapping[], within: (world: World) => World) => Promise<T>,
+): Promise<T[]> {
+  const results: T[] = [];
+  for (const { organizationIds, mappings } of partsOf(worlds)) {
+    results.push(await work(mappings, (world) => worldOf(world, organizationIds)));
+  }
+  return results;
+}
+
+/** Lends judges of the policy of this installation, with a progress bar on a terminal. */
+export async function withJudges<T>(
+  mappings: readonly Mapping[],
+  work: (judges: Judges, onProgress: OnProgress) => Promise<T>,
+): Promise<T> {
+  const judges = createJudges(readBundle(), mappings, THREADS);
+  const bar = progressBar('judging');
+  try {
+    return await work(judges, bar.show);
+  } finally {
+    bar.end();
+    await judges.close();
+  }
+}

@@ -1,0 +1,141 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { counted } from '../../lib/counted.ts';
+import { createPdp } from '../../policy/pdp.ts';
+import { MAX_BYTES } from '../../workbench/fixtures/fixture-source.ts';
+import { type GeneratedFixture, generateFixtures } from '../../workbench/generate/generate-fixtures.ts';
+import { holderId, type RuleHolder, ruleHolders } from '../../workbench/generate/generate-given.ts';
+import { fixtureText } from '../../workbench/generate/generate-text.ts';
+import { listOf } from '../../workbench/world/lists.ts';
+import { readWorld, type World, type WorldKey } from '../../workbench/world/world.ts';
+import { print, printJson } from '../terminal/output.ts';
+import { type ProgressBar, progressBar } from '../terminal/progress.ts';
+import { UsageError } from '../terminal/usage-error.ts';
+import { worldSources } from './policy-world.ts';
+import { keyId } from './references.ts';
+import { type Environment, inWorkspace } from './workspace.ts';
+
+export interface GenerateOptions {
+  readonly key?: string;
+  readonly database?: string | true;
+  readonly rules?: string;
+  readonly output: string;
+  readonly org?: string;
+  readonly json?: true;
+}
+
+/** A folder is written unless the output has the name of a file. */
+const FILE = /\.ya?ml$/;
+
+/**
+ * Writes the fixtures, all into one file or those of each subject into its own, and says how many.
+ * @throws Error when there are no rules, or too many for one file
+ */
+export async function runGenerate(
+  env: Environment,
+  options: GenerateOptions,
+  bar = progressBar('Generating fixtures'),
+): Promise<void> {
+  const { key, database, rules, output, json } = options;
+  if ((key ?? database ?? rules) === undefined) throw new UsageError('Say whose rules: --key, --database or --rules.');
+  const { world, only } = await worldOf(env, options);
+  const holders = ruleHolders(world, only);
+  if (holders.length === 0) throw new Error('There are no active rules to generate fixtures from.');
+  const { files, fixtures, requests } = FILE.test(output)
+    ? writeFile(world, holders, output, bar)
+    : writeFolder(world, holders, output, bar);
+  const counts = { fixtures, requests };
+  if (json) printJson(FILE.test(output) ? { file: output, ...counts } : { folder: output, files, ...counts });
+  else {
+    const place = FILE.test(output) ? output : `${counted(files, 'file')} in ${output}`;
+    print(`Wrote ${counted(fixtures, 'fixture')} with ${counted(requests, 'request')} to ${place}.`);
+  }
+}
+
+interface Written {
+  readonly files: number;
+  readonly fixtures: number;
+  readonly requests: number;
+}
+
+/** Makes the fixtures of each holder and hands them on. @param bar shows how many are done */
+function eachHolder(
+  world: World,
+  holders: readonly RuleHolder[],
+  bar: ProgressBar,
+  take: (fixtures: readonly GeneratedFixture[], holder: RuleHolder) => void,
+): Pick<Written, 'fixtures' | 'requests'> {
+  const pdp = createPdp();
+  const sum = { fixtures: 0, requests: 0 };
+  for (const [index, holder] of holders.entries()) {
+    const fixtures = generateFixtures(world, pdp, holder);
+    take(fixtures, holder);
+    sum.fixtures += fixtures.length;
+    for (const { requests } of fixtures)
+      sum.requests += listOf(requests.model).length * listOf(requests.address).length;
+    bar.show(index + 1, holders.length);
+  }
+  bar.end();
+  return sum;
+}
+
+function writeFile(world: World, holders: readonly RuleHolder[], file: string, bar: ProgressBar): Written {
+  const all: GeneratedFixture[] = [];
+  const sum = eachHolder(world, holders, bar, (fixtures) => all.push(...fixtures));
+  const [text = '', ...more] = textsOf(all);
+  if (more.length > 0)
+    throw new Error(`The fixtures would take more than the ${MAX_BYTES} bytes of a file: name a folder.`);
+  writeFileSync(path.resolve(file), text);
+  return { files: 1, ...sum };
+}
+
+/** One file for each subject with rules; where one is not enough, several. */
+function writeFolder(world: World, holders: readonly RuleHolder[], folder: string, bar: ProgressBar): Written {
+  mkdirSync(path.resolve(folder), { recursive: true });
+  let files = 0;
+  const sum = eachHolder(world, holders, bar, (fixtures, holder) => {
+    const texts = textsOf(fixtures);
+    for (const [index, text] of texts.entries()) {
+      const part = texts.length === 1 ? '' : `.${index + 1}`;
+      writeFileSync(path.resolve(folder, `${fileName(holder)}${part}.yaml`), text);
+    }
+    files += texts.length;
+  });
+  return { files, ...sum };
+}
+
+/** For people, then for certain: `ci-of-the-team.key_1`. */
+function fileName(holder: RuleHolder): string {
+  const name = holder.name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .slice(0, 60);
+  const id = holderId(holder);
+  return name === '' || holder.name === id ? id : `${name}.${id}`;
+}
+
+/** The text of a file, or of as many as it takes. @throws Error for a fixture that no file can hold */
+function textsOf(fixtures: readonly GeneratedFixture[]): string[] {
+  const text = fixtureText(fixtures, HEADER);
+  if (Buffer.byteLength(text) <= MAX_BYTES) return [text];
+  const middle = Math.ceil(fixtures.length / 2);
+  if (middle === fixtures.length) throw new Error(`A fixture would take more than the ${MAX_BYTES} bytes of a file.`);
+  return [...textsOf(fixtures.slice(0, middle)), ...textsOf(fixtures.slice(middle))];
+}
+
+const HEADER = `Written by \`portcullis policy generate\`. What is expected is what the policy decided then, right or wrong:
+read it before you rely on it. Each rule stands alone first; where several meet the same calls, all of them together follow.`;
+
+async function worldOf(env: Environment, options: GenerateOptions): Promise<{ world: World; only?: WorldKey }> {
+  const { key, database, rules, org } = options;
+  if (rules !== undefined) return { world: worldSources(env, org).at(rules) };
+  const there = typeof database === 'string' ? { ...env, DATA_DIR: path.resolve(database) } : env;
+  return inWorkspace(there, 'read', org, (workspace) => {
+    const world = readWorld(workspace.db, workspace.installation(), workspace.actor.organizationId);
+    if (key === undefined) return { world };
+    const only = world.keys.get(keyId(workspace, key));
+    if (only === undefined) throw new Error(`The key "${key}" cannot call the gateway.`);
+    return { world, only };
+  });
+}

@@ -1,0 +1,77 @@
+import type { AccessOverviewHolder } from '../../generated/types.ts';
+import { counted } from '../../lib/counted.ts';
+import { accessOverview } from '../../workbench/analysis/access.ts';
+import { mappingsMeant } from '../../workbench/world/candidates.ts';
+import { addressText } from '../output/access-output.ts';
+import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { inParts, withJudges, worldSources } from './policy-world.ts';
+import type { Environment } from './workspace.ts';
+
+interface Options {
+  readonly org?: string;
+  readonly json?: true;
+  readonly withoutCredential?: boolean;
+}
+
+/** `portcullis access --model`: every key and member that reaches a model, by which providers and from where. */
+export async function runModelAccess(env: Environment, model: string, options: Options): Promise<void> {
+  const world = worldSources(env, options.org).current();
+  const shown = { withoutCredential: true };
+  let known = false;
+  const overviews = await inParts([world], async (_, within) => {
+    const part = within(world);
+    const [organizationId = ''] = part.organizations.keys();
+    const meant = mappingsMeant(part, organizationId, model);
+    if (meant === undefined) return { holders: [] };
+    known = true;
+    return withJudges(meant, (judges, progress) => accessOverview(judges, part, shown, progress));
+  });
+  if (!known) throw new Error(`The model ${model} does not exist.`);
+  const { withoutCredential = false, json } = options;
+  const reaching = overviews.flatMap(({ holders }) => holders).filter((holder) => reaches(holder, withoutCredential));
+  const holders = withoutCredential ? reaching : reaching.map(callable);
+  if (json) printJson({ model, holders });
+  else show(model, holders, withoutCredential);
+}
+
+const reaches = ({ mappings, mappingsWithoutCredential = [] }: AccessOverviewHolder, all: boolean): boolean =>
+  mappings.length > 0 || (all && mappingsWithoutCredential.length > 0);
+
+const callable = ({ mappingsWithoutCredential: _, ...holder }: AccessOverviewHolder): AccessOverviewHolder => holder;
+
+/** The provider in `provider/model`. */
+const providerOf = (mapping: string): string => mapping.slice(0, mapping.indexOf('/'));
+
+const row = ({
+  scope,
+  id,
+  name,
+  mappings,
+  mappingsWithoutCredential = [],
+  addresses,
+}: AccessOverviewHolder): Cell[] => [
+  { text: id },
+  { text: scope },
+  { text: name || '-' },
+  {
+    text: [
+      ...mappings.map(providerOf),
+      ...mappingsWithoutCredential.map((mapping) => `${providerOf(mapping)} (no credential)`),
+    ].join(', '),
+  },
+  { text: addressText(addresses) },
+];
+
+function show(model: string, holders: readonly AccessOverviewHolder[], withoutCredential: boolean): void {
+  const hint = withoutCredential ? '' : ' --without-credential also counts providers that cannot be called.';
+  printTable(
+    ['ID', 'SCOPE', 'NAME', 'PROVIDERS', 'FROM ADDRESS'],
+    holders.map(row),
+    `No key and no member reaches ${model}.${hint}`,
+  );
+  if (holders.length === 0) return;
+  const keys = holders.filter(({ scope }) => scope === 'key').length;
+  const members = holders.length - keys;
+  const who = [counted(keys, 'key'), `${counted(members, 'member')} (by a key without rules)`];
+  print(`\n${who.join(' and ')} reach ${model}.`);
+}

@@ -1,0 +1,160 @@
+import path from 'node:path';
+import { styleText } from 'node:util';
+import type { Catalog } from '../../catalog/catalog.ts';
+import { readConfig } from '../../config/config.ts';
+import { counted } from '../../lib/counted.ts';
+import { createPdp, type Pdp } from '../../policy/pdp.ts';
+import { readExportedWorld } from '../../workbench/export/exported-world.ts';
+import { checkCoverage, type Thresholds } from '../../workbench/fixtures/coverage.ts';
+import { DEFAULT_FOLDERS, isThere } from '../../workbench/fixtures/find-fixtures.ts';
+import { FixtureFault, FixtureSources } from '../../workbench/fixtures/fixture-source.ts';
+import { jsonReport } from '../../workbench/fixtures/report-json.ts';
+import { junitFaults, junitReport } from '../../workbench/fixtures/report-junit.ts';
+import { placeText, type Report, textReport, warningLines } from '../../workbench/fixtures/report-text.ts';
+import { type PolicyTestResult, type Stage, testPolicy } from '../../workbench/fixtures/test-policy.ts';
+import { changeIn } from '../../workbench/fixtures/watch.ts';
+import type { World } from '../../workbench/world/world.ts';
+import { print, printJson, warn } from '../terminal/output.ts';
+import { type ProgressBar, progressBar } from '../terminal/progress.ts';
+import { UsageError } from '../terminal/usage-error.ts';
+import { worldSources } from './policy-world.ts';
+import { type Environment, installationOf } from './workspace.ts';
+
+export interface PolicyTestOptions {
+  readonly filter?: string;
+  readonly json?: true;
+  readonly junit?: true;
+  readonly coverage?: true;
+  readonly threshold?: number;
+  readonly kindsThreshold?: number;
+  readonly watch?: true;
+  readonly database?: string;
+  readonly rules?: string;
+  readonly org?: string;
+}
+
+interface Task {
+  readonly env: Environment;
+  readonly paths: readonly string[];
+  readonly cwd: string;
+  readonly options: PolicyTestOptions;
+  readonly pdp: Pdp;
+}
+
+/**
+ * Runs fixtures and prints their results; with `watch`, again and again until SIGINT or SIGTERM.
+ * @throws UsageError for fixtures that cannot be run, Error when a request failed or too little is covered
+ */
+export async function runPolicyTest(
+  env: Environment,
+  given: readonly string[],
+  options: PolicyTestOptions,
+): Promise<void> {
+  const cwd = process.cwd();
+  const paths = given.length > 0 ? given : DEFAULT_FOLDERS.filter((folder) => isThere(folder, cwd));
+  if (paths.length === 0) throw new UsageError(`There is neither ${DEFAULT_FOLDERS.join(' nor ')} here: name a path.`);
+  const missing = paths.find((each) => !isThere(each, cwd));
+  if (missing !== undefined) throw new UsageError(`There is no file or folder ${missing}.`);
+  if (!options.coverage && (options.threshold ?? options.kindsThreshold) !== undefined) {
+    throw new UsageError('A threshold goes with --coverage.');
+  }
+  const task = { env, paths, cwd, options, pdp: createPdp() };
+  if (options.watch) await watching(task);
+  else requireSuccess(runOnce(task, new FixtureSources()), options);
+}
+
+/** Runs and prints. @throws UsageError, after a line for each fault, for fixtures that cannot be run */
+function runOnce(task: Task, sources: FixtureSources): Report {
+  const { options, cwd } = task;
+  try {
+    const result = run(task, sources);
+    if ('faults' in result) throw refusal(result.faults, task);
+    if (result.report.results.length === 0) throw new UsageError('There are no such fixtures.');
+    show(result.report, cwd, options);
+    for (const line of warningLines(result.report, cwd)) process.stderr.write(`${line}\n`);
+    return result.report;
+  } catch (error) {
+    throw error instanceof FixtureFault ? refusal([error], task) : error;
+  }
+}
+
+/** With a progress bar on a terminal. @throws FixtureFault for rules from elsewhere that make no sense */
+function run(task: Task, sources: FixtureSources): PolicyTestResult {
+  const { options, paths, cwd, pdp } = task;
+  const world = worldOf(task, sources);
+  const bars: Readonly<Record<Stage, ProgressBar>> = {
+    reading: progressBar('Reading files'),
+    running: progressBar('Running fixtures'),
+    measuring: progressBar('Measuring coverage'),
+  };
+  try {
+    return testPolicy({
+      pdp,
+      sources,
+      realCatalog: () => catalogOf(task),
+      paths,
+      cwd,
+      coverage: options.coverage === true,
+      onProgress: (stage, done, all) => bars[stage].show(done, all),
+      ...(options.filter === undefined ? {} : { filter: options.filter }),
+      ...(world === undefined ? {} : { world }),
+    });
+  } finally {
+    bars.running.end();
+  }
+}
+
+function refusal(faults: readonly FixtureFault[], { cwd, options }: Task): UsageError {
+  if (options.junit) print(junitFaults(faults, cwd));
+  for (const { place, message } of faults) process.stderr.write(`${placeText(place, cwd)}: ${message}\n`);
+  return new UsageError(`Nothing was run: ${counted(faults.length, 'fault')} in fixtures.`);
+}
+
+const catalogOf = ({ env }: Task): Catalog => installationOf(readConfig(env)).catalog;
+
+/** Whose rules are tested, if not the fixtures' own. */
+function worldOf(task: Task, sources: FixtureSources): World | undefined {
+  const { env, cwd, options } = task;
+  if (options.rules !== undefined) return readExportedWorld(sources, path.resolve(cwd, options.rules), catalogOf(task));
+  return options.database === undefined
+    ? undefined
+    : worldSources(env, options.org).at(path.resolve(cwd, options.database));
+}
+
+function show(report: Report, cwd: string, options: PolicyTestOptions): void {
+  const { json, junit } = options;
+  if (json) printJson(jsonReport(report, cwd));
+  else if (junit) print(junitReport(report, cwd, thresholdsOf(options)));
+  else print(textReport(report, { cwd, paint: (colour, text) => styleText(colour, text, { stream: process.stdout }) }));
+}
+
+const thresholdsOf = ({ threshold = 100, kindsThreshold = threshold }: PolicyTestOptions): Thresholds => ({
+  rules: threshold,
+  kinds: kindsThreshold,
+});
+
+function requireSuccess(report: Report, options: PolicyTestOptions): void {
+  const failed = report.results.filter(({ status }) => status === 'failed').length;
+  if (failed > 0) throw new Error(`${failed} of ${report.results.length} fixtures failed.`);
+  const { coverage } = report;
+  if (coverage === undefined) return;
+  const fault = checkCoverage(coverage, thresholdsOf(options)).find((each) => each.fault !== null)?.fault;
+  if (fault) throw new Error(fault);
+}
+
+async function watching(task: Task): Promise<void> {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  while (!stop.signal.aborted) {
+    const sources = new FixtureSources();
+    try {
+      requireSuccess(runOnce(task, sources), task.options);
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      warn(error.message);
+    }
+    print(`\nWatching ${task.paths.join(', ')}; Ctrl-C ends.\n`);
+    const places = [...task.paths.map((each) => path.resolve(task.cwd, each)), ...sources.files];
+    await changeIn(places, () => sources.areStale, stop.signal);
+  }
+}

@@ -1,0 +1,47 @@
+import { changeRule, getRule, readRulePlan } from '../../admin/rules/iam-rules.ts';
+import { changeJudged } from '../../admin/rules/judged-change.ts';
+import { getRuleOwner } from '../../admin/rules/rule-owner.ts';
+import type { RuleChangeAnswer, RuleType } from '../../generated/types.ts';
+import { ruleWidening } from '../../workbench/analysis/widening.ts';
+import { partsOf } from '../../workbench/world/candidates.ts';
+import { readWorld } from '../../workbench/world/world.ts';
+import { withJudges } from './policy-world.ts';
+import { ruleWriteOf } from './rule-write.ts';
+import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
+
+/**
+ * Changes a rule as the server does, but judges in this process what that newly permits.
+ * @param bodyFor makes a `RulePatch` for a rule of a type
+ */
+export function runRuleUpdate(
+  env: Environment,
+  org: string | undefined,
+  id: string,
+  bodyFor: (present: RuleType) => object,
+): Promise<RuleChangeAnswer> {
+  const steps = (workspace: Workspace) => {
+    const { db, actor } = workspace;
+    const owner = getRuleOwner(db, actor, id);
+    const write = ruleWriteOf(workspace);
+    return { db, actor, owner, write, body: bodyFor(getRule(db, actor, owner, id, write).rule.ruleType) };
+  };
+  return changeJudged({
+    plan: () =>
+      inWorkspace(env, 'read', org, (workspace) => {
+        const { db, actor, owner, body } = steps(workspace);
+        return readRulePlan(db, actor, owner, id, body);
+      }),
+    judge: async (plan) => {
+      const world = await inWorkspace(env, 'read', org, ({ db, actor, installation }) =>
+        readWorld(db, installation(), actor.organizationId),
+      );
+      const [part] = partsOf([world]);
+      return withJudges(part?.mappings ?? [], (judges, progress) => ruleWidening(judges, world, plan, progress));
+    },
+    write: (judged) =>
+      inWorkspace(env, 'write', org, (workspace) => {
+        const { db, actor, owner, body, write } = steps(workspace);
+        return changeRule(db, actor, owner, id, body, write, judged);
+      }),
+  });
+}

@@ -1,0 +1,232 @@
+import path from 'node:path';
+import schema from '../../schemas/config.json' with { type: 'json' };
+import type { AddressRange } from '../domain/client-ip.ts';
+import { parseRange } from '../domain/client-ip.ts';
+import { type Endpoint, parseEndpoint } from '../domain/endpoint.ts';
+import type { RateLimits } from '../domain/rate-limits.ts';
+import type { Environment } from '../generated/types.ts';
+import type { ValidationError } from '../generated/validators.js';
+import { validateEnvironment } from '../generated/validators.js';
+import { ConfigError, explained, readList, readUrl } from './config-value.ts';
+import { readServiceProviders, type ServiceProvider } from './service-provider.ts';
+import type { UpstreamConfig } from './upstream-config.ts';
+import { readUpstreams } from './upstream-config.ts';
+
+interface ListenAddress {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
+/** The configuration, frozen. Times are milliseconds, sizes bytes. schemas/config.json says more. */
+export interface Config {
+  readonly gateway: ListenAddress;
+  readonly management: ListenAddress;
+  /** Without a final slash. */
+  readonly publicUrl: string | undefined;
+  /** Lower case, with or without `:port`. */
+  readonly allowedHosts: readonly string[];
+  /** As browsers send them: scheme, host and port in lower case. */
+  readonly allowedOrigins: readonly string[];
+  /** Null: `TRUSTED_PROXIES` is unset; empty: `none`. */
+  readonly trustedProxies: readonly AddressRange[] | null;
+  /** Private hosts that base URLs from the database may name. */
+  readonly allowPrivateUpstreams: readonly Endpoint[];
+  readonly allowPrivateClients: readonly Endpoint[];
+  /** Absolute. */
+  readonly dataDir: string;
+  readonly durability: Environment['DURABILITY'];
+  /** Days after which calls are deleted; undefined: never. */
+  readonly retentionDays: number | undefined;
+  readonly sandbox: boolean;
+  /** Of an image request that names none. */
+  readonly defaultImageModel: string;
+  /** The one that moderates. */
+  readonly moderationModel: string;
+  /** Of the MCP tool `generate-nano-banana`; undefined: the cheapest that takes an aspect ratio. */
+  readonly nanoBananaModel: string | undefined;
+  /** Absolute; where that tool saves its images. Undefined: nowhere. */
+  readonly uploadDir: string | undefined;
+  /** Of answers to callers who ask for none by header. */
+  readonly metadataForm: Environment['METADATA_FORM'];
+  readonly logLevel: Environment['LOG_LEVEL'];
+  /** A file's path, `stdout` or `off`. */
+  readonly accessLog: string;
+  readonly limits: {
+    readonly bodyBytes: number;
+    readonly depth: number;
+    readonly jsonValues: number;
+    readonly jsonFields: number;
+    readonly inFlight: number;
+    readonly bufferedBytes: number;
+    /** Of the management listener, which takes nothing from the gateway's. */
+    readonly managementInFlight: number;
+    readonly managementBufferedBytes: number;
+    readonly responseBytes: number;
+    readonly cacheBytes: number;
+  };
+  /** Most output tokens for a key with a spend limit where neither the caller nor the model's limits tell. */
+  readonly defaultMaxOutputTokens: number;
+  readonly rateLimits: RateLimits;
+  readonly timeouts: {
+    readonly requestHeaders: number;
+    readonly requestBody: number;
+    readonly connect: number;
+    readonly firstByte: number;
+    readonly idle: number;
+    readonly total: number;
+    readonly keepAliveComment: number;
+    readonly shutdownGrace: number;
+  };
+  /** With which metrics can be read from elsewhere than loopback; undefined: not at all. */
+  readonly metricsToken: string | undefined;
+  /** The first makes what is new, the others are still accepted. Empty: the store keeps its own in `DATA_DIR/secrets.json`. */
+  readonly secrets: { readonly peppers: readonly Buffer[]; readonly encryptionKeys: readonly Buffer[] };
+  /** What the environment says of providers of the catalogue. By id. */
+  readonly serviceProviders: readonly ServiceProvider[];
+  /** By name. */
+  readonly upstreams: readonly UpstreamConfig[];
+}
+
+interface Variable {
+  readonly $ref?: string;
+  readonly enum?: readonly string[];
+  readonly default?: string;
+}
+
+const VARIABLES: Readonly<Record<string, Variable>> = schema.properties;
+const UPSTREAM_VARIABLES: Readonly<Record<string, Variable>> = schema.patternProperties;
+const SHAPES: Readonly<Record<string, { readonly description: string }>> = schema.$defs;
+
+/**
+ * The configuration from environment variables (decisions.md, section 1). Variables that are not ours are ignored, but for
+ * misnamed ones of an upstream. Nothing else reads the environment.
+ * @throws ConfigError naming the first variable that is wrong.
+ */
+export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
+  const variables = readEnvironment(env);
+  const config: Config = {
+    gateway: { host: variables.HOST, port: Number(variables.PORT) },
+    management: { host: variables.MANAGEMENT_HOST, port: Number(variables.MANAGEMENT_PORT) },
+    publicUrl: variables.PUBLIC_URL === undefined ? undefined : readUrl('PUBLIC_URL', variables.PUBLIC_URL),
+    allowedHosts: readList(variables.ALLOWED_HOSTS).map((host) => host.toLowerCase()),
+    allowedOrigins: readList(variables.ALLOWED_ORIGINS).map((origin) => new URL(origin).origin),
+    trustedProxies: variables.TRUSTED_PROXIES === undefined ? null : readProxies(variables.TRUSTED_PROXIES),
+    allowPrivateUpstreams: readEndpoints('ALLOW_PRIVATE_UPSTREAMS', variables.ALLOW_PRIVATE_UPSTREAMS),
+    allowPrivateClients: readEndpoints('ALLOW_PRIVATE_CLIENTS', variables.ALLOW_PRIVATE_CLIENTS),
+    dataDir: path.resolve(variables.DATA_DIR ?? path.join(import.meta.dirname, '../../data')),
+    durability: variables.DURABILITY,
+    retentionDays: numberOrOff(variables.RETENTION_DAYS),
+    sandbox: variables.SANDBOX === 'on',
+    defaultImageModel: variables.DEFAULT_IMAGE_MODEL,
+    moderationModel: variables.MODERATION_MODEL,
+    nanoBananaModel: variables.NANO_BANANA_MODEL,
+    uploadDir: variables.UPLOAD_DIR === undefined ? undefined : path.resolve(variables.UPLOAD_DIR),
+    metadataForm: variables.METADATA_FORM,
+    logLevel: variables.LOG_LEVEL,
+    accessLog: variables.ACCESS_LOG,
+    limits: {
+      bodyBytes: Number(variables.MAX_BODY_BYTES),
+      depth: Number(variables.MAX_DEPTH),
+      jsonValues: Number(variables.MAX_JSON_VALUES),
+      jsonFields: Number(variables.MAX_JSON_FIELDS),
+      inFlight: Number(variables.MAX_IN_FLIGHT),
+      bufferedBytes: Number(variables.MAX_BUFFERED_BYTES),
+      managementInFlight: Number(variables.MANAGEMENT_MAX_IN_FLIGHT),
+      managementBufferedBytes: Number(variables.MANAGEMENT_MAX_BUFFERED_BYTES),
+      responseBytes: Number(variables.MAX_RESPONSE_BYTES),
+      cacheBytes: Number(variables.CACHE_MAX_BYTES),
+    },
+    defaultMaxOutputTokens: Number(variables.DEFAULT_MAX_OUTPUT_TOKENS),
+    rateLimits: {
+      chat: numberOrOff(variables.RATE_LIMIT_CHAT_PER_MINUTE),
+      images: numberOrOff(variables.RATE_LIMIT_IMAGES_PER_MINUTE),
+      models: numberOrOff(variables.RATE_LIMIT_MODELS_PER_MINUTE),
+      moderations: numberOrOff(variables.RATE_LIMIT_MODERATIONS_PER_MINUTE),
+      mcp: numberOrOff(variables.RATE_LIMIT_MCP_PER_MINUTE),
+      management: numberOrOff(variables.RATE_LIMIT_MANAGEMENT_PER_MINUTE),
+    },
+    timeouts: {
+      requestHeaders: Number(variables.REQUEST_HEADERS_TIMEOUT_MS),
+      requestBody: Number(variables.REQUEST_BODY_TIMEOUT_MS),
+      connect: Number(variables.CONNECT_TIMEOUT_MS),
+      firstByte: Number(variables.FIRST_BYTE_TIMEOUT_MS),
+      idle: Number(variables.IDLE_TIMEOUT_MS),
+      total: Number(variables.TOTAL_TIMEOUT_MS),
+      keepAliveComment: Number(variables.KEEP_ALIVE_COMMENT_MS),
+      shutdownGrace: Number(variables.SHUTDOWN_GRACE_MS),
+    },
+    metricsToken: variables.METRICS_TOKEN,
+    secrets: {
+      peppers: readSecrets('PEPPER', variables.PEPPER),
+      encryptionKeys: readSecrets('ENCRYPTION_KEY', variables.ENCRYPTION_KEY),
+    },
+    serviceProviders: readServiceProviders(variables),
+    upstreams: readUpstreams(variables),
+  };
+  if (collide(config.gateway, config.management)) {
+    throw new ConfigError('MANAGEMENT_PORT must differ from PORT: both listeners would take the same address.');
+  }
+  return freeze(config);
+}
+
+function readEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
+  const given = Object.entries(env).filter(([, value]) => value !== undefined);
+  for (const [name, value] of given) {
+    if (value !== '' || shapeOf(name) === undefined) continue;
+    throw new ConfigError(`${name} is empty: remove it or give it a value.`);
+  }
+  const defaults = Object.entries(VARIABLES).filter(([, variable]) => variable.default !== undefined);
+  const filled: unknown = Object.fromEntries([
+    ...defaults.map(([name, { default: value }]) => [name, value]),
+    ...given,
+  ]);
+  if (validateEnvironment(filled)) return filled;
+  throw faultOf(validateEnvironment.errors?.[0]);
+}
+
+/** What a variable must be, in words, or undefined when it is not ours. */
+function shapeOf(name: string): string | undefined {
+  const pattern = Object.keys(UPSTREAM_VARIABLES).find((each) => new RegExp(each).test(name));
+  const variable = VARIABLES[name] ?? (pattern === undefined ? undefined : UPSTREAM_VARIABLES[pattern]);
+  if (variable?.enum !== undefined) return `one of ${variable.enum.join(', ')}`;
+  return SHAPES[variable?.$ref?.replace('#/$defs/', '') ?? '']?.description;
+}
+
+function faultOf(error: ValidationError | undefined): ConfigError {
+  const name = error?.instancePath.slice(1) ?? '';
+  return new ConfigError(`${name} must be ${shapeOf(name)}.`);
+}
+
+const readEndpoints = (name: string, list: string | undefined): readonly Endpoint[] =>
+  readList(list).map((entry) => explained(name, () => parseEndpoint(entry)));
+
+function readProxies(text: string): AddressRange[] {
+  if (text === 'none') return [];
+  return readList(text).map((range) => explained('TRUSTED_PROXIES', () => parseRange(range)));
+}
+
+const numberOrOff = (text: string): number | undefined => (text === 'off' ? undefined : Number(text));
+
+/** Each in hex when it can be read as hex, else in base64 of either alphabet. */
+function readSecrets(name: string, text: string | undefined): Buffer[] {
+  return readList(text).map((each) => {
+    const secret = Buffer.from(each, /^(?:[0-9A-Fa-f]{2})+$/.test(each) ? 'hex' : 'base64');
+    if (secret.length !== 32) throw new ConfigError(`${name} must be ${shapeOf(name)}.`);
+    return secret;
+  });
+}
+
+/** Whether two listeners would want the same port of the same address; a wildcard holds every address. */
+function collide(one: ListenAddress, other: ListenAddress): boolean {
+  if (one.port !== other.port || one.port === 0) return false;
+  const hosts = [one, other].map(({ host }) => (host.toLowerCase() === 'localhost' ? '127.0.0.1' : host.toLowerCase()));
+  return hosts[0] === hosts[1] || hosts.some((host) => host === '0.0.0.0' || host === '::');
+}
+
+function freeze<T>(value: T): T {
+  // A buffer cannot be frozen.
+  if (typeof value !== 'object' || value === null || Buffer.isBuffer(value)) return value;
+  for (const each of Object.values(value)) freeze(each);
+  return Object.freeze(value);
+}

@@ -1,0 +1,114 @@
+import { hash } from 'node:crypto';
+import { ApiError, unauthorized } from '../../domain/errors.ts';
+import { hashOAuthSecret } from '../../domain/oauth-token.ts';
+import { hashSecret, isWellFormedSecret, type Pepper } from '../../domain/secret.ts';
+import { isLimited } from '../../domain/spend-limits.ts';
+import type { Clock } from '../../domain/time.ts';
+import { RecentMap } from '../../lib/recent-map.ts';
+import { rehash } from '../../store/secrets/rehash.ts';
+import { findOAuthAccess } from '../../store/sign-in/oauth.ts';
+import type { Store } from '../../store/store.ts';
+import { invalidKey, type KeyCredential, usable } from '../../store/tenants/key-credential.ts';
+import type { Principal } from './principal.ts';
+
+export interface AuthenticateDeps {
+  store: Store;
+  clock: Clock;
+  /** Accepted peppers, the current one first. */
+  peppers: readonly [Pepper, ...Pepper[]];
+}
+
+/** A bearer token becomes a principal. Throws the 401 of decisions.md, section 3, otherwise. */
+export type Authenticate = (token: string | undefined) => Promise<Principal>;
+
+/** Most keys whose stored hash is remembered. */
+const MAX_KEYS = 10_000;
+
+/** An HMAC takes several times as long as a plain hash, and the plain hash of a secret of 238 random bits tells nobody the secret. */
+function rememberedHashes(pepper: Pepper): (token: string) => string {
+  const known = new RecentMap<string, string>(MAX_KEYS);
+  return (token) => {
+    const plain = hash('sha256', token, 'base64url');
+    const remembered = known.get(plain);
+    if (remembered !== undefined) return remembered;
+    const stored = hashSecret(token, pepper);
+    known.set(plain, stored);
+    return stored;
+  };
+}
+
+/** The door's keeper: mistyped keys are told by their checksum, without a look-up; the status is read afresh on every request. */
+export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps): Authenticate {
+  const hashes = peppers.map((pepper) => ({ pepper, hashOf: rememberedHashes(pepper) }));
+  const find = async (token: string) => {
+    for (const { pepper, hashOf } of hashes) {
+      const secretHash = hashOf(token);
+      const found = await store.findKeyByHash(secretHash);
+      if (found === undefined) continue;
+      // A secret that is about to end keeps its pepper.
+      if (pepper !== peppers[0] && found.secretEndsAt === null) renew(found, token, secretHash);
+      return found;
+    }
+    return undefined;
+  };
+  /** Behind the caller's back; where it fails, the next call tries again. */
+  const renew = ({ organizationId, keyId: id }: KeyCredential, token: string, secretHash: string): void =>
+    void store
+      .write((db) => rehash(db, { table: 'keys', organizationId, id, secretHash }, token, peppers[0]))
+      .catch(() => {});
+
+  return async (token) => {
+    if (token === undefined)
+      throw unauthorized('invalid_api_key', 'No API key was given: send `Authorization: Bearer <key>`.');
+    if (!isWellFormedSecret(token, 'gateway')) throw invalidKey();
+    const found = await find(token);
+    if (found === undefined || found.kind === 'platform_secret') throw invalidKey();
+    const now = clock.now();
+    if (found.secretEndsAt !== null && found.secretEndsAt <= now) throw invalidKey();
+    return toPrincipal(found, now);
+  };
+}
+
+/** @throws ApiError 401 for a key that may not be used */
+function toPrincipal(found: KeyCredential, now: number): Principal {
+  const key = usable(found, now);
+  if (key instanceof ApiError) throw key;
+  return {
+    keyId: key.keyId,
+    organizationId: key.organizationId,
+    projectId: key.projectId,
+    memberId: key.memberId,
+    subjects: [
+      { scope: 'organization', id: key.organizationId },
+      { scope: 'member', id: key.memberId },
+      { scope: 'key', id: key.keyId },
+    ],
+    ruleRevision: key.ruleRevision,
+    capped: isLimited(key),
+    cacheSeconds: key.cachingEnabled ? key.cacheDurationSeconds : undefined,
+  };
+}
+
+/** An access token of OAuth becomes the principal of the key that it was granted. @param resource what it must be for */
+export type AuthenticateToken = (token: string, resource: string) => Promise<Principal>;
+
+const invalidToken = (): ApiError =>
+  unauthorized(
+    'invalid_token',
+    'The access token is not valid: it has expired, its grant has ended, or it is for another address.',
+  );
+
+/** Token, grant and key are read afresh on every request: what ends one of them ends the access. */
+export function createAuthenticateToken({
+  store,
+  clock,
+}: Pick<AuthenticateDeps, 'store' | 'clock'>): AuthenticateToken {
+  return async (token, resource) => {
+    const now = clock.now();
+    const access = await store.read((db) => findOAuthAccess(db, hashOAuthSecret(token), now));
+    if (access === undefined || access.audience !== resource) throw invalidToken();
+    const key = await store.findKeyById(access.keyId);
+    if (key === undefined) throw invalidToken();
+    return toPrincipal(key, now);
+  };
+}

@@ -1,0 +1,27 @@
+import type { Room } from '../../net/answer-bounds.ts';
+
+/** What a door (HTTP, MCP) tells the core about one operation, and what the core tells it before the answer is there. */
+export interface CallContext {
+  readonly requestId: string;
+  readonly clientRequestId: string | undefined;
+  /** The MCP tool that was called; absent for other doors. */
+  readonly tool?: string;
+  /** Canonical client address, or null when it cannot be determined. */
+  readonly clientIp: string | null;
+  /** Aborted when the client leaves: the upstream call is then cancelled. */
+  readonly signal: AbortSignal;
+  /** One attempt only (`x-no-fallback`). */
+  readonly noFallback: boolean;
+  /** The answer comes from a provider and is not kept (`x-no-cache`). */
+  readonly noCache: boolean;
+  /** Room for what the providers answer; it is given back when the caller has it. */
+  readonly room: Room;
+  /** Called once a decision is made, whatever it is; `policyRevision` is what `x-policy-revision` shows. */
+  onDecision(decisionId: string, policyRevision: string): void;
+  /** Called once the call has its row. */
+  onCall(callId: string): void;
+  /** Called before the answer is given, when the provider that gives it has left fields of the request out. */
+  onDropped(fields: readonly string[]): void;
+  /** Called when the answer comes from the cache, before it is given. */
+  onCacheHit(): void;
+}

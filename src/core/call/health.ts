@@ -1,0 +1,91 @@
+import type { Clock } from '../../domain/time.ts';
+import { RecentMap } from '../../lib/recent-map.ts';
+import type { Target } from '../models/target.ts';
+
+/** Failures in a row after which a target rests, and for how long (decisions.md, section 5, "order of candidates"). */
+const FAILURES = 3;
+const REST_MS = 30_000;
+const MAX_REMEMBERED = 10_000;
+/** Of a target that has not failed, or has succeeded since. */
+const FRESH = { failures: 0, restsUntil: 0 };
+
+interface Record {
+  failures: number;
+  /** Epoch milliseconds. */
+  restsUntil: number;
+  /** One call is trying whether it has recovered; the others go on avoiding it. */
+  probing: boolean;
+}
+
+/**
+ * Which targets have failed of late. A mapping with another credential is another target: one customer's bad key must not make
+ * everyone's provider rest. Kept in memory: a start begins with good faith.
+ */
+export class Health {
+  readonly #clock: Clock;
+  readonly #records = new RecentMap<string, Record>(MAX_REMEMBERED);
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The same targets, those that rest last; else the order stays. */
+  ordered(targets: readonly Target[]): Target[] {
+    const resting = targets.filter((target) => this.#rests(target));
+    return resting.length === 0 ? [...targets] : [...targets.filter((target) => !resting.includes(target)), ...resting];
+  }
+
+  /** Whether this attempt is the one that tries a target that has rested; to be followed by `ended`. */
+  begun(target: Target): boolean {
+    const record = this.#records.get(keyOf(target));
+    if (record === undefined || record.failures < FAILURES || record.probing) return false;
+    if (record.restsUntil > this.#clock.now()) return false;
+    record.probing = true;
+    return true;
+  }
+
+  /**
+   * @param outcome undefined when the attempt says nothing about the target: its caller left, or asked for what cannot be done
+   * @param retryAfterMs how long the target itself wants to rest: from now on, after the first failure too
+   */
+  ended(target: Target, wasProbe: boolean, outcome: 'succeeded' | 'failed' | undefined, retryAfterMs?: number): void {
+    const key = keyOf(target);
+    const record = this.#records.get(key);
+    if (record !== undefined && wasProbe) record.probing = false;
+    if (outcome === 'succeeded') {
+      if (record !== undefined) Object.assign(record, FRESH);
+    } else if (outcome === 'failed') {
+      const failed = record ?? { ...FRESH, probing: false };
+      const now = this.#clock.now();
+      failed.failures += 1;
+      if (retryAfterMs !== undefined) {
+        failed.failures = Math.max(FAILURES, failed.failures);
+        failed.restsUntil = now + retryAfterMs;
+      } else if (failed.failures >= FAILURES) {
+        // What it has asked for stands: a failure that says nothing takes nothing from it.
+        failed.restsUntil = Math.max(failed.restsUntil, now + REST_MS);
+      }
+      this.#records.set(key, failed);
+    }
+  }
+
+  /** How many targets rest now. */
+  resting(): number {
+    let resting = 0;
+    for (const record of this.#records.values()) if (this.#isResting(record)) resting += 1;
+    return resting;
+  }
+
+  #rests(target: Target): boolean {
+    const record = this.#records.get(keyOf(target));
+    return record !== undefined && this.#isResting(record);
+  }
+
+  #isResting({ failures, probing, restsUntil }: Record): boolean {
+    return failures >= FAILURES && (probing || restsUntil > this.#clock.now());
+  }
+}
+
+/** Two organizations may have a provider of one name: its address tells them apart. */
+const keyOf = ({ mapping, provider: { base }, credential }: Target): string =>
+  `${mapping.id} ${mapping.revision ?? ''} ${base.origin}${base.path} ${credential.providerKeyId ?? credential.source}`;

@@ -1,0 +1,62 @@
+import { NO_USAGE } from '../../domain/usage.ts';
+import type { ChatChunk, ChatRequest } from '../../generated/types.ts';
+import type { Store } from '../../store/store.ts';
+import type { Permitted } from '../access/authorize.ts';
+import { recordCacheHit } from '../call/call.ts';
+import { chatUsage, costOf } from '../price/meter.ts';
+import { type AnswerFacts, type ChatOutcome, callMetadata, chatChunk, chatCompletion } from './chat-answer.ts';
+import type { CachedAnswer, CacheKey, KeptStream, ResponseCache } from './response-cache.ts';
+
+/** A kept answer of the first permitted candidate that has one: only who may be called may be quoted. */
+export function findCached(cache: ResponseCache, key: CacheKey, { candidates }: Permitted): CachedAnswer | undefined {
+  for (const mapping of candidates) {
+    const hit = cache.get(key(mapping));
+    if (hit !== undefined) return hit;
+  }
+  return undefined;
+}
+
+/** Gives a kept answer again, under a call of its own that costs nothing; resolves when that is on record. */
+export async function serveCached(
+  store: Store,
+  { facts, requestedProvider, created }: Omit<AnswerFacts, 'call'>,
+  permitted: Permitted,
+  request: ChatRequest,
+  { mapping, upstreamModel, usage, dropped, kept }: CachedAnswer,
+): Promise<ChatOutcome> {
+  const answer: AnswerFacts = {
+    facts,
+    requestedProvider,
+    created,
+    call: await recordCacheHit(store, facts, permitted, mapping),
+  };
+  facts.context.onDropped(dropped);
+  const metadata = callMetadata(answer, mapping, upstreamModel, [], true);
+  const free = chatUsage(usage, costOf(NO_USAGE, { prices: {} }));
+  if (kept.kind === 'whole') {
+    return {
+      kind: 'completion',
+      completion: chatCompletion(answer, kept.json, mapping.modelId, free, metadata),
+    };
+  }
+  return { kind: 'stream', chunks: streamCached(answer, request, mapping.modelId, kept, { usage: free, metadata }) };
+}
+
+async function* streamCached(
+  answer: AnswerFacts,
+  request: ChatRequest,
+  modelId: string,
+  kept: KeptStream,
+  end: Pick<ChatChunk, 'usage' | 'metadata'>,
+): AsyncGenerator<ChatChunk, void, undefined> {
+  const wantsUsageChunk = request.stream_options?.include_usage === true;
+  const beforeEnd = wantsUsageChunk ? { usage: null } : {};
+  let held: Parameters<typeof chatChunk>[1] | undefined;
+  for (const chunk of kept.chunks()) {
+    if (held !== undefined) yield chatChunk(answer, held, modelId, beforeEnd);
+    held = chunk;
+  }
+  const last = held ?? { choices: [], fields: {} };
+  yield chatChunk(answer, last, modelId, wantsUsageChunk ? beforeEnd : end);
+  if (wantsUsageChunk) yield chatChunk(answer, { choices: [], fields: {} }, modelId, end);
+}

@@ -1,0 +1,107 @@
+import { distance } from 'fastest-levenshtein';
+import type { Catalog } from '../../catalog/catalog.ts';
+import type { CustomNames } from '../../store/providers/custom-names.ts';
+
+/** Unknown entries for which a nearest name is looked for; a rule may hold 1,000 of them. */
+const MAX_SEARCHES = 100;
+/** Most edits between an entry and the name that may have been meant: one for each four characters, and never more than these. */
+const MAX_EDITS = 3;
+/** Where a name can be cut to a prefix that means something. */
+const CUTS = /[-/.:@_]/g;
+
+/** The names by which rules may mean models and providers, and which of them is nearest to a name that nothing has. */
+export class KnownNames {
+  readonly #models: ReadonlySet<string>;
+  readonly #providers: ReadonlySet<string>;
+  readonly #nearest = new Map<string, string | undefined>();
+  #prefixes: { readonly whole: ReadonlySet<string>; readonly cut: ReadonlySet<string> } | undefined;
+
+  constructor(catalog: Pick<Catalog, 'mappings' | 'providers'>, custom: CustomNames = { providers: [], models: [] }) {
+    const mappings = catalog.mappings();
+    this.#models = new Set([...mappings.flatMap(({ names }) => names), ...custom.models]);
+    this.#providers = new Set([
+      ...catalog.providers().map(({ id }) => id),
+      ...mappings.flatMap(({ providerNames }) => providerNames),
+      ...custom.providers.map((name) => `custom:${name}`),
+    ]);
+  }
+
+  /** Whether an entry of a model rule means anything: a name, or a prefix that ends in `*`. */
+  hasModel(entry: string): boolean {
+    if (!entry.endsWith('*')) return this.#models.has(entry);
+    const prefix = entry.slice(0, -1);
+    return this.#models.values().some((name) => name.startsWith(prefix));
+  }
+
+  hasProvider(entry: string): boolean {
+    return this.#providers.has(entry);
+  }
+
+  /** What an entry of a model rule that means nothing may have been meant to be; undefined: nothing is near. */
+  nearestModel(entry: string): string | undefined {
+    return this.#remembered(`model ${entry}`, () => {
+      if (!entry.endsWith('*')) return nearest(entry, this.#models);
+      const prefix = entry.slice(0, -1);
+      const prefixes = this.#prefixesOfModels();
+      // What the prefix begins with would mean more than was written.
+      const narrow = (isCut(prefix) ? prefixes.cut : prefixes.whole)
+        .values()
+        .filter((start) => !prefix.startsWith(start));
+      const found = nearest(prefix, narrow);
+      return found === undefined ? undefined : `${found}*`;
+    });
+  }
+
+  /** The same for an entry of a provider rule; a custom provider without its `custom:` is nearest. */
+  nearestProvider(entry: string): string | undefined {
+    const custom = `custom:${entry}`;
+    return this.#providers.has(custom)
+      ? custom
+      : this.#remembered(`provider ${entry}`, () => nearest(entry, this.#providers));
+  }
+
+  #remembered(key: string, search: () => string | undefined): string | undefined {
+    if (!this.#nearest.has(key) && this.#nearest.size < MAX_SEARCHES) this.#nearest.set(key, search());
+    return this.#nearest.get(key);
+  }
+
+  /** What names begin with, up to a cut and with it. */
+  #prefixesOfModels() {
+    if (this.#prefixes !== undefined) return this.#prefixes;
+    const [whole, cut] = [new Set<string>(), new Set<string>()];
+    for (const name of this.#models) {
+      whole.add(name);
+      for (const { index } of name.matchAll(CUTS)) {
+        whole.add(name.slice(0, index));
+        cut.add(name.slice(0, index + 1));
+      }
+    }
+    this.#prefixes = { whole, cut };
+    return this.#prefixes;
+  }
+}
+
+const isCut = (prefix: string): boolean => prefix.slice(-1).search(CUTS) === 0;
+
+/** The fewest edits away, in whatever case; of several the longest, since a longer prefix means less. */
+function nearest(written: string, names: Iterable<string>): string | undefined {
+  const wanted = written.toLowerCase();
+  let edits = Math.min(MAX_EDITS, Math.max(1, Math.floor(wanted.length / 4)));
+  let found: string | undefined;
+  for (const name of names) {
+    if (Math.abs(name.length - wanted.length) > edits) continue;
+    const between = editsBetween(wanted, name.toLowerCase());
+    if (between > edits || (between === edits && name.length <= (found ?? '').length)) continue;
+    edits = between;
+    found = name;
+  }
+  return found;
+}
+
+/** Two letters that changed places are nearer than two wrong ones. */
+function editsBetween(a: string, b: string): number {
+  const edits = distance(a, b);
+  return edits === 2 && lettersOf(a) === lettersOf(b) ? 1 : edits;
+}
+
+const lettersOf = (text: string): string => [...text].sort().join('');

@@ -1,0 +1,91 @@
+import type { Catalog } from '../../catalog/catalog.ts';
+import { type ApiError, modelNotFound, unsupportedParameter } from '../../domain/errors.ts';
+import type { Mapping } from '../../domain/model.ts';
+import type { PolicyInput } from '../../generated/types.ts';
+import type { Provider } from '../../providers/providers.ts';
+import type { Unsupported } from '../../providers/wire/adapter.ts';
+import type { Principal } from '../access/principal.ts';
+import type { FindReach, Reach } from './reach.ts';
+import { doesNotServe, serves } from './serving.ts';
+
+/** What a request's `model` stands for. */
+export interface Resolved {
+  /** Every active mapping that serves the action and whose provider has a credential for the project; at least one. */
+  readonly candidates: readonly Mapping[];
+  /** The provider that the request pinned (`provider/model`). */
+  readonly requestedProvider: string | undefined;
+}
+
+/** What of a request a provider cannot take; undefined: it takes all of it. */
+export type FindUnsupported = (mapping: Mapping, provider: Provider) => Unsupported | undefined;
+
+/**
+ * A provider that cannot take the request is no candidate.
+ * @throws ApiError 404, or 400 for a model that is of no use to the action, or whose providers cannot take the request
+ */
+export type Resolve = (
+  model: string,
+  action: PolicyInput['action'],
+  principal: Principal,
+  findUnsupported?: FindUnsupported,
+) => Promise<Resolved>;
+
+/** What an organization's own providers make of names. */
+export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider'>;
+
+/** None of the model's providers can be called (decisions.md, section 4, "candidates"). */
+export const noCredential = (model: string): ApiError =>
+  modelNotFound(`No provider of the model \`${model}\` has a credential for this project.`);
+
+/** All mappings of the model are deactivated. */
+export function retired(model: string, catalog: Catalog): ApiError {
+  const day = catalog.retirement(model);
+  return modelNotFound(
+    `The model \`${model}\` is retired${day === undefined ? '' : ` since ${day}`}: no provider serves it any more.`,
+  );
+}
+
+/** What a name means: the part before the first `/` is looked up as custom provider, then as provider (decisions.md, section 2). */
+export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): readonly Mapping[] | undefined {
+  const slash = name.indexOf('/');
+  if (slash === -1 || !reach.isCustomProvider(name.slice(0, slash))) return catalog.resolve(name);
+  const own = reach.custom.filter(({ id }) => id === name);
+  return own.length === 0 ? undefined : own;
+}
+
+/** Names become candidates: the catalogue and the organization know the names, the reach tells for whom there is a credential. */
+export function createResolve({ catalog, findReach }: { catalog: Catalog; findReach: FindReach }): Resolve {
+  return async (model, action, principal, findUnsupported = () => undefined) => {
+    const reach = await findReach(principal);
+    const mappings = meaningOf(model, catalog, reach);
+    if (mappings === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
+    if (mappings.length === 0) throw retired(model, catalog);
+    const callable = mappings.filter((mapping) => reach.has(mapping));
+    if (callable.length === 0) throw noCredential(model);
+    const serving = callable.filter((mapping) => serves(mapping, action, reach));
+    if (serving.length === 0) throw doesNotServe(model, action);
+    const candidates = takers(serving, reach, findUnsupported);
+    return { candidates, requestedProvider: pinnedProvider(model, candidates) };
+  };
+}
+
+/** The provider that a name `provider/model` pins. */
+const pinnedProvider = (model: string, [first]: readonly Mapping[]): string | undefined =>
+  first !== undefined && model.startsWith(`${first.providerId}/`) ? first.providerId : undefined;
+
+/** The mappings whose provider takes the whole request. @throws ApiError 400 `unsupported_parameter` when none does */
+export function takers(
+  mappings: readonly Mapping[],
+  reach: Pick<Reach, 'provider'>,
+  findUnsupported: FindUnsupported,
+): readonly Mapping[] {
+  let refused: Unsupported | undefined;
+  const taking = mappings.filter((mapping) => {
+    const provider = reach.provider(mapping);
+    const unsupported = provider && findUnsupported(mapping, provider);
+    refused ??= unsupported;
+    return unsupported === undefined;
+  });
+  if (taking.length === 0 && refused !== undefined) throw unsupportedParameter(refused.message, refused.param);
+  return taking;
+}

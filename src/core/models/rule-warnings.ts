@@ -1,0 +1,53 @@
+import { coversMappedBlock, parseRange, type TrustedProxies } from '../../domain/client-ip.ts';
+import type { CanonicalRule } from '../../domain/rule-content.ts';
+import type { KnownNames } from './known-names.ts';
+
+/** What is accepted but may not mean what was meant (decisions.md, section 4, "Writing a rule"). @param trustedProxies undefined: unset */
+export function ruleWarnings(
+  rule: CanonicalRule,
+  known: KnownNames,
+  trustedProxies: TrustedProxies | undefined,
+): string[] {
+  const { ruleValue } = rule;
+  return 'ipCidrs' in ruleValue ? ipWarnings(ruleValue.ipCidrs, trustedProxies) : nameWarnings(rule, known);
+}
+
+/** A sentence for each entry that means no model or no provider, with the nearest name where one is near. */
+export function nameWarnings({ ruleValue }: CanonicalRule, known: KnownNames): string[] {
+  if ('models' in ruleValue) {
+    return ruleValue.models.filter((entry) => !known.hasModel(entry)).map((entry) => modelWarning(entry, known));
+  }
+  if (!('providers' in ruleValue)) return [];
+  return ruleValue.providers
+    .filter((entry) => entry !== 'custom' && !known.hasProvider(entry))
+    .map((entry) => providerWarning(entry, known.nearestProvider(entry)));
+}
+
+/** The end of a sentence about a name that nothing has. */
+export const didYouMean = (nearest: string | undefined): string =>
+  nearest === undefined ? '.' : `; did you mean \`${nearest}\`?`;
+
+function modelWarning(entry: string, known: KnownNames): string {
+  const end = didYouMean(known.nearestModel(entry));
+  return entry.endsWith('*')
+    ? `No name of a model in the catalogue begins with "${entry.slice(0, -1)}"${end}`
+    : `"${entry}" is not the name of a model in the catalogue${end}`;
+}
+
+function providerWarning(entry: string, nearest: string | undefined): string {
+  if (entry.startsWith('custom:')) {
+    return `"${entry}" is not a custom provider of the organization${didYouMean(nearest)}`;
+  }
+  const end = nearest === undefined ? `; a custom provider is written "custom:${entry}".` : didYouMean(nearest);
+  return `"${entry}" is not a provider in the catalogue${end}`;
+}
+
+function ipWarnings(ranges: readonly string[], trustedProxies: TrustedProxies | undefined): string[] {
+  const wide = ranges.filter((range) => coversMappedBlock(parseRange(range)));
+  const warnings = wide.map((range) => `"${range}" holds IPv6 addresses only; IPv4 clients need a range of their own.`);
+  if (trustedProxies !== undefined) return warnings;
+  return [
+    ...warnings,
+    'TRUSTED_PROXIES is not set: the client address is whatever X-Forwarded-For says, so a caller can forge it, and callers without that header, such as those that connect directly, have none and are denied. Set it to the ranges of your proxies, or to `none` where callers connect directly.',
+  ];
+}

@@ -1,0 +1,120 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { toApiError } from '../../core/call/api-error.ts';
+import type { JsonText } from '../../core/call/written-answer.ts';
+import type { ApiError } from '../../domain/errors.ts';
+import { isOurFault } from '../middleware/error-envelope.ts';
+
+export interface EventStreamOptions<Chunk extends object> {
+  /** Aborted when the client has left. */
+  signal: AbortSignal;
+  /** Milliseconds without a byte after which a comment line keeps proxies from closing the connection. */
+  keepAliveMs: number;
+  /** A chunk as this caller wants it, as an object or as JSON. */
+  formed(chunk: Chunk): object | JsonText;
+  /** The SSE name of an event. Default: events have none. */
+  nameOf?(chunk: Chunk): string;
+  /** Data of one more event that says that nothing follows. Default: none. */
+  end?: string;
+  /** Told of a failure after the first byte, which the status can no longer tell. */
+  onFailure(failure: ApiError): void;
+}
+
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  'x-accel-buffering': 'no',
+};
+
+/** Characters that are held until they are written: beyond, no back-pressure would reach them. */
+const MOST_JOINED = 16 * 1024;
+
+/**
+ * An answer of server-sent events. What one turn of the event loop brings, as a rule one read of the upstream, is written in one
+ * piece: a write costs more than an event.
+ */
+class EventWriter {
+  readonly #res: ServerResponse;
+  readonly #quiet: NodeJS.Timeout;
+  #joined = '';
+
+  constructor(res: ServerResponse, keepAliveMs: number) {
+    this.#res = res;
+    this.#quiet = setInterval(() => {
+      this.#commit();
+      res.write(': keep-alive\n\n');
+    }, keepAliveMs);
+  }
+
+  event(data: object | JsonText, name?: string): void {
+    this.#commit();
+    const line = name === undefined ? 'data: ' : `event: ${name}\ndata: `;
+    if (Array.isArray(data)) {
+      this.#flush();
+      for (const piece of [line, ...data, '\n\n']) this.#res.write(piece);
+      return;
+    }
+    // The next tick comes when nothing is left that can go on by itself, and before anything is read again.
+    if (this.#joined === '') process.nextTick(() => this.#flush());
+    this.#joined += `${line}${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
+    if (this.#joined.length >= MOST_JOINED) this.#flush();
+  }
+
+  /** @param data of a last event, if there is one */
+  end(data?: string): void {
+    this.#commit();
+    this.#res.end(data === undefined ? this.#joined : `${this.#joined}data: ${data}\n\n`);
+    this.#joined = '';
+  }
+
+  /** Ends the comments. What was written before is still sent. */
+  close(): void {
+    clearInterval(this.#quiet);
+  }
+
+  #commit(): void {
+    if (!this.#res.headersSent) this.#res.writeHead(200, HEADERS);
+  }
+
+  #flush(): void {
+    if (this.#joined === '') return;
+    this.#res.write(this.#joined);
+    this.#joined = '';
+    this.#quiet.refresh();
+  }
+}
+
+/** Waits until the client has taken what was written: a slow client must not make memory grow. Ends early when it leaves. */
+async function drained(res: ServerResponse, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await once(res, 'drain', { signal }).catch(() => undefined);
+}
+
+/**
+ * Writes chunks as server-sent events. The first byte, a chunk or a comment, commits status 200; a failure before
+ * it is thrown (and gets its own status), a failure after it is told in band, and the stream then ends without its `end`
+ * (decisions.md, section 5).
+ */
+export async function writeEventStream<Chunk extends object>(
+  res: ServerResponse,
+  chunks: AsyncIterable<Chunk>,
+  { signal, keepAliveMs, formed, nameOf, end, onFailure }: EventStreamOptions<Chunk>,
+): Promise<void> {
+  const writer = new EventWriter(res, keepAliveMs);
+  try {
+    for await (const chunk of chunks) {
+      writer.event(formed(chunk), nameOf?.(chunk));
+      if (res.writableNeedDrain) await drained(res, signal);
+      if (signal.aborted) return;
+    }
+    writer.end(end);
+  } catch (error) {
+    if (!res.headersSent) throw error;
+    const failure = toApiError(error);
+    // That the client left is no failure, unless what it left behind could not be recorded.
+    if (!signal.aborted || isOurFault(failure)) onFailure(failure);
+    writer.end(JSON.stringify(failure.envelope()));
+  } finally {
+    writer.close();
+  }
+}

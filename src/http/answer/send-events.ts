@@ -1,0 +1,34 @@
+import { WrittenAnswer } from '../../core/call/written-answer.ts';
+import type { Telemetry } from '../../telemetry.ts';
+import { isOurFault } from '../middleware/error-envelope.ts';
+import type { AppContext } from '../state.ts';
+import { type EventStreamOptions, writeEventStream } from './event-stream.ts';
+import { inForm, type MetadataForm, writtenInForm } from './metadata-form.ts';
+
+export interface SendEventsDeps {
+  readonly telemetry: Telemetry;
+  readonly keepAliveMs: number;
+}
+
+/** Answers a call with a stream of events, each with its `metadata` in a form. */
+export async function sendEvents<Event extends { readonly metadata?: object }>(
+  { telemetry, keepAliveMs }: SendEventsDeps,
+  ctx: AppContext,
+  events: AsyncIterable<Event | WrittenAnswer<Event>>,
+  form: MetadataForm,
+  { nameOf, end }: Pick<EventStreamOptions<Event>, 'nameOf' | 'end'>,
+): Promise<void> {
+  await writeEventStream(ctx.res, events, {
+    ...(nameOf === undefined ? {} : { nameOf: (event) => nameOf(event instanceof WrittenAnswer ? event.ours : event) }),
+    ...(end === undefined ? {} : { end }),
+    signal: ctx.state.signal,
+    keepAliveMs,
+    formed: (event) => (event instanceof WrittenAnswer ? writtenInForm(event, form) : inForm(event, form)),
+    onFailure(failure) {
+      ctx.state.errorCode = failure.code;
+      // A stream that a provider broke is told of where its attempt is.
+      if (isOurFault(failure)) telemetry.failure(ctx.state.requestId, failure);
+    },
+  });
+  ctx.respond = false;
+}

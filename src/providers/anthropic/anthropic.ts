@@ -1,0 +1,41 @@
+import type { OutboundRequest } from '../../net/transport.ts';
+import type { Adapter, ChatCall, Endpoint } from '../wire/adapter.ts';
+import { record } from '../wire/json.ts';
+import { parseError } from './error.ts';
+import { anthropicOptions, dropped, unsupported } from './fields.ts';
+import { messagesBody } from './request.ts';
+import { parseResponse } from './response.ts';
+import { parseStream } from './stream.ts';
+import { anthropicUsage, reportUsage } from './usage.ts';
+
+const VERSION = '2023-06-01';
+/** The adapter for Anthropic's Messages API, and for servers that speak it. */
+export const anthropicAdapter: Adapter = {
+  unsupported,
+  dropped,
+  buildRequest,
+  parseResponse,
+  parseStream,
+  reportedUsage: (answer) => anthropicUsage(reportUsage({}, record(answer).usage)),
+  parseError,
+};
+
+function buildRequest(call: ChatCall, { base, addresses, secret }: Endpoint): OutboundRequest {
+  const stream = call.request.stream === true;
+  const { betas } = anthropicOptions(call.request);
+  return {
+    origin: base.origin,
+    path: `${base.path.endsWith('/v1') ? base.path : `${base.path}/v1`}/messages`,
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: stream ? 'text/event-stream' : 'application/json',
+      'anthropic-version': VERSION,
+      ...(secret === undefined ? {} : { 'x-api-key': secret }),
+      ...(betas.length === 0 ? {} : { 'anthropic-beta': betas.join(',') }),
+    },
+    body: JSON.stringify(messagesBody(call)),
+    stream,
+    addresses,
+  };
+}

@@ -1,0 +1,25 @@
+import { randomUUID } from 'node:crypto';
+import type { Adapter } from '../wire/adapter.ts';
+import { record } from '../wire/json.ts';
+import { parseAnswer } from './answer.ts';
+import type { NewCallId } from './candidate.ts';
+import { parseError } from './error.ts';
+import { googleImages } from './images.ts';
+import { dropped, unsupported } from './options.ts';
+import { buildRequest } from './request.ts';
+import { parseStream } from './stream.ts';
+import { googleUsage } from './usage.ts';
+
+/** The adapter for Google's Gemini API (`generateContent`); ids for tool calls that come without one are made by `newCallId`. */
+export const createGoogleAdapter = (newCallId: NewCallId): Adapter => ({
+  unsupported,
+  dropped,
+  buildRequest,
+  parseResponse: (response) => parseAnswer(response, newCallId),
+  parseStream: (response) => parseStream(response, newCallId),
+  reportedUsage: (answer) => googleUsage(record(answer).usageMetadata, undefined, { images: 0, queries: new Set() }),
+  parseError,
+  images: googleImages,
+});
+
+export const googleAdapter: Adapter = createGoogleAdapter(() => `call_${randomUUID().replaceAll('-', '')}`);

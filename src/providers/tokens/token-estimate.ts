@@ -1,0 +1,172 @@
+import { Worker } from 'node:worker_threads';
+import { guessTokens } from '../../domain/usage.ts';
+import type { CountAnswer, Counted, CountMessage } from './token-estimate-worker.ts';
+import { characterEnd } from './token-pieces.ts';
+
+/** Text whose tokens are to be counted. */
+export interface TextToCount {
+  readonly texts: readonly string[];
+  /** UTF-8 bytes of further text that nobody kept. */
+  readonly omittedBytes: number;
+}
+
+interface TokenEstimate {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** True when not all of the text was counted. */
+  readonly rough: boolean;
+}
+
+/** Counts tokens (o200k_base) outside the serving thread, for calls of which no provider told (decisions.md, section 9). */
+export interface TokenEstimator {
+  /**
+   * At most 1,048,576 characters are counted, half of them of the completion, and for at most a quarter of a second; the rest
+   * is estimated by the ratio of what was. Where nothing could be counted in time it is one token for every four bytes.
+   * Never rejects.
+   */
+  estimate(prompt: TextToCount, completion: TextToCount): Promise<TokenEstimate>;
+  close(): Promise<void>;
+}
+
+export interface TokenEstimatorOptions {
+  /** Milliseconds of counting for one call. */
+  readonly budgetMs?: number;
+  /** Milliseconds for one call, waiting and the start of the thread included. */
+  readonly limitMs?: number;
+  /** Calls that may wait for the one that is counted. */
+  readonly maxWaiting?: number;
+  readonly startWorker?: () => Worker;
+}
+
+const MAX_CHARACTERS = 1024 * 1024;
+
+/** The tokenizer's tables are 40 MB of it; the small young generation keeps garbage from adding as much again. */
+const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 8 };
+
+/** Starts the thread that counts. */
+export const startTokenWorker = (): Worker =>
+  new Worker(new URL('./token-estimate-worker.ts', import.meta.url), { resourceLimits: RESOURCE_LIMITS });
+
+/** One thread, started when it is first needed, and again after it died. */
+export function createTokenEstimator({
+  budgetMs = 250,
+  limitMs = 10_000,
+  maxWaiting = 256,
+  startWorker = startTokenWorker,
+}: TokenEstimatorOptions = {}): TokenEstimator {
+  let worker: Worker | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  let unfinished = 0;
+  let closed = false;
+
+  function start(): Worker {
+    const started = startWorker();
+    started.unref(); // The waiting side has a timer.
+    started.on('error', () => {}); // The waiting side is told by `ask`.
+    started.once('exit', () => {
+      if (worker === started) worker = undefined;
+    });
+    return started;
+  }
+
+  async function count(message: CountMessage, expired: AbortSignal): Promise<CountAnswer> {
+    if (closed || expired.aborted) throw new Error('No time is left to count tokens.');
+    worker ??= start();
+    const asked = worker;
+    try {
+      return await ask(asked, message, expired);
+    } catch (error) {
+      await asked.terminate(); // It may still count, or be broken.
+      throw error;
+    }
+  }
+
+  async function counted(message: CountMessage): Promise<CountAnswer | undefined> {
+    if (closed || unfinished > maxWaiting) return undefined;
+    const expiry = new AbortController();
+    const timer = setTimeout(() => expiry.abort(), limitMs);
+    unfinished += 1;
+    const turn = last.then(() => count(message, expiry.signal));
+    last = turn.catch(() => {});
+    try {
+      return await Promise.race([turn, aborted(expiry.signal)]);
+    } catch {
+      return undefined;
+    } finally {
+      unfinished -= 1;
+      clearTimeout(timer);
+      expiry.abort();
+    }
+  }
+
+  return {
+    async estimate(prompt, completion) {
+      const said = keep(completion.texts, MAX_CHARACTERS / 2);
+      const asked = keep(prompt.texts, MAX_CHARACTERS - said.length);
+      const answer = await counted({ prompt: asked.texts, completion: said.texts, budgetMs });
+      return estimateOf(answer, asked.bytes + prompt.omittedBytes, said.bytes + completion.omittedBytes);
+    },
+    async close() {
+      closed = true;
+      await worker?.terminate();
+    },
+  };
+}
+
+interface Kept {
+  readonly texts: readonly string[];
+  /** Characters of them. */
+  readonly length: number;
+  /** UTF-8 bytes of all texts, kept or not. */
+  readonly bytes: number;
+}
+
+function keep(texts: readonly string[], maxLength: number): Kept {
+  const kept: string[] = [];
+  let length = 0;
+  let bytes = 0;
+  for (const text of texts) {
+    bytes += Buffer.byteLength(text);
+    const part = text.slice(0, characterEnd(text, Math.min(text.length, maxLength - length)));
+    if (part !== '') kept.push(part);
+    length += part.length;
+  }
+  return { texts: kept, length, bytes };
+}
+
+function estimateOf(answer: CountAnswer | undefined, promptBytes: number, completionBytes: number): TokenEstimate {
+  const prompt = answer?.prompt ?? NOTHING;
+  const completion = answer?.completion ?? NOTHING;
+  return {
+    promptTokens: tokensOf(prompt, promptBytes),
+    completionTokens: tokensOf(completion, completionBytes),
+    rough: prompt.bytes < promptBytes || completion.bytes < completionBytes,
+  };
+}
+
+const NOTHING: Counted = { tokens: 0, bytes: 0 };
+
+/** Tokens of text of which only the beginning was counted. */
+const tokensOf = ({ tokens, bytes }: Counted, allBytes: number): number =>
+  bytes === 0 ? guessTokens(allBytes) : Math.ceil((tokens * allBytes) / bytes);
+
+/** Rejects when the signal aborts. */
+function aborted(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  signal.addEventListener('abort', () => reject(new Error('No time is left to count tokens.')), { once: true });
+  promise.catch(() => {});
+  return promise;
+}
+
+/** The worker's answer; rejects when it ends without one, or when the signal aborts. */
+async function ask(worker: Worker, message: CountMessage, expired: AbortSignal): Promise<CountAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<CountAnswer>();
+  const ended = (): void => reject(new Error('The thread that counts tokens has ended.'));
+  worker.once('message', resolve).once('error', ended).once('exit', ended);
+  worker.postMessage(message);
+  try {
+    return await Promise.race([promise, aborted(expired)]);
+  } finally {
+    worker.off('message', resolve).off('error', ended).off('exit', ended);
+  }
+}

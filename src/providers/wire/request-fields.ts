@@ -1,0 +1,248 @@
+import chatSchema from '../../../schemas/api/chat-request.json' with { type: 'json' };
+import imageSchema from '../../../schemas/api/image-request.json' with { type: 'json' };
+import type { Mapping } from '../../domain/model.ts';
+import type { ChatRequest, ImageRequest } from '../../generated/types.ts';
+import type { ChatCall, Unsupported } from './adapter.ts';
+import { isRecord, record } from './json.ts';
+
+/** Whether a provider's own field may hold a value. It is checked in depth: nothing that the table does not know may travel inside. */
+type Takes = (value: unknown) => boolean;
+
+/** Fields of a chat request that a provider has and OpenAI has not. None of them names a model or raises what is charged. */
+export type Extensions = Readonly<Record<string, Takes>>;
+
+/** A text, a number or a boolean. */
+export const single: Takes = (value) => value === null || typeof value !== 'object';
+
+/** What only templates and schemas read. */
+export const anything: Takes = () => true;
+
+export const listOf =
+  (takes: Takes): Takes =>
+  (value) =>
+    Array.isArray(value) && value.every(takes);
+
+export const objectOf =
+  (fields: Extensions): Takes =>
+  (value) =>
+    isRecord(value) && Object.entries(value).every(([name, inner]) => holds(fields, name, inner));
+
+/** Null counts as absent. */
+const holds = (fields: Extensions, name: string, value: unknown): boolean =>
+  Object.hasOwn(fields, name) && (value === null || fields[name]?.(value) === true);
+
+const OPENAI_FIELDS: ReadonlySet<string> = new Set(Object.keys(chatSchema.properties));
+const IMAGE_FIELDS: ReadonlySet<string> = new Set(Object.keys(imageSchema.properties));
+
+/** Which fields of a chat request go to a provider: OpenAI's, its own by `extensions`, and those that the operator has named. */
+export interface TakenFields {
+  readonly extensions: Extensions;
+  readonly named: ReadonlySet<string>;
+}
+
+const takes = ({ extensions, named }: TakenFields, name: string, value: unknown): boolean =>
+  OPENAI_FIELDS.has(name) || named.has(name) || holds(extensions, name, value);
+
+/** No field, or no tool. */
+export const NONE: ReadonlySet<string> = new Set();
+
+/** The first field that the provider does not take. One that is null counts as absent, here as everywhere. */
+function unknownField(request: object, fields: TakenFields): Unsupported | undefined {
+  for (const [name, value] of Object.entries(request)) {
+    if (value === null || takes(fields, name, value)) continue;
+    if (!Object.hasOwn(fields.extensions, name)) return unknown(name);
+    return { param: pointer(name), message: `\`${name}\` holds something that the provider does not take.` };
+  }
+  return undefined;
+}
+
+/** The first field of an image request that is neither OpenAI's nor one that the operator has named. */
+export function unknownImageField(request: ImageRequest, named: ReadonlySet<string>): Unsupported | undefined {
+  for (const [name, value] of Object.entries(request)) {
+    if (value !== null && !IMAGE_FIELDS.has(name) && !named.has(name)) return unknown(name);
+  }
+  return undefined;
+}
+
+/** An image request with the fields that the provider takes, and no other: one that is null is left out, whatever its name. */
+export function takenImageFields(
+  request: ImageRequest,
+  named: ReadonlySet<string> = NONE,
+): Omit<ImageRequest, 'prompt'> {
+  return Object.fromEntries(
+    Object.entries(request).filter(([name, value]) => value !== null && (IMAGE_FIELDS.has(name) || named.has(name))),
+  );
+}
+
+const unknown = (name: string): Unsupported => ({
+  param: pointer(name),
+  message: `\`${name}\` is not a field that the provider takes.`,
+});
+
+/** The request with the fields that the provider takes, and no other. */
+export function takenFields(request: object, fields: TakenFields): Record<string, unknown> {
+  const taken: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(request)) if (takes(fields, name, value)) taken[name] = value;
+  return taken;
+}
+
+/** The fields that the operator has named, for a provider whose body is not the caller's. */
+export function namedFields(request: object, named: ReadonlySet<string> = NONE): Record<string, unknown> {
+  if (named.size === 0) return {};
+  return Object.fromEntries(Object.entries(request).filter(([name]) => named.has(name)));
+}
+
+const pointer = (name: string): string => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+
+/** What a wire format, or a dialect of it, takes of a chat request beyond OpenAI's fields. */
+export interface RequestTable {
+  readonly extensions: Extensions;
+  /** Types of tools that search the web: they call no other model, and each search has the mapping's `web_search` price. */
+  readonly searchTools?: ReadonlySet<string>;
+  /** OpenAI's fields that it does not honour for a request: it refuses them, or has no word for them. */
+  cannot(call: FitCall): readonly string[];
+  /** What else it cannot take; its own rules. */
+  refuses?(call: FitCall): Unsupported | undefined;
+}
+
+/** What a provider's fit for a request is told from. */
+export type FitCall = Omit<ChatCall, 'maxOutputTokens'>;
+
+/** What of a request a provider cannot take, or would charge for at prices that the gateway does not know. */
+export function unsupportedBy(
+  call: FitCall,
+  { extensions, searchTools = NONE, cannot, refuses }: RequestTable,
+): Unsupported | undefined {
+  const { request, mapping, namedFields: named = NONE } = call;
+  return (
+    unknownField(request, { extensions, named }) ??
+    unknownTool(request, searchTools) ??
+    unlistedTier(request) ??
+    unpricedSearch(request, searchTools, mapping) ??
+    changed(request, cannot(call)) ??
+    refuses?.(call)
+  );
+}
+
+/** Web searches for an answer, unless the caller allows more. Where the provider takes a maximum it gets this one. */
+export const MAX_SEARCHES = 10;
+
+/** The words that providers have for their listed prices, or for less. Other tiers, such as `priority`, cost a multiple. */
+const LISTED_TIERS: ReadonlySet<string> = new Set([
+  '',
+  'auto',
+  'default',
+  'flex',
+  'on_demand',
+  'standard',
+  'standard_only',
+]);
+
+/** Neither rules on prices nor spend caps could hold for a tier whose prices are not known. */
+function unlistedTier({ service_tier: tier }: ChatRequest): Unsupported | undefined {
+  if (LISTED_TIERS.has(tier ?? '')) return undefined;
+  const message = 'The prices of this `service_tier` are not known: use `auto`, `default` or `flex`.';
+  return { param: '/service_tier', message };
+}
+
+/** Fields of tools that search: a function has none of them. */
+const SEARCH_FIELDS = ['name', 'max_uses', 'allowed_domains', 'blocked_domains', 'user_location'] as const;
+
+/** A tool that runs at the provider and that no table knows may call other models and cost anything. */
+function unknownTool({ tools }: ChatRequest, searchTools: ReadonlySet<string>): Unsupported | undefined {
+  for (const [position, tool] of (tools ?? []).entries()) {
+    const { type } = tool;
+    if (searchTools.has(type)) continue;
+    if (type !== 'function' && type !== 'custom') {
+      const message =
+        'The provider takes tools of type `function` or `custom`: what a tool of its own costs is not known.';
+      return { param: `/tools/${position}/type`, message };
+    }
+    const name = SEARCH_FIELDS.find((field) => tool[field] !== undefined);
+    if (name === undefined) continue;
+    return { param: `/tools/${position}/${name}`, message: `A tool of type \`${type}\` has no \`${name}\`.` };
+  }
+  return undefined;
+}
+
+function unpricedSearch(
+  { tools, web_search_options: options }: ChatRequest,
+  searchTools: ReadonlySet<string>,
+  { prices, tiers = [] }: Mapping,
+): Unsupported | undefined {
+  const tool = (tools ?? []).findIndex(({ type }) => searchTools.has(type));
+  if (tool === -1 && (options === undefined || options === null)) return undefined;
+  if ([prices, ...tiers.map((tier) => tier.prices)].every((list) => list.web_search !== undefined)) return undefined;
+  const param = tool === -1 ? '/web_search_options' : `/tools/${tool}/type`;
+  return { param, message: 'The price of a web search at this provider is not known.' };
+}
+
+/** Fields that change what comes back. All others only tune the answer, or label the request. */
+const CHANGING: ReadonlySet<string> = new Set([
+  'audio',
+  'function_call',
+  'functions',
+  'logprobs',
+  'modalities',
+  'moderation',
+  'n',
+  'response_format',
+  'stop',
+  'tool_choice',
+  'tools',
+  'top_logprobs',
+  'web_search_options',
+]);
+
+/** Values that ask for what happens anyway. */
+const AT_REST: Readonly<Record<string, unknown>> = {
+  frequency_penalty: 0,
+  logprobs: false,
+  n: 1,
+  parallel_tool_calls: true,
+  presence_penalty: 0,
+  store: false,
+  top_logprobs: 0,
+};
+
+/** A field that is at rest, such as `logprobs: false` or `n: 1`, can be left out without loss. */
+function asksForSomething(field: string, value: unknown): boolean {
+  if (value === undefined || value === null || value === '' || value === AT_REST[field]) return false;
+  if (field === 'modalities') return Array.isArray(value) && value.some((modality) => modality !== 'text');
+  if (field === 'service_tier') return value === 'flex';
+  return typeof value !== 'object' || Object.keys(value).length > 0;
+}
+
+/** The first field that the answer depends on and that the provider does not honour. */
+function changed(request: ChatRequest, cannot: readonly string[]): Unsupported | undefined {
+  const fields = record(request);
+  const field = cannot.find((name) => CHANGING.has(name) && asksForSomething(name, fields[name]));
+  return field === undefined ? undefined : { param: `/${field}`, message: `The provider does not take \`${field}\`.` };
+}
+
+/** Ways to choose a tool that have a word in every wire format but OpenAI's too. */
+const CHOICES: ReadonlySet<unknown> = new Set([undefined, 'auto', 'none', 'required', 'function', 'allowed_tools']);
+
+const FORMATS: ReadonlySet<unknown> = new Set([undefined, 'text', 'json_object', 'json_schema']);
+
+/** What only providers that speak OpenAI's wire format can take: custom tools, and other choices of tools and forms of an answer. */
+export function openAiOnly({
+  tools,
+  tool_choice: choice,
+  response_format: format,
+}: ChatRequest): Unsupported | undefined {
+  const custom = (tools ?? []).findIndex(({ type }) => type === 'custom');
+  if (custom !== -1)
+    return { param: `/tools/${custom}/type`, message: 'The provider takes no tools of type `custom`.' };
+  const wanted = typeof choice === 'string' ? choice : choice?.type;
+  if (!CHOICES.has(wanted)) return { param: '/tool_choice', message: 'The provider does not take this `tool_choice`.' };
+  return FORMATS.has(format?.type)
+    ? undefined
+    : { param: '/response_format', message: 'The provider does not take this `response_format`.' };
+}
+
+/** The fields that only tune or label, and that the provider does not honour: they are left out, and named to the caller. */
+export function droppedBy(call: FitCall, { cannot }: RequestTable): readonly string[] {
+  const fields = record(call.request);
+  return cannot(call).filter((name) => !CHANGING.has(name) && asksForSomething(name, fields[name]));
+}

@@ -1,0 +1,57 @@
+import { sql } from 'kysely';
+import type { Budget } from '../../domain/spend-limits.ts';
+import type { Database } from '../db/database.ts';
+import { type Freshness, FreshReads } from '../db/freshness.ts';
+import { bind, build, prepare } from '../db/sql.ts';
+import { toBudget } from './budgets.ts';
+
+/** A key, and whose budgets bind it. */
+interface BudgetedKey {
+  readonly keyId: string;
+  readonly memberId: string;
+  readonly projectId: string;
+  readonly organizationId: string;
+}
+
+/** What the hot path reads of budgets. */
+export interface BudgetReads {
+  /** The budgets that bind the key as they are now, in a fixed order. */
+  of(key: BudgetedKey): readonly Budget[];
+  /** False when it is known, without a query, that none binds the key. */
+  mayBind(keyId: string): boolean;
+}
+
+const NONE: readonly Budget[] = [];
+
+/** Most keys that are remembered. */
+const MAX_KEYS = 10_000;
+
+const selectBudgets = build
+  .selectFrom('budgets')
+  .selectAll()
+  // As subqueries: with bare parameters SQLite plans the statement again for every value.
+  .where('subject_id', 'in', [
+    sql<string>`(SELECT ${bind<string>('memberId')})`,
+    sql<string>`(SELECT ${bind<string>('projectId')})`,
+    sql<string>`(SELECT ${bind<string>('organizationId')})`,
+  ])
+  .where('organization_id', '=', sql<string>`(SELECT ${bind<string>('organizationId')})`)
+  .orderBy('subject_id');
+
+/** Remembers which keys no budget binds for as long as nothing changes, so that they cost no query. */
+export function createBudgetReads({ connection }: Database, freshness: Freshness): BudgetReads {
+  const statement = prepare(connection, selectBudgets.compile());
+  const unbound = new FreshReads<true>(freshness, MAX_KEYS);
+  const mayBind = (keyId: string): boolean => unbound.get(keyId) === undefined;
+  return {
+    mayBind,
+    of({ keyId, memberId, projectId, organizationId }) {
+      if (!mayBind(keyId)) return NONE;
+      const epoch = freshness.lastEpoch();
+      const budgets = statement.all({ memberId, projectId, organizationId });
+      if (budgets.length > 0) return budgets.map(toBudget);
+      unbound.set(keyId, true, epoch);
+      return NONE;
+    },
+  };
+}

@@ -1,0 +1,317 @@
+import { type ApiKey, refusal } from '../../domain/api-key.ts';
+import { ApiError } from '../../domain/errors.ts';
+import type { Mapping } from '../../domain/model.ts';
+import { capAmount } from '../../domain/money.ts';
+import type { OrganizationProviders } from '../../domain/provider.ts';
+import { type Reservation, reserve, type WorstCase } from '../../domain/reservation.ts';
+import {
+  type BudgetScope,
+  budgetRefusal,
+  isLimited,
+  runningPeriod,
+  type SpendLimits,
+  type SpendState,
+} from '../../domain/spend-limits.ts';
+import type { BudgetReads } from '../budgets/budget-reads.ts';
+import type { Database } from '../db/database.ts';
+import type { PreparedStatement, SqlValue } from '../db/sql.ts';
+import type { CallsTable } from '../db/tables.ts';
+import { toApiKey } from '../tenants/key-columns.ts';
+import { invalidKey, type KeyCredential, type KeyReads, usable } from '../tenants/key-credential.ts';
+import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
+import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
+
+/** What is known of a call before it is dispatched. */
+export interface NewCall extends DecidedCall {
+  readonly projectId: string;
+  readonly memberId: string;
+  readonly requestId: string;
+  readonly clientRequestId: string | null;
+  readonly clientAddress: string | null;
+  /** The MCP tool that was called; null for other doors. */
+  readonly tool: string | null;
+  readonly stream: boolean;
+}
+
+/**
+ * What a call may cost at most, or why that cannot be told; asked for only when a limit applies, inside the transaction that
+ * holds it back, and perhaps twice.
+ */
+export type FindWorstCase = () => WorstCase | ApiError;
+
+/** Begin of the recurring windows to which a call's cost belongs: of its key, and of the budgets; null where there is none. */
+interface CallWindows {
+  readonly periodStartedAt: number | null;
+  readonly memberPeriodStartedAt: number | null;
+  readonly projectPeriodStartedAt: number | null;
+  readonly organizationPeriodStartedAt: number | null;
+}
+
+/** A call whose row is committed and open: made by `openCall` alone, and what `settleCall` settles. */
+export interface OpenCall {
+  readonly callId: string;
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly memberId: string;
+  readonly keyId: string;
+  /** What one attempt may cost; undefined where no limit applies. */
+  readonly reservation: Reservation | undefined;
+  /** Held back while the call is open, in pico-dollars: the reservation, and what attempts that failed have cost. */
+  held: bigint;
+  readonly windows: CallWindows;
+  /** The organization's rule revision, and what the organization had brought along, when the call was opened. */
+  readonly ruleRevision: number;
+  readonly providers: OrganizationProviders;
+}
+
+/** How an open call ended: dispatched, or `released` before that. Token counts as reported by the provider; costs in pico-dollars. */
+export interface Settlement {
+  readonly state: 'settled' | 'released';
+  readonly cost: bigint;
+  /** A price that it needed is not known: `cost` leaves something out. */
+  readonly priceUnknown: boolean;
+  /** JSON: the parts of the cost, as decimal strings in USD. */
+  readonly costDetailsJson: string | null;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly reasoningTokens: number;
+  readonly cachedTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly usageEstimated: boolean;
+  /** The mapping that answered; null when none did. */
+  readonly providerId: string | null;
+  readonly modelId: string | null;
+  readonly providerKeyId: string | null;
+  /** JSON: the attempts, as in `metadata.routing`. */
+  readonly attemptsJson: string | null;
+  /** Status answered to the caller. */
+  readonly statusCode: number;
+  readonly errorCode: string | null;
+}
+
+/** How a call ended that was never open: denied by policy, or served from the cache. */
+export interface FinishedCall {
+  readonly state: 'denied' | 'settled';
+  readonly cached: boolean;
+  readonly providerId: string | null;
+  readonly modelId: string | null;
+  readonly statusCode: number;
+  readonly errorCode: string | null;
+}
+
+/** Who might have served a call. */
+export type Candidate = Pick<Mapping, 'providerId' | 'modelId'>;
+
+/** The ledger's operations. Each is synchronous and runs in a transaction of the writer. */
+export interface Ledger {
+  /**
+   * Opens a call and holds back what it may cost. An error is the 401 or 429 that says why the key may not be used for it (any
+   * more); then the call's row is a finished one, `released`, of the model and the provider that all candidates have in common.
+   */
+  openCall(
+    call: NewCall,
+    decision: DecisionRecord,
+    findWorstCase: FindWorstCase,
+    candidates: readonly Candidate[],
+    now: number,
+  ): OpenCall | ApiError;
+  /**
+   * What is held back for a call whose failed attempts have cost `charged`, when another one may follow. Undefined: there is no
+   * room for that much. An error is the 401 that says why the key may not be used any more.
+   */
+  continueCall(call: OpenCall, charged: bigint, now: number): bigint | undefined | ApiError;
+  /** False when the call is not open (any more): then nothing was booked. */
+  settleCall(call: OpenCall, settlement: Settlement, now: number): boolean;
+  recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall, now: number): void;
+}
+
+const flag = (value: boolean): number => (value ? 1 : 0);
+
+const callValues = (call: NewCall, decisionId: string, now: number): Record<string, SqlValue> => ({
+  ...call,
+  stream: flag(call.stream),
+  decisionId,
+  now,
+});
+
+/** What a call is opened by. */
+type OpeningKey = ApiKey & SpendState & Pick<KeyCredential, 'ruleRevision' | 'budgets'>;
+
+/** What the call holds back of its key's limits and of the budgets; undefined where there is none. */
+function hold(key: OpeningKey, findWorstCase: FindWorstCase, now: number): Reservation | ApiError | undefined {
+  const { budgets } = key;
+  const refused = refusal(key, now) ?? budgetRefusal(budgets, now);
+  if (refused !== undefined) return refused;
+  if (!isLimited(key)) return undefined;
+  const worstCase = findWorstCase();
+  return worstCase instanceof ApiError ? worstCase : reserve(key, budgets, worstCase, now);
+}
+
+const NO_WINDOWS: CallWindows = {
+  periodStartedAt: null,
+  memberPeriodStartedAt: null,
+  projectPeriodStartedAt: null,
+  organizationPeriodStartedAt: null,
+};
+
+const WINDOW_OF = {
+  member: 'memberPeriodStartedAt',
+  project: 'projectPeriodStartedAt',
+  organization: 'organizationPeriodStartedAt',
+} as const satisfies Record<BudgetScope, keyof CallWindows>;
+
+/** The windows to which the call belongs; those that do not run are started now. */
+function enterWindows(
+  { latestOpenPeriod, startPeriod, startBudgetPeriod }: LedgerStatements,
+  key: OpeningKey,
+  { keyId, organizationId }: NewCall,
+  now: number,
+): CallWindows {
+  if (key.periodUsageLimit === null && key.budgets.length === 0) return NO_WINDOWS;
+  const enter = (limits: SpendLimits, subjectId: string, start: PreparedStatement<unknown>): number | null => {
+    if (limits.periodUsageLimit === null) return null;
+    const period = runningPeriod(limits, now);
+    if (period !== undefined) return period.startedAt;
+    // An earlier window's open calls must not be taken for this one's, whatever was changed within a millisecond.
+    const latest = latestOpenPeriod.get({ subjectId, organizationId })?.started_at ?? null;
+    const startedAt = latest === null ? now : Math.max(now, latest + 1);
+    start.run({ subjectId, organizationId, startedAt });
+    return startedAt;
+  };
+  const windows = { ...NO_WINDOWS, periodStartedAt: enter(key, keyId, startPeriod) };
+  for (const budget of key.budgets) {
+    windows[WINDOW_OF[budget.scope]] = enter(budget, budget.subjectId, startBudgetPeriod);
+  }
+  return windows;
+}
+
+export interface LedgerDeps {
+  readonly db: Database;
+  readonly decisions: DecisionRecorder;
+  /** Spares the look at a key that cannot have changed since it authenticated the caller. */
+  readonly keys: Pick<KeyReads, 'unchanged' | 'byId'>;
+  readonly budgets: BudgetReads;
+  /** What an organization has brought along as it is now. */
+  readonly organizationProviders: (organizationId: string) => OrganizationProviders;
+}
+
+export function createLedger({ db, decisions, keys, budgets, organizationProviders }: LedgerDeps): Ledger {
+  const statements = prepareLedgerStatements(db);
+
+  const readKey = (call: NewCall): OpeningKey => {
+    const { keyId, organizationId } = call;
+    const row = statements.selectKey.get({ keyId, organizationId });
+    if (row === undefined) throw new Error(`The organization has no key ${keyId}.`);
+    return { ...toApiKey(row), ruleRevision: row.rule_revision, budgets: budgets.of(call) };
+  };
+
+  const recordFinishedCall = (
+    call: NewCall,
+    decision: DecisionRecord,
+    outcome: Omit<FinishedCall, 'state'> & Pick<CallsTable, 'state'>,
+    now: number,
+  ): void => {
+    const values = { ...callValues(call, decision.id, now), ...outcome, cached: flag(outcome.cached) };
+    statements.insertFinishedCall.run(values);
+    decisions.insert(call, decision, now);
+    statements.touchKey.run({ keyId: call.keyId, organizationId: call.organizationId, now });
+  };
+
+  return {
+    openCall(call, decision, findWorstCase, candidates, now) {
+      const key = keys.unchanged(call.keyId) ?? readKey(call);
+      const reservation = hold(key, findWorstCase, now);
+      if (reservation instanceof ApiError) {
+        recordFinishedCall(call, decision, neverOpened(candidates, reservation), now);
+        return reservation;
+      }
+      const windows = enterWindows(statements, key, call, now);
+      const held = reservation?.amount ?? 0n;
+      const values = {
+        ...callValues(call, decision.id, now),
+        // Named one by one: a second spread costs microseconds.
+        periodStartedAt: windows.periodStartedAt,
+        memberPeriodStartedAt: windows.memberPeriodStartedAt,
+        projectPeriodStartedAt: windows.projectPeriodStartedAt,
+        organizationPeriodStartedAt: windows.organizationPeriodStartedAt,
+        reservation: held,
+      };
+      if (held > 0n) {
+        statements.holdBack.run(values);
+        if (key.budgets.length > 0) statements.holdBackBudgets.run(values);
+      }
+      statements.insertOpenCall.run(values);
+      decisions.insert(call, decision, now);
+      const { organizationId, projectId, memberId, keyId } = call;
+      const { ruleRevision } = key;
+      const providers = organizationProviders(organizationId);
+      return {
+        callId: call.id,
+        organizationId,
+        projectId,
+        memberId,
+        keyId,
+        reservation,
+        held,
+        windows,
+        ruleRevision,
+        providers,
+      };
+    },
+
+    continueCall({ callId, organizationId, projectId, memberId, keyId, windows, reservation, held }, charged, now) {
+      const found = keys.byId(keyId);
+      const key = found === undefined ? invalidKey() : usable(found, now);
+      if (key instanceof ApiError) return key;
+      const more = reservation === undefined ? 0n : reservation.amount + charged - held;
+      if (more <= 0n) return held;
+      const worstCase: WorstCase = { least: more, within: () => ({ amount: more, maxOutputTokens: null }) };
+      if (!isLimited(key)) return held;
+      if (reserve(key, key.budgets, worstCase, now) instanceof ApiError) return undefined;
+      const values = { ...windows, callId, organizationId, projectId, memberId, keyId, reservation: more };
+      if (statements.reserveMore.run(values) !== 1) return undefined;
+      statements.holdBack.run(values);
+      statements.holdBackBudgets.run(values);
+      return held + more;
+    },
+
+    settleCall({ callId, organizationId, projectId, memberId, keyId, windows, held }, settlement, now) {
+      const values = {
+        ...settlement,
+        periodStartedAt: windows.periodStartedAt,
+        memberPeriodStartedAt: windows.memberPeriodStartedAt,
+        projectPeriodStartedAt: windows.projectPeriodStartedAt,
+        organizationPeriodStartedAt: windows.organizationPeriodStartedAt,
+        callId,
+        organizationId,
+        projectId,
+        memberId,
+        keyId,
+        cost: capAmount(settlement.cost),
+        priceUnknown: flag(settlement.priceUnknown),
+        reservation: held,
+        usageEstimated: flag(settlement.usageEstimated),
+        now,
+      };
+      if (statements.settleOpenCall.run(values) !== 1) return false;
+      statements.bookCost.run(values);
+      if (budgets.mayBind(keyId)) statements.bookBudgets.run(values);
+      return true;
+    },
+
+    recordFinishedCall,
+  };
+}
+
+function neverOpened([first, ...others]: readonly Candidate[], { status, code }: ApiError) {
+  const common = (of: keyof Candidate): string | null =>
+    first !== undefined && others.every((other) => other[of] === first[of]) ? first[of] : null;
+  return {
+    state: 'released',
+    cached: false,
+    providerId: common('providerId'),
+    modelId: common('modelId'),
+    statusCode: status,
+    errorCode: code,
+  } as const;
+}

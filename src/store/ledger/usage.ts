@@ -1,0 +1,224 @@
+import { type RawBuilder, sql } from 'kysely';
+import { idsFrom } from '../../domain/id.ts';
+import type { Database } from '../db/database.ts';
+import { exactSum, sumOf } from '../db/exact-sum.ts';
+import { bind, build, prepare } from '../db/sql.ts';
+import type { KeptUsageTable } from '../db/tables.ts';
+
+export type UsageDimension = 'member' | 'model' | 'provider' | 'project' | 'key';
+
+/** Whose calls are counted. */
+export interface UsageFilter {
+  readonly organizationId: string;
+  readonly projectId?: string | undefined;
+  readonly keyId?: string | undefined;
+  readonly memberId?: string | undefined;
+}
+
+export interface UsageSums {
+  /** By dimension; those that were not asked for are null. */
+  readonly of: Readonly<Record<UsageDimension, string | null>>;
+  readonly calls: number;
+  readonly errors: number;
+  readonly denied: number;
+  /** Refused because a limit of the key or a budget left no room; no errors. */
+  readonly limitRefusals: number;
+  readonly cacheHits: number;
+  readonly estimatedCalls: number;
+  /** That needed a price which is not known. */
+  readonly unknownPriceCalls: number;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly reasoningTokens: number;
+  readonly cachedTokens: number;
+  readonly cacheWriteTokens: number;
+  /** Pico-dollars, as far as it is known. */
+  readonly cost: bigint;
+}
+
+/** Exact up to 2^53, as far as a JSON number goes; unlike `sum` it never fails. */
+const total = (column: string) => sql<number>`total(${sql.ref(column)})`;
+
+/** Refused because a limit of the key or a budget left no room. */
+const OVER_LIMIT = sql<boolean>`(state = 'released' AND error_code IN ('usage_limit_reached', 'budget_reserved'))`;
+
+/** The sums over the calls that a query selects, next to its own columns. */
+export const usageSums = [
+  sql<number>`count(*)`.as('calls'),
+  sql<number>`count(*) FILTER (WHERE state <> 'denied' AND NOT ${OVER_LIMIT} AND (status_code >= 400 OR state = 'recovered'))`.as(
+    'errors',
+  ),
+  sql<number>`count(*) FILTER (WHERE state = 'denied')`.as('denied'),
+  sql<number>`count(*) FILTER (WHERE ${OVER_LIMIT})`.as('limit_refusals'),
+  sql<number>`coalesce(sum(cached), 0)`.as('cache_hits'),
+  sql<number>`coalesce(sum(usage_estimated), 0)`.as('estimated_calls'),
+  sql<number>`coalesce(sum(price_unknown), 0)`.as('unknown_price_calls'),
+  total('prompt_tokens').as('prompt_tokens'),
+  total('completion_tokens').as('completion_tokens'),
+  total('reasoning_tokens').as('reasoning_tokens'),
+  total('cached_tokens').as('cached_tokens'),
+  total('cache_write_tokens').as('cache_write_tokens'),
+  ...exactSum('cost_pico', ''),
+];
+
+/** Names of the organization's custom providers, those that were deleted too. */
+const customNames = (db: Database, organizationId: string): string[] =>
+  db
+    .all(build.selectFrom('custom_providers').select('name').distinct().where('organization_id', '=', organizationId))
+    .map(({ name }) => name);
+
+type Columns = Readonly<Record<UsageDimension, RawBuilder<string | null>>>;
+
+/** The model under which a call is counted: the one that answered, else the one that was asked for. */
+export const countedModel = sql<string>`coalesce(model_id, requested_model)`;
+
+/** What sums are counted under, by dimension. A custom model goes by its one name, `<custom>/<model>`. */
+const columnsFor = (custom: readonly string[], model: RawBuilder<string | null>): Columns => ({
+  member: sql`member_id`,
+  model:
+    custom.length === 0
+      ? model
+      : sql`CASE
+          WHEN model_id <> '' AND provider_id IN (${sql.join(custom.map((name) => sql.lit(name)))}) THEN provider_id || '/' || model_id
+          ELSE ${model} END`,
+  provider: sql`nullif(provider_id, '')`,
+  project: sql`project_id`,
+  key: sql`key_id`,
+});
+
+/** By what sums are told apart: null where they are not grouped by it. */
+function dimensions(groupBy: readonly UsageDimension[], columns: Columns) {
+  const column = (dimension: UsageDimension) =>
+    groupBy.includes(dimension) ? columns[dimension] : sql<string | null>`NULL`;
+  return [
+    column('member').as('member_id'),
+    column('model').as('model_id'),
+    column('provider').as('provider_id'),
+    column('project').as('project_id'),
+    column('key').as('key_id'),
+  ] as const;
+}
+
+/** The columns of `usageSums`: what is kept of calls that retention has deleted. */
+export const KEPT_SUMS = [
+  'calls',
+  'errors',
+  'denied',
+  'limit_refusals',
+  'cache_hits',
+  'estimated_calls',
+  'unknown_price_calls',
+  'prompt_tokens',
+  'completion_tokens',
+  'reasoning_tokens',
+  'cached_tokens',
+  'cache_write_tokens',
+  'high_pico',
+  'low_pico',
+] as const satisfies readonly (keyof KeptUsageTable)[];
+
+/** The same of what is kept of deleted calls, by the hours that begin in the range. */
+function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], columns: Columns) {
+  const sum = (name: (typeof KEPT_SUMS)[number]) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`;
+  const amount = (name: 'high_pico' | 'low_pico') => sql<bigint>`coalesce(sum(${sql.ref(name)}), 0)`;
+  let query = build
+    .selectFrom('kept_usage')
+    .select([
+      sum('calls').as('calls'),
+      sum('errors').as('errors'),
+      sum('denied').as('denied'),
+      sum('limit_refusals').as('limit_refusals'),
+      sum('cache_hits').as('cache_hits'),
+      sum('estimated_calls').as('estimated_calls'),
+      sum('unknown_price_calls').as('unknown_price_calls'),
+      sum('prompt_tokens').as('prompt_tokens'),
+      sum('completion_tokens').as('completion_tokens'),
+      sum('reasoning_tokens').as('reasoning_tokens'),
+      sum('cached_tokens').as('cached_tokens'),
+      sum('cache_write_tokens').as('cache_write_tokens'),
+      amount('high_pico').as('high_pico'),
+      amount('low_pico').as('low_pico'),
+    ])
+    .select(dimensions(groupBy, columns))
+    .where('hour', '>=', bind<number>('from'))
+    .where('hour', '<', bind<number>('to'))
+    .where('organization_id', '=', filter.organizationId);
+  if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
+  if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
+  if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
+  return groupBy.length === 0 ? query : query.groupBy(groupBy.map((dimension) => columns[dimension]));
+}
+
+function compileSums(db: Database, filter: UsageFilter, groupBy: readonly UsageDimension[]) {
+  const custom = groupBy.includes('model') ? customNames(db, filter.organizationId) : [];
+  const columns = columnsFor(custom, countedModel);
+  let query = build
+    .selectFrom('calls')
+    .select(usageSums)
+    .select(dimensions(groupBy, columns))
+    .where('id', '>=', bind<string>('first'))
+    .where('id', '<', bind<string>('end'))
+    .where('organization_id', '=', filter.organizationId);
+  if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
+  if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
+  if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
+  if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => columns[dimension]));
+  // One statement, so that a call that is deleted meanwhile is counted once.
+  return query.unionAll(keptSums(filter, groupBy, columnsFor(custom, sql`nullif(model_id, '')`))).compile();
+}
+
+/**
+ * Sums of the calls that were made from `from` to before `to` (epoch ms), one for each combination of dimensions that has any, and
+ * another one where some of its calls were deleted. Of those, the hours that begin in the range count whole.
+ */
+export type SumUsage = (from: number, to: number) => UsageSums[];
+
+/**
+ * A call's time is that in its id, which differs from `created_at` by the milliseconds until the row was written: so a report
+ * reads a range of the primary key, and calls pay for no index by time. Reads every call of the range: not for the serving thread.
+ */
+export function prepareUsageSums(db: Database, filter: UsageFilter, groupBy: readonly UsageDimension[]): SumUsage {
+  const statement = prepare(db.connection, compileSums(db, filter, groupBy));
+  return (from, to) =>
+    statement
+      .all({ first: idsFrom('call', from), end: idsFrom('call', to), from, to })
+      .filter(({ calls }) => calls > 0) // Without dimensions there is always a row.
+      .map((row) => ({
+        of: {
+          member: row.member_id,
+          model: row.model_id,
+          provider: row.provider_id,
+          project: row.project_id,
+          key: row.key_id,
+        },
+        calls: row.calls,
+        errors: row.errors,
+        denied: row.denied,
+        limitRefusals: row.limit_refusals,
+        cacheHits: row.cache_hits,
+        estimatedCalls: row.estimated_calls,
+        unknownPriceCalls: row.unknown_price_calls,
+        promptTokens: row.prompt_tokens,
+        completionTokens: row.completion_tokens,
+        reasoningTokens: row.reasoning_tokens,
+        cachedTokens: row.cached_tokens,
+        cacheWriteTokens: row.cache_write_tokens,
+        cost: sumOf(row.high_pico, row.low_pico),
+      }));
+}
+
+/** The owner of a key, also of a deleted one; undefined when the organization has no such key. */
+export const ownerOfKey = (db: Database, organizationId: string, id: string): string | undefined =>
+  db.get(
+    build.selectFrom('keys').select('created_by').where('organization_id', '=', organizationId).where('id', '=', id),
+  )?.created_by;
+
+/** Whether the organization has, or had, this project or member. */
+export const isOrWasThere = (
+  db: Database,
+  table: 'projects' | 'members',
+  organizationId: string,
+  id: string,
+): boolean =>
+  db.get(build.selectFrom(table).select('id').where('organization_id', '=', organizationId).where('id', '=', id)) !==
+  undefined;

@@ -1,0 +1,24 @@
+import type { Database } from '../db/database.ts';
+import { build } from '../db/sql.ts';
+
+/** By which names rules may mean what an organization has added. */
+export interface CustomNames {
+  /** Of its custom providers, without `custom:`. */
+  readonly providers: readonly string[];
+  /** `<custom>/<model>` of its custom models, inactive ones too. */
+  readonly models: readonly string[];
+}
+
+export function readCustomNames(db: Database, organizationId: string): CustomNames {
+  const providers = build
+    .selectFrom('custom_providers')
+    .where('custom_providers.organization_id', '=', organizationId)
+    .where('custom_providers.deleted_at', 'is', null);
+  const models = providers
+    .innerJoin('custom_models', 'custom_models.custom_provider_id', 'custom_providers.id')
+    .where('custom_models.deleted_at', 'is', null);
+  return {
+    providers: db.all(providers.select('name')).map(({ name }) => name),
+    models: db.all(models.select(['name', 'model'])).map(({ name, model }) => `${name}/${model}`),
+  };
+}

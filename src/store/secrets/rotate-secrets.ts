@@ -1,0 +1,119 @@
+import type { Database } from '../db/database.ts';
+import { type Resealed, resealProviderKeys } from './reseal.ts';
+import { readSecretNeeds } from './secret-needs.ts';
+import { type GivenSecrets, secretsOf } from './secrets.ts';
+import { newServerKey, readSecretsFile, secretsPath, writeSecretsFile } from './secrets-file.ts';
+
+/**
+ * Changes of the server's secrets. They presume that no server runs, which reads its secrets when it starts: the caller holds
+ * the lock of the data directory.
+ */
+
+/** By their ids: the secret that is current now, and the one before it. */
+export interface Rotated {
+  readonly id: string;
+  readonly previousId: string;
+}
+
+/**
+ * Makes a new pepper the current one; the others are accepted as before.
+ * @param record notes it in the database, in the transaction that ends with the new file: there is neither without the other
+ */
+export function rotatePepper(
+  db: Database,
+  dataDir: string,
+  { peppers: given }: GivenSecrets,
+  record: (rotated: Rotated) => void,
+): Rotated {
+  if (given.length > 0) {
+    throw new Error(
+      'PEPPER is given by the environment: put a new one before it, as PEPPER=<new>,<old>, and start the server.',
+    );
+  }
+  const path = secretsPath(dataDir);
+  const file = readSecretsFile(path);
+  const changed = { ...file, peppers: [newServerKey(), ...file.peppers] };
+  const rotated = { id: secretsOf(changed).peppers[0].id, previousId: secretsOf(file).peppers[0].id };
+  return db.transaction(() => {
+    record(rotated);
+    writeSecretsFile(path, changed);
+    return rotated;
+  });
+}
+
+/**
+ * Accepts a pepper no longer; one that is lost is given up. @throws Error when it is the current one, unknown, given by the
+ * environment, or keys use it and `force` is not set: they can never be used again. Returns how many did.
+ * @param record as for `rotatePepper`
+ */
+export function dropPepper(
+  db: Database,
+  dataDir: string,
+  id: string,
+  { given, force, now }: { readonly given: GivenSecrets; readonly force: boolean; readonly now: number },
+  record: () => void,
+): number {
+  const path = secretsPath(dataDir);
+  const file = readSecretsFile(path);
+  const isLost = countOn(db, id, now) > 0 && !secretsOf(file, given).peppers.some((pepper) => pepper.id === id);
+  const at = secretsOf(file).peppers.findIndex((pepper) => pepper.id === id);
+  if (!isLost) assertDroppable(id, at, given);
+  flushToDisk(db); // Or a loss of power could bring keys back to it.
+  // While the write lock is held nobody makes a key under it unseen.
+  return db.transaction(() => {
+    const count = countOn(db, id, now);
+    if (count > 0 && !force) {
+      throw new Error(
+        `Pepper ${id} is still in use by keys: ${count}. A key moves to the current pepper when it is next used. --force gives these keys up.`,
+      );
+    }
+    record();
+    if (!isLost) writeSecretsFile(path, { ...file, peppers: file.peppers.toSpliced(at, 1) });
+    return count;
+  });
+}
+
+const countOn = (db: Database, pepperId: string, now: number): number =>
+  readSecretNeeds(db, now).peppers.find(({ id }) => id === pepperId)?.count ?? 0;
+
+/** @param at its place among those of the file; -1: it is not there */
+function assertDroppable(id: string, at: number, { peppers: given }: GivenSecrets): void {
+  if (given.length > 0) throw new Error('PEPPER is given by the environment: take the pepper out of that list.');
+  if (at === -1) throw new Error(`There is no pepper ${id}.`);
+  if (at === 0) throw new Error(`${id} is the current pepper: rotate it first.`);
+}
+/**
+ * Seals all provider keys with a new encryption key, and forgets the others. In this order, so that whenever it is cut off
+ * every secret can still be opened: the file holds both keys, the database is on disk, the file holds the new one alone. Given
+ * by the environment, the first of ENCRYPTION_KEY is the new one.
+ */
+export function rotateEncryptionKey(db: Database, dataDir: string, given: GivenSecrets): Resealed & Rotated {
+  if (given.encryptionKeys.length > 0) return resealUnderGiven(db, dataDir, given);
+  const path = secretsPath(dataDir);
+  const before = readSecretsFile(path);
+  const { encryptionKey, olderEncryptionKeys = [], ...file } = before;
+  const both = { ...file, encryptionKey: newServerKey(), olderEncryptionKeys: [encryptionKey, ...olderEncryptionKeys] };
+  writeSecretsFile(path, both);
+  const { encryptionKeys } = secretsOf(both);
+  const resealed = resealProviderKeys(db, encryptionKeys);
+  flushToDisk(db);
+  writeSecretsFile(path, { ...file, encryptionKey: both.encryptionKey });
+  return { ...resealed, id: encryptionKeys[0].id, previousId: secretsOf(before).encryptionKeys[0].id };
+}
+
+function resealUnderGiven(db: Database, dataDir: string, given: GivenSecrets): Resealed & Rotated {
+  const { encryptionKeys } = secretsOf(readSecretsFile(secretsPath(dataDir)), given);
+  const [current, previous] = encryptionKeys;
+  if (previous === undefined) {
+    throw new Error(
+      'ENCRYPTION_KEY is given by the environment: put a new one before it, as ENCRYPTION_KEY=<new>,<old>, and run this again.',
+    );
+  }
+  return { ...resealProviderKeys(db, encryptionKeys), id: current.id, previousId: previous.id };
+}
+
+/** Makes what was committed survive the loss of power, whatever the connection's durability. */
+function flushToDisk({ connection }: Database): void {
+  const busy: unknown = connection.pragma('wal_checkpoint(TRUNCATE)', { simple: true });
+  if (busy !== 0) throw new Error('Another process is using the database: try again when it has finished.');
+}

@@ -1,0 +1,15 @@
+import type { Database } from '../db/database.ts';
+import { build } from '../db/sql.ts';
+import type { Scope } from '../db/tables.ts';
+
+/** Text of a subject that has no rules: it lets everything through. */
+const NO_RULES = '{"enforce":{}}';
+
+/** Makes a key, member or organization known as a subject, with no rules. */
+export function insertSubject(db: Database, organizationId: string, subjectId: string, scope: Scope): void {
+  db.run(
+    build
+      .insertInto('subject_rules')
+      .values({ subject_id: subjectId, organization_id: organizationId, scope, compiled_json: NO_RULES }),
+  );
+}

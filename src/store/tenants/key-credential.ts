@@ -1,0 +1,167 @@
+import { sql } from 'kysely';
+import { type ApiKey, refusal } from '../../domain/api-key.ts';
+import { type ApiError, unauthorized } from '../../domain/errors.ts';
+import { type Budget, budgetRefusal, isLimited, type SpendState } from '../../domain/spend-limits.ts';
+import type { BudgetReads } from '../budgets/budget-reads.ts';
+import type { Database } from '../db/database.ts';
+import { type Freshness, FreshReads } from '../db/freshness.ts';
+import { bind, build, prepare } from '../db/sql.ts';
+import type { Role } from '../db/tables.ts';
+import { KEY_STATE_COLUMNS, toApiKey } from './key-columns.ts';
+
+/** All that is needed to authenticate a caller by its key and to know whose rules apply. */
+export interface KeyCredential extends ApiKey, SpendState {
+  readonly keyId: string;
+  readonly organizationId: string;
+  readonly projectId: string;
+  /** The owner; undefined when missing or removed, which denies. */
+  readonly memberId: string | undefined;
+  readonly memberRole: Role | undefined;
+  readonly plan: string;
+  readonly ruleRevision: number;
+  readonly cachingEnabled: boolean;
+  readonly cacheDurationSeconds: number;
+  /** Of the owner, the project and the organization; a key without a present owner is denied anyway. */
+  readonly budgets: readonly Budget[];
+  /** When the secret that was shown ends by itself, because the key was rolled; null: it is the key's present one. */
+  readonly secretEndsAt: number | null;
+}
+
+/** Reads a key by the hash of its secret, or else of the one before that: the only query without an organization, because it finds it. */
+function prepareFindKeyByHash(db: Database, budgets: BudgetReads): (secretHash: string) => KeyCredential | undefined {
+  const present = prepareFindKeyBy(db, 'keys.secret_hash', budgets);
+  const previous = prepareFindKeyBy(db, 'keys.previous_secret_hash', budgets);
+  return (secretHash) => present(secretHash) ?? previous(secretHash);
+}
+
+function prepareFindKeyBy(
+  db: Database,
+  column: 'keys.id' | 'keys.secret_hash' | 'keys.previous_secret_hash',
+  budgets: BudgetReads,
+): (value: string) => KeyCredential | undefined {
+  const statement = prepare(
+    db.connection,
+    build
+      .selectFrom('keys')
+      .innerJoin('projects', 'projects.id', 'keys.project_id')
+      .innerJoin('organizations', 'organizations.id', 'keys.organization_id')
+      .leftJoin('members', (join) =>
+        join
+          .onRef('members.id', '=', 'keys.created_by')
+          .onRef('members.organization_id', '=', 'keys.organization_id')
+          .on('members.removed_at', 'is', null),
+      )
+      .select(KEY_STATE_COLUMNS)
+      .select([
+        'keys.id',
+        'keys.organization_id',
+        'keys.project_id',
+        'members.id as member_id',
+        'members.role as member_role',
+        'organizations.plan',
+        'organizations.rule_revision',
+        'projects.caching_enabled',
+        'projects.cache_duration_seconds',
+        'keys.previous_ends_at',
+      ])
+      // As a subquery: with a bare parameter in a join SQLite plans the statement again for every value (35 µs instead of 2).
+      .where(column, '=', sql<string>`(SELECT ${bind<string>('value')})`)
+      .where('projects.deleted_at', 'is', null)
+      .compile(),
+  );
+  return (value) => {
+    const row = statement.get({ value });
+    if (row === undefined) return undefined;
+    const { id: keyId, organization_id: organizationId, project_id: projectId, member_id: memberId } = row;
+    return {
+      ...toApiKey(row),
+      keyId,
+      organizationId,
+      projectId,
+      budgets: memberId === null ? [] : budgets.of({ keyId, organizationId, projectId, memberId }),
+      memberId: memberId ?? undefined,
+      memberRole: row.member_role ?? undefined,
+      plan: row.plan,
+      ruleRevision: row.rule_revision,
+      cachingEnabled: row.caching_enabled === 1,
+      cacheDurationSeconds: row.cache_duration_seconds,
+      secretEndsAt: column === 'keys.previous_secret_hash' ? row.previous_ends_at : null,
+    };
+  };
+}
+
+export const invalidKey = (): ApiError => unauthorized('invalid_api_key', 'The API key is not valid.');
+
+/** A key that may be used. */
+type UsableKey = KeyCredential & { readonly memberId: string };
+
+/** The key, if it may be used at `now`; else the 401 that says why not. */
+export function usable(key: KeyCredential, now: number): UsableKey | ApiError {
+  const refused = refusal(key, now) ?? budgetRefusal(key.budgets, now);
+  if (refused !== undefined) return refused;
+  const { memberId } = key;
+  // Without a present owner there is no ceiling that could be judged (decisions.md, section 3, "owner").
+  if (memberId === undefined) {
+    return unauthorized('api_key_disabled', 'The owner of this API key has left the organization.');
+  }
+  return { ...key, memberId };
+}
+
+/** What the hot path reads of keys. */
+export interface KeyReads {
+  /** The key of this secret hash; undefined when there is none. */
+  find(secretHash: string): KeyCredential | undefined;
+  /** The key without a limit as `find` gave it, if it cannot have changed since; undefined when that is not known. */
+  unchanged(keyId: string): KeyCredential | undefined;
+  /** The key as it is now; undefined when it or its project is gone. */
+  byId(keyId: string): KeyCredential | undefined;
+}
+
+/** Most keys that are remembered. */
+const MAX_KEYS = 10_000;
+
+/** Reads again what calls change: the sums of a key and of the budgets that bind it. */
+function prepareReadSums(db: Database, budgets: BudgetReads): (known: KeyCredential) => KeyCredential | undefined {
+  const statement = prepare(
+    db.connection,
+    build
+      .selectFrom('keys')
+      .select(KEY_STATE_COLUMNS)
+      .where('id', '=', bind<string>('keyId'))
+      .where('organization_id', '=', bind<string>('organizationId'))
+      .compile(),
+  );
+  return (known) => {
+    const { keyId, organizationId, projectId, memberId } = known;
+    const row = statement.get({ keyId, organizationId });
+    if (row === undefined) return undefined;
+    const binding = memberId === undefined ? [] : budgets.of({ keyId, organizationId, projectId, memberId });
+    return { ...known, ...toApiKey(row), budgets: binding };
+  };
+}
+
+/**
+ * Remembers keys for as long as nothing changes, so that a busy key costs no query. Of a key with a limit, its own or a budget, the
+ * sums are read each time: they change with every call, which `Freshness` does not count as a change.
+ */
+export function createKeyReads(db: Database, freshness: Freshness, budgets: BudgetReads): KeyReads {
+  const query = prepareFindKeyByHash(db, budgets);
+  const readSums = prepareReadSums(db, budgets);
+  const byId = prepareFindKeyBy(db, 'keys.id', budgets);
+  const byHash = new FreshReads<KeyCredential>(freshness, MAX_KEYS);
+  const remembered = new FreshReads<KeyCredential>(freshness, MAX_KEYS);
+  return {
+    find(secretHash) {
+      const known = byHash.get(secretHash);
+      if (known !== undefined) return isLimited(known) ? readSums(known) : known;
+      const epoch = freshness.lastEpoch();
+      const key = query(secretHash);
+      if (key === undefined) return undefined;
+      byHash.set(secretHash, key, epoch);
+      if (!isLimited(key)) remembered.set(key.keyId, key, epoch);
+      return key;
+    },
+    unchanged: (keyId) => remembered.get(keyId),
+    byId,
+  };
+}

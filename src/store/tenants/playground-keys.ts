@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import { type Expression, type SqlBool, sql } from 'kysely';
+import { newId } from '../../domain/id.ts';
+import type { Database } from '../db/database.ts';
+import { build } from '../db/sql.ts';
+
+/** Whose playground keys: of one member, of one project, or of both together. */
+export type PlaygroundKeyOwners =
+  | { readonly memberId: string; readonly projectId?: string }
+  | { readonly memberId?: string; readonly projectId: string };
+
+/** What every playground key is called; its owner and its project tell it from the others. */
+export const PLAYGROUND = 'Playground';
+
+/** Rows in one statement: SQLite takes 32,766 values. */
+const CHUNK = 500;
+
+/**
+ * Adds the playground keys that present members lack in the organization's projects. They have no secret: what stands in the
+ * place of its hash is random, so nobody, the server included, can ever present one.
+ */
+export function addPlaygroundKeys(
+  db: Database,
+  organizationId: string,
+  owners: PlaygroundKeyOwners,
+  now: number,
+): void {
+  db.transaction(() => {
+    const rows = missing(db, organizationId, owners).map(({ memberId, projectId }) => ({
+      id: newId('key'),
+      organization_id: organizationId,
+      project_id: projectId,
+      created_by: memberId,
+      description: PLAYGROUND,
+      kind: 'playground' as const,
+      secret_hash: randomBytes(32).toString('hex'),
+      pepper_id: 'none',
+      mask: 'none',
+      created_at: now,
+      updated_at: now,
+    }));
+    for (let start = 0; start < rows.length; start += CHUNK) {
+      const chunk = rows.slice(start, start + CHUNK);
+      const subjects = chunk.map(({ id, organization_id }) => ({
+        subject_id: id,
+        organization_id,
+        scope: 'key' as const,
+      }));
+      db.run(build.insertInto('keys').values(chunk));
+      db.run(build.insertInto('subject_rules').values(subjects));
+    }
+  });
+}
+
+/** Every present member with every project that is not deleted, as far as they have no playground key together. */
+function missing(db: Database, organizationId: string, { memberId, projectId }: PlaygroundKeyOwners) {
+  const query = build
+    .selectFrom('members')
+    .innerJoin('projects', 'projects.organization_id', 'members.organization_id')
+    .select(['members.id as memberId', 'projects.id as projectId'])
+    .where('members.organization_id', '=', organizationId)
+    .where('members.removed_at', 'is', null)
+    .where('projects.deleted_at', 'is', null)
+    .where(
+      ({ not, exists, selectFrom }): Expression<SqlBool> =>
+        not(
+          exists(
+            selectFrom('keys')
+              .select('keys.id')
+              .whereRef('keys.organization_id', '=', 'members.organization_id')
+              .whereRef('keys.created_by', '=', 'members.id')
+              .whereRef('keys.project_id', '=', 'projects.id')
+              // A literal: SQLite uses the index of playground keys for no bound value.
+              .where('keys.kind', '=', sql.lit('playground'))
+              .where('keys.deleted_at', 'is', null),
+          ),
+        ),
+    )
+    .orderBy('members.id')
+    .orderBy('projects.id');
+  const ofMember = memberId === undefined ? query : query.where('members.id', '=', memberId);
+  return db.all(projectId === undefined ? ofMember : ofMember.where('projects.id', '=', projectId));
+}

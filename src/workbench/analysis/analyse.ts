@@ -1,0 +1,116 @@
+import { policyRevision } from '../../core/access/authorize.ts';
+import { notFound } from '../../domain/errors.ts';
+import type {
+  AccessDiff,
+  AccessReport,
+  DraftRule,
+  EvaluateRequest,
+  Explanation,
+  RuleWidening,
+} from '../../generated/types.ts';
+import type { PolicyBundle } from '../../policy/bundle.ts';
+import { createPdp, type Pdp } from '../../policy/pdp.ts';
+import type { Database } from '../../store/db/database.ts';
+import { partsOf, type Shown } from '../world/candidates.ts';
+import { holdersOf } from '../world/holders.ts';
+import { createJudges, JUDGE_ENGINE, type Judges } from '../world/judges.ts';
+import { type Installation, readWorld, type World } from '../world/world.ts';
+import { accessReport } from './access.ts';
+import type { AnalysisJob } from './analysis-job.ts';
+import { accessDiff } from './diff.ts';
+import { applyDrafts, draftWarnings } from './drafts.ts';
+import { explain, readCall } from './explain.ts';
+import { ruleWidening } from './widening.ts';
+
+export interface AnalysisTools {
+  readonly db: Database;
+  readonly installation: Installation;
+  readonly bundle: PolicyBundle;
+}
+
+export interface Analysed {
+  readonly body: AccessReport | AccessDiff | Explanation | RuleWidening;
+  readonly policyRevision: string;
+}
+
+/** Does one job, on the rules as they are now. @throws ApiError, PolicyFailure */
+export async function analyse({ db, installation, bundle }: AnalysisTools, job: AnalysisJob): Promise<Analysed> {
+  const world = readWorld(db, installation, job.organizationId);
+  const revision = policyRevision(bundle.digest, world.organizations.get(job.organizationId)?.ruleRevision ?? 0);
+  switch (job.kind) {
+    case 'access': {
+      const holder = holdersOf(world).find(({ id, scope }) => scope === 'key' && id === job.keyId);
+      if (holder === undefined) throw notFound('There is no such key that calls models.');
+      const body = withPdp(bundle, (pdp) => accessReport(pdp, world, holder, revision, job));
+      return { body, policyRevision: revision };
+    }
+    case 'evaluate':
+      return { body: withPdp(bundle, (pdp) => evaluate(pdp, world, job, revision)), policyRevision: revision };
+    case 'diff':
+      return { body: await draftDiff(bundle, world, job.rules, job), policyRevision: revision };
+    case 'widening':
+      return {
+        body: await withJudges(bundle, world, (judges) => ruleWidening(judges, world, job)),
+        policyRevision: revision,
+      };
+  }
+}
+
+function withPdp<T>(bundle: PolicyBundle, work: (pdp: Pdp) => T): T {
+  const pdp = createPdp(bundle, JUDGE_ENGINE);
+  try {
+    return work(pdp);
+  } finally {
+    pdp.close();
+  }
+}
+
+async function draftDiff(
+  bundle: PolicyBundle,
+  before: World,
+  drafts: readonly DraftRule[],
+  shown: Shown,
+): Promise<AccessDiff> {
+  const after = applyDrafts(before, drafts);
+  const diff = await withJudges(bundle, before, (judges) => accessDiff(judges, before, after, shown));
+  return { ...diff, warnings: draftWarnings(after, drafts) };
+}
+
+/** Judges in this thread, by the mappings of the world's only organization. */
+async function withJudges<T>(bundle: PolicyBundle, world: World, work: (judges: Judges) => Promise<T>): Promise<T> {
+  const [part] = partsOf([world]);
+  const judges = createJudges(bundle, part?.mappings ?? [], 0);
+  try {
+    return await work(judges);
+  } finally {
+    await judges.close();
+  }
+}
+
+const DRAFT_KEY = 'key_draft';
+const DRAFT_MEMBER = 'mem_draft';
+
+interface EvaluateJob {
+  readonly organizationId: string;
+  readonly body: EvaluateRequest;
+}
+
+/** The request by a stored key, or by one that is not there: it belongs to nobody and has the draft rules alone. */
+function evaluate(pdp: Pdp, stored: World, { organizationId, body }: EvaluateJob, revision: string): Explanation {
+  const keyId = body.key ?? DRAFT_KEY;
+  const drafts = body.rules ?? [];
+  const world = applyDrafts(body.key === undefined ? withDraftKey(stored, organizationId) : stored, drafts, keyId);
+  const key = world.keys.get(keyId);
+  if (key === undefined) throw notFound('There is no such key that calls models.');
+  const call = readCall(world, key, body.request, '/request');
+  return { ...explain(pdp, world, key, call, revision), warnings: draftWarnings(world, drafts) };
+}
+
+const withDraftKey = (world: World, organizationId: string): World => ({
+  ...world,
+  members: new Map([...world.members, [DRAFT_MEMBER, { id: DRAFT_MEMBER, organizationId, email: '', rules: [] }]]),
+  keys: new Map([
+    ...world.keys,
+    [DRAFT_KEY, { id: DRAFT_KEY, organizationId, projectId: null, memberId: DRAFT_MEMBER, description: '', rules: [] }],
+  ]),
+});

@@ -1,0 +1,31 @@
+import type { CatalogData } from '../../catalog/decode.ts';
+import type { AccessReport, DraftRule, EvaluateRequest } from '../../generated/types.ts';
+import type { Shown } from '../world/candidates.ts';
+import type { RuleReplacement } from './drafts.ts';
+
+/** What can be asked about one organization. Its shape was checked, and whether the asker may. */
+export type AnalysisJob = { readonly organizationId: string } & (
+  | ({ readonly kind: 'access'; readonly keyId: AccessReport['holder']['id'] } & Shown)
+  | { readonly kind: 'evaluate'; readonly body: EvaluateRequest }
+  | ({ readonly kind: 'diff'; readonly rules: readonly DraftRule[] } & Shown)
+  | ({ readonly kind: 'widening' } & RuleReplacement)
+);
+
+/** What the analysing thread is started with. */
+export interface AnalystWorkerData {
+  readonly databasePath: string;
+  readonly catalog: CatalogData;
+  readonly servedProviders: readonly string[];
+}
+
+/** What it is sent. `now` in epoch ms. */
+export interface AnalysisQuestion {
+  readonly job: AnalysisJob;
+  readonly now: number;
+}
+
+/** An analysis as bytes of JSON, with what it was judged by. */
+export interface Analysis {
+  readonly json: Uint8Array;
+  readonly policyRevision: string;
+}

@@ -1,0 +1,25 @@
+import { workerData } from 'node:worker_threads';
+import { catalogOf } from '../../catalog/catalog.ts';
+import { policyUnavailable } from '../../domain/errors.ts';
+import { ManualClock } from '../../domain/time.ts';
+import { readBundle } from '../../policy/bundle.ts';
+import { PolicyFailure } from '../../policy/policy-failure.ts';
+import { openDatabase } from '../../store/db/database.ts';
+import { answerQuestions } from '../../store/threads/answer-questions.ts';
+import { analyse } from './analyse.ts';
+import type { Analysis, AnalysisQuestion, AnalystWorkerData } from './analysis-job.ts';
+
+const { databasePath, catalog: catalogData, servedProviders }: AnalystWorkerData = workerData;
+const clock = new ManualClock(0);
+const installation = { catalog: catalogOf([catalogData], clock), servedProviders: new Set(servedProviders) };
+const bundle = readBundle();
+const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
+
+answerQuestions(
+  async ({ job, now }: AnalysisQuestion): Promise<Analysis> => {
+    clock.set(now);
+    const { body, policyRevision } = await analyse({ db, installation, bundle }, job);
+    return { json: new TextEncoder().encode(JSON.stringify(body)), policyRevision };
+  },
+  (error) => (error instanceof PolicyFailure ? policyUnavailable(error) : undefined),
+);

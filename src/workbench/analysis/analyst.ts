@@ -1,0 +1,52 @@
+import type { Catalog } from '../../catalog/catalog.ts';
+import { ApiError } from '../../domain/errors.ts';
+import type { Clock } from '../../domain/time.ts';
+import type { Turns } from '../../domain/turns.ts';
+import { createDatabaseThread } from '../../store/threads/database-thread.ts';
+import type { Analysis, AnalysisJob, AnalysisQuestion, AnalystWorkerData } from './analysis-job.ts';
+
+/** Analyses the rules of one organization outside the serving thread. */
+export interface Analyst {
+  /** @throws ApiError: of the analysis itself, 503 when too many wait, 504 when it takes too long; PolicyFailure's are 503 */
+  analyse(job: AnalysisJob): Promise<Analysis>;
+  close(): Promise<void>;
+}
+
+export interface AnalystOptions {
+  readonly databasePath: string;
+  readonly catalog: Catalog;
+  /** Ids of the providers that the operator has a credential for, or that need none. */
+  readonly servedProviders: readonly string[];
+  readonly clock: Clock;
+  readonly turns: Turns;
+  /** Milliseconds that one analysis may take. */
+  readonly limitMs?: number;
+}
+
+/** One thread, one analysis at a time. */
+export function createAnalyst({
+  databasePath,
+  catalog,
+  servedProviders,
+  clock,
+  turns,
+  limitMs = 30_000,
+}: AnalystOptions): Analyst {
+  const workerData: AnalystWorkerData = {
+    databasePath,
+    catalog: { date: catalog.date, models: catalog.models(), providers: catalog.providers() },
+    servedProviders,
+  };
+  const thread = createDatabaseThread<AnalysisQuestion, Analysis>({
+    script: new URL('./analyst-worker.ts', import.meta.url),
+    workerData,
+    turns,
+    limitMs,
+    tooSlow: () =>
+      new ApiError(504, 'analysis_timeout', `The analysis takes longer than ${limitMs} ms: use the command line.`),
+  });
+  return {
+    analyse: (job) => thread.ask(job.organizationId, { job, now: clock.now() }),
+    close: () => thread.close(),
+  };
+}

@@ -1,0 +1,149 @@
+import { KnownNames } from '../../core/models/known-names.ts';
+import { nameWarnings } from '../../core/models/rule-warnings.ts';
+import { invalidRequest } from '../../domain/errors.ts';
+import { readRule } from '../../domain/rule-content.ts';
+import type { DraftRule, RuleCreate } from '../../generated/types.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import type { World, WorldRule } from '../world/world.ts';
+import { placed } from '../world/world-document.ts';
+
+type Owners = 'organizations' | 'members' | 'keys';
+
+/** Where a rule stands in a world. */
+interface Owner {
+  readonly group: Owners;
+  readonly id: string;
+}
+
+/**
+ * The world as it would be with changed rules; what is not touched stays the same object.
+ * @param keyId whose a new rule is that names nobody. @throws ApiError 400 whose `param` is the JSON pointer of the fault
+ */
+export const applyDrafts = (world: World, drafts: readonly DraftRule[], keyId?: string): World =>
+  drafts.reduce((current, draft, index) => applyDraft(current, withOwner(draft, keyId), index), world);
+
+/**
+ * The warnings that a write of these rules would be answered with for names that nothing has, each after the place of its draft.
+ * @param world as it would be with them
+ */
+export function draftWarnings(world: World, drafts: readonly DraftRule[]): string[] {
+  const namesOf = new Map<string, KnownNames>();
+  return drafts.flatMap(({ id }, index) => {
+    const found = findRule(world, id ?? newId(index));
+    if (found === undefined) return [];
+    const organizationId = organizationOf(world, found.owner);
+    const known = getOrMake(namesOf, organizationId, () => knownNamesOf(world, organizationId));
+    return nameWarnings(found.rule, known).map((warning) => `/rules/${index}: ${warning}`);
+  });
+}
+
+function knownNamesOf({ catalog, organizations }: World, organizationId: string): KnownNames {
+  const own = organizations.get(organizationId)?.providers;
+  return new KnownNames(catalog, {
+    providers: (own?.providers ?? []).map(({ name }) => name),
+    models: (own?.mappings ?? []).map(({ id }) => id),
+  });
+}
+
+function organizationOf({ members, keys }: World, { group, id }: Owner): string {
+  if (group === 'organizations') return id;
+  return (group === 'members' ? members : keys).get(id)?.organizationId ?? '';
+}
+
+/** A stored rule, active or not, as it would be. */
+export interface RuleReplacement {
+  readonly subject: { readonly scope: 'organization' | 'member' | 'key'; readonly id: string };
+  readonly ruleId: string;
+  readonly rule: RuleCreate;
+}
+
+const GROUPS = { organization: 'organizations', member: 'members', key: 'keys' } as const;
+
+/** The world with a rule of a subject as it would be, whatever it is now. @throws ApiError 400 for what is no rule */
+export const withRule = (world: World, { subject, ruleId, rule }: RuleReplacement): World =>
+  changed(world, { group: GROUPS[subject.scope], id: subject.id }, (rules) => [
+    ...rules.filter(({ id }) => id !== ruleId),
+    ...readDraft(rule, ruleId, ''),
+  ]);
+
+const newId = (index: number): string => `draft_${index + 1}`;
+
+function withOwner(draft: DraftRule, keyId: string | undefined): DraftRule {
+  const { id, key, member, organization } = draft;
+  const isNobodys = [id, key, member, organization].every((owner) => owner === undefined);
+  return isNobodys && keyId !== undefined ? { ...draft, key: keyId } : draft;
+}
+
+function applyDraft(world: World, draft: DraftRule, index: number): World {
+  const place = `/rules/${index}`;
+  const { id, remove, key, member, organization, ...fields } = draft;
+  const owners = [key, member, organization].filter((owner) => owner !== undefined).length;
+  if (id === undefined) {
+    if (remove) throw invalidRequest(`${place}/id is missing: say which rule is removed.`, `${place}/id`);
+    if (owners !== 1) {
+      throw invalidRequest(`${place} must name one of key, member and organization: whose rule it is.`, place);
+    }
+    const owner = newOwner(world, draft, place);
+    return changed(world, owner, (rules) => [...rules, ...readDraft(fields, newId(index), place)]);
+  }
+  if (owners > 0) throw invalidRequest(`${place} names a rule, so it must not name an owner.`, place);
+  const found = findRule(world, id);
+  if (found === undefined) throw invalidRequest(`${place}/id ("${id}") is not an active rule.`, `${place}/id`);
+  if (remove && Object.keys(fields).length > 0) {
+    throw invalidRequest(`${place} removes the rule, so it must not change it.`, place);
+  }
+  const { ruleType, ruleValue, mode, description } = found.rule;
+  const replaced = remove ? [] : readDraft({ ruleType, ruleValue, mode, description, ...fields }, id, place);
+  return changed(world, found.owner, (rules) => rules.flatMap((rule) => (rule.id === id ? replaced : [rule])));
+}
+
+/** The rule, or nothing when it is inactive. */
+function readDraft(fields: Omit<DraftRule, 'id'>, id: string, place: string): WorldRule[] {
+  const { canonical, mode, description, status } = placed(place, () => readRule(fields));
+  return status === 'active' ? [{ ...canonical, id, mode, description }] : [];
+}
+
+function newOwner(world: World, { key, member }: DraftRule, place: string): Owner {
+  if (key !== undefined) {
+    const meant = [...world.keys.values()].filter(({ id, description }) => id === key || description === key);
+    return only(meant, 'keys', `${place}/key`, key);
+  }
+  if (member !== undefined) {
+    const meant = [...world.members.values()].filter(
+      ({ id, email }) => id === member || email === member.toLowerCase(),
+    );
+    return only(meant, 'members', `${place}/member`, member);
+  }
+  return only([...world.organizations.values()], 'organizations', `${place}/organization`, 'true');
+}
+
+function only(meant: readonly { readonly id: string }[], group: Owners, place: string, reference: string): Owner {
+  const [first] = meant;
+  if (first !== undefined && meant.length === 1) return { group, id: first.id };
+  throw invalidRequest(`${place} ("${reference}") means ${meant.length === 0 ? 'nobody' : 'several'}.`, place);
+}
+
+function findRule(world: World, id: string): { owner: Owner; rule: WorldRule } | undefined {
+  for (const group of ['organizations', 'members', 'keys'] as const) {
+    for (const owner of world[group].values()) {
+      const rule = owner.rules.find((each) => each.id === id);
+      if (rule !== undefined) return { owner: { group, id: owner.id }, rule };
+    }
+  }
+  return undefined;
+}
+
+function changed(world: World, { group, id }: Owner, change: (rules: readonly WorldRule[]) => WorldRule[]): World {
+  const replace = <T extends { readonly rules: readonly WorldRule[] }>(all: ReadonlyMap<string, T>) => {
+    const owner = all.get(id);
+    return owner === undefined ? all : new Map([...all, [id, { ...owner, rules: change(owner.rules) }]]);
+  };
+  switch (group) {
+    case 'organizations':
+      return { ...world, organizations: replace(world.organizations) };
+    case 'members':
+      return { ...world, members: replace(world.members) };
+    case 'keys':
+      return { ...world, keys: replace(world.keys) };
+  }
+}

@@ -1,0 +1,153 @@
+import { comparePrice } from '../../catalog/cheapest.ts';
+import { actionOf, permittedIds } from '../../core/access/permitted-ids.ts';
+import { noCredential, retired } from '../../core/models/resolve.ts';
+import { canonicalAddress } from '../../domain/client-ip.ts';
+import { invalidRequest, modelNotFound } from '../../domain/errors.ts';
+import type { Mapping } from '../../domain/model.ts';
+import type {
+  AccessRule,
+  EvaluateCall,
+  ExplainedAlternative,
+  Explanation,
+  PolicyDecision,
+  PolicyInput,
+} from '../../generated/types.ts';
+import { compileSubjectRules, dataDocument } from '../../policy/data-document.ts';
+import { denialMessage, type RuleNames } from '../../policy/denial-message.ts';
+import { denialReason } from '../../policy/denial-reason.ts';
+import { inputDocument } from '../../policy/input-document.ts';
+import type { Pdp } from '../../policy/pdp.ts';
+import { type Caller, credentialsIn, mappingsMeant, mappingsOf } from '../world/candidates.ts';
+import { keySubjects, type World, type WorldKey, type WorldSubject } from '../world/world.ts';
+import { type JudgeWithout, smallestFlips } from './smallest-flips.ts';
+
+/** A request that is judged and not made. */
+export interface AskedCall {
+  readonly action: PolicyInput['action'];
+  readonly model: string;
+  /** Those with a credential; where none has one, all that would be candidates if they had. */
+  readonly candidates: readonly Mapping[];
+  readonly withoutCredential: readonly Mapping[];
+  readonly hasCredential: boolean;
+  /** Canonical; null when unknown. */
+  readonly address: string | null;
+}
+
+/**
+ * What the fields of a caller's request mean.
+ * @param place where the request stands. @throws ApiError 404 for an unknown model, 400 for what is no address
+ */
+export function readCall(world: World, caller: Caller, call: EvaluateCall, place = ''): AskedCall {
+  const model = call.provider === undefined ? call.model : `${call.provider}/${call.model}`;
+  const meant = mappingsMeant(world, caller.organizationId, model);
+  if (meant === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
+  const credentials = credentialsIn(world);
+  const [callable = [], withoutCredential = []] = [true, false].map((wanted) =>
+    meant.filter((mapping) => credentials(caller, mapping) === wanted),
+  );
+  const hasCredential = callable.length > 0;
+  const candidates = hasCredential ? callable : withoutCredential;
+  const [first] = candidates;
+  if (first === undefined) throw retired(model, world.catalog);
+  const address = call.address === undefined || call.address === null ? null : canonicalAddress(call.address);
+  if (address === null && typeof call.address === 'string') {
+    throw invalidRequest(`${place}/address ("${call.address}") is not an IPv4 or IPv6 address.`, `${place}/address`);
+  }
+  return { action: call.action ?? actionOf(first), model, candidates, withoutCredential, hasCredential, address };
+}
+
+/**
+ * What becomes of a key's request: every violation in every scope, the smallest sets of rules without which the outcome would be
+ * the other one, and the nearest permitted alternative. Without a credential it is what would become of it with one.
+ * @throws PolicyFailure
+ */
+export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, policyRevision: string): Explanation {
+  const subjects = keySubjects(world, key);
+  const bare = subjects.map(({ scope, id }) => ({ scope, id }));
+  const input = inputDocument(call.action, call.address, bare, call.candidates);
+  const judge: JudgeWithout = (without) => pdp.decide(input, documentOf(subjects, without));
+  const decision = judge(new Set());
+  const flips = smallestFlips(judge, subjects, input, decision);
+  const named = new Set([
+    ...decision.violations.flatMap(({ ruleIds }) => ruleIds),
+    ...flips.sets.flat(),
+    ...(decision.shadow?.would_deny ?? []),
+    ...(decision.shadow?.would_allow ?? []),
+  ]);
+  const names = new Map(subjects.flatMap(({ rules }) => rules.map(({ id, description }) => [id, description])));
+  const answer = answerOf(call, input, decision, names);
+  return {
+    ...answer,
+    request: { action: call.action, model: call.model, address: call.address },
+    candidates: call.candidates.map(({ id }) => id),
+    withoutCredential: call.withoutCredential.map(({ id }) => id),
+    ...decision,
+    rules: subjects.flatMap(({ scope, rules }) =>
+      rules
+        .filter(({ id }) => named.has(id))
+        .map(({ id, ruleType, description }): AccessRule => ({ id, scope, ruleType, description })),
+    ),
+    flips,
+    alternative: answer.outcome === 'permit' ? null : nearest(pdp, world, key, call),
+    warnings: [],
+    policyRevision,
+  };
+}
+
+/** What the caller is told: as the gateway has it, a credential comes before the policy. */
+function answerOf(
+  { model, hasCredential }: AskedCall,
+  input: PolicyInput,
+  decision: PolicyDecision,
+  names: RuleNames,
+): Pick<Explanation, 'outcome' | 'reason'> {
+  if (!hasCredential) return { outcome: 'not_found', reason: noCredential(model).message };
+  if (decision.permitted.length > 0) return { outcome: 'permit', reason: null };
+  return { outcome: 'deny', reason: denialMessage(denialReason(input, decision), names) };
+}
+
+const documentOf = (subjects: readonly WorldSubject[], without: ReadonlySet<string>) =>
+  dataDocument(
+    subjects.map(({ id, rules }) => ({
+      id,
+      rules: compileSubjectRules(rules.filter((rule) => !without.has(rule.id))),
+    })),
+  );
+
+const NEARNESS = ['same model', 'same family', 'same modalities'] as const;
+
+/** What could be called instead, for the same action: same model elsewhere, then same family, then same modalities, cheapest first. */
+function nearest(
+  pdp: Pdp,
+  world: World,
+  key: WorldKey,
+  { action, candidates, address }: AskedCall,
+): ExplainedAlternative | null {
+  const families = new Map(world.catalog.models().map(({ id, family }) => [id, family]));
+  /** Nobody knows what a custom model is. */
+  const familyOf = ({ custom, id, modelId }: Mapping): string | undefined => (custom ? id : families.get(modelId));
+  const distance = (mapping: Mapping): number => {
+    const tests: ((candidate: Mapping) => boolean)[] = [
+      ({ custom, modelId }) => !custom && !mapping.custom && modelId === mapping.modelId,
+      (candidate) => familyOf(candidate) === familyOf(mapping),
+      (candidate) => modalities(candidate) === modalities(mapping),
+    ];
+    return tests.findIndex((test) => candidates.some(test));
+  };
+  const subjects = keySubjects(world, key);
+  const hasCredential = credentialsIn(world);
+  const near = mappingsOf(world, key.organizationId).filter(
+    (mapping) => hasCredential(key, mapping) && actionOf(mapping) === action && distance(mapping) >= 0,
+  );
+  const scope = { subjects: subjects.map(({ scope, id }) => ({ scope, id })), clientIp: address };
+  const permitted = permittedIds(pdp, documentOf(subjects, new Set()), scope, near);
+  const [best] = near
+    .filter(({ id }) => permitted.has(id))
+    .sort((a, b) => distance(a) - distance(b) || comparePrice(a, b));
+  const nearness = best === undefined ? undefined : NEARNESS[distance(best)];
+  if (best === undefined || nearness === undefined) return null;
+  return { model: best.modelId, provider: best.providerId, nearness };
+}
+
+const modalities = ({ inputModalities, outputModalities }: Mapping): string =>
+  JSON.stringify([inputModalities.toSorted(), outputModalities.toSorted()]);

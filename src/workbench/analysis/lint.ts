@@ -1,0 +1,171 @@
+import { actionOf } from '../../core/access/permitted-ids.ts';
+import { KnownNames } from '../../core/models/known-names.ts';
+import { withName } from '../../domain/id.ts';
+import type { Mapping } from '../../domain/model.ts';
+import type { LintFinding, LintReport } from '../../generated/types.ts';
+import { isEmpty, subtract } from '../world/address-classes.ts';
+import { FUTURE_MAPPINGS } from '../world/future-models.ts';
+import { type Holder, holdersOf, reachOf, SubjectTasks } from '../world/holders.ts';
+import type { Judges, OnProgress } from '../world/judges.ts';
+import { contentOf } from '../world/rule-contents.ts';
+import { type MatchedCells, matchedBy, overlap } from '../world/rule-matches.ts';
+import { differing } from '../world/subject-change.ts';
+import type { SubjectAccess } from '../world/subject-judge.ts';
+import type { World, WorldRule, WorldSubject } from '../world/world.ts';
+import { entryFindings, rangeFindings } from './lint-entries.ts';
+import { finding } from './lint-finding.ts';
+
+type Rules = readonly WorldRule[];
+
+/** A subject whose rules are looked at, and those outside it. */
+interface Linted {
+  readonly subject: WorldSubject;
+  readonly outer: readonly WorldSubject[];
+}
+
+/** What lint has judged: what there is, and what there may be one day, so that a rule that guards against that is not idle. */
+export const lintedMappings = (mappings: readonly Mapping[]): Mapping[] => [...mappings, ...FUTURE_MAPPINGS];
+
+/**
+ * Rules that may not mean what was meant, of everyone: exact, by enumeration over all mappings, whether there is a credential
+ * today or not, and all addresses.
+ * @param judges of `lintedMappings` of what there is for the organizations of the world. @throws PolicyFailure
+ */
+export async function lintWorld(world: World, judges: Judges, onProgress?: OnProgress): Promise<LintReport> {
+  const linted = subjectsOf(world);
+  const tasks = new SubjectTasks();
+  for (const { rules } of linted.map(({ subject }) => subject)) for (const each of variantsOf(rules)) tasks.add(each);
+  await tasks.judge(judges, onProgress);
+  const custom = judges.mappings.filter((mapping) => mapping.custom);
+  const known = new KnownNames({ mappings: () => [...world.catalog.mappings(), ...custom], providers: () => [] });
+  const names = { catalog: world.catalog, custom, known };
+  const findings = linted.flatMap((each) => [
+    ...entryFindings(names, each.subject),
+    ...rangeFindings(each.subject),
+    ...emptyKinds(each.subject, judges, tasks),
+    ...idleRules(each, judges, tasks),
+  ]);
+  return { findings: [...closedKeys(world, judges, tasks), ...findings, ...openKeys(world, tasks)] };
+}
+
+/** Every subject once: organizations, then members, then keys, each in the order of the ids. */
+function subjectsOf(world: World): Linted[] {
+  const holders = holdersOf(world);
+  const innermost = ({ subjects }: Holder): Linted[] =>
+    subjects.slice(-1).map((subject) => ({ subject, outer: subjects.slice(0, -1) }));
+  return [
+    ...[...world.organizations.values()].map(
+      ({ id, name, rules }): Linted => ({ subject: { scope: 'organization', id, name, rules }, outer: [] }),
+    ),
+    ...holders.filter(({ scope }) => scope === 'member').flatMap(innermost),
+    ...holders.filter(({ scope }) => scope === 'key').flatMap(innermost),
+  ];
+}
+
+const enforcedOf = (rules: Rules): WorldRule[] => rules.filter(({ mode }) => mode === 'enforce');
+
+const without = (rules: Rules, rule: WorldRule): WorldRule[] => rules.filter(({ id }) => id !== rule.id);
+
+const ofType = (rules: Rules, type: WorldRule['ruleType']): WorldRule[] =>
+  rules.filter(({ ruleType }) => ruleType === type);
+
+/** The sets of rules that are judged: each alone, from which the judge knows much of the others; all of them; all but one. */
+const variantsOf = (rules: Rules): Rules[] => {
+  const enforced = enforcedOf(rules);
+  return [...enforced.map((rule) => [rule]), rules, ...enforced.map((rule) => without(rules, rule))];
+};
+
+/** Allow kinds that let nothing pass, so that the subject can call nothing. */
+function emptyKinds(subject: WorldSubject, judges: Judges, tasks: SubjectTasks): LintFinding[] {
+  const enforced = enforcedOf(subject.rules);
+  return (['allow_models', 'allow_providers', 'allow_pricing'] as const).flatMap((type) => {
+    const rules = ofType(enforced, type);
+    const isEmptyKind = rules.length > 0 && rules.every((rule) => isIdle(matchesOf(rule, judges, tasks)));
+    if (!isEmptyKind) return [];
+    const message = `${type} matches nothing that there is, so that nothing can be called.`;
+    return [finding('allow-matches-nothing', subject, rules, message)];
+  });
+}
+
+const matchesOf = (rule: WorldRule, { mappings }: Judges, tasks: SubjectTasks): MatchedCells =>
+  matchedBy(rule, tasks.of([rule]).before, mappings.slice(0, -FUTURE_MAPPINGS.length));
+
+const isIdle = ({ positions, addresses }: MatchedCells): boolean => positions.length === 0 && isEmpty(addresses);
+
+/** Rules without which everything stays as it is: dead when they match nothing, else shadowed. */
+function idleRules({ subject, outer }: Linted, judges: Judges, tasks: SubjectTasks): LintFinding[] {
+  const reach = (rules: Rules) =>
+    reachOf(
+      [...outer.map((each) => each.rules), rules].map((each) => tasks.of(each).before),
+      judges.mappings.length,
+    );
+  const whole = reach(subject.rules);
+  const enforced = enforcedOf(subject.rules);
+  return enforced.flatMap((rule): LintFinding[] => {
+    if (!isSame(whole, reach(without(subject.rules, rule)))) return [];
+    const matched = matchesOf(rule, judges, tasks);
+    if (isIdle(matched)) return [finding('dead-rule', subject, [rule], 'matches nothing that there is.')];
+    const peers = without(ofType(enforced, rule.ruleType), rule);
+    const like = peers.filter((peer) => overlap(matched, matchesOf(peer, judges, tasks)));
+    return [finding('shadowed-rule', subject, [rule], `decides nothing, ${shadow(rule, like)}.`)];
+  });
+}
+
+function shadow(rule: WorldRule, like: Rules): string {
+  const same = like.filter((each) => contentOf(each) === contentOf(rule));
+  if (same.length > 0) return `because ${idsOf(same)} says the same`;
+  return like.length > 0 ? `because of ${idsOf(like)}` : 'because other rules already deny what it could';
+}
+
+const idsOf = (rules: Rules): string => rules.map(({ id, description }) => withName(id, description)).join(', ');
+
+/** Whether the same cells are permitted: where no mapping is, addresses do not matter. */
+const isSame = (a: SubjectAccess, b: SubjectAccess): boolean =>
+  differing(a.mappings, b.mappings).length === 0 &&
+  differing(b.mappings, a.mappings).length === 0 &&
+  (a.mappings.every((value) => value === 0) ||
+    (isEmpty(subtract(a.addresses, b.addresses)) && isEmpty(subtract(b.addresses, a.addresses))));
+
+/** Keys that can call nothing: what else is found of them matters little. Moderation, which model rules do not judge, does not count. */
+function closedKeys(world: World, { mappings }: Judges, tasks: SubjectTasks): LintFinding[] {
+  const called = mappings.flatMap((mapping, position) =>
+    position < mappings.length - FUTURE_MAPPINGS.length && actionOf(mapping) !== 'moderation' ? [position] : [],
+  );
+  const isClosed = (access: SubjectAccess): boolean =>
+    isEmpty(access.addresses) || called.every((position) => access.mappings[position] === 0);
+  return holdersOf(world).flatMap(({ scope, id, name, subjects }) => {
+    const accesses = subjects.map(({ rules }) => tasks.of(rules).before);
+    if (scope !== 'key' || !isClosed(reachOf(accesses, mappings.length))) return [];
+    const alone = subjects.filter(({ rules }) => isClosed(tasks.of(rules).before));
+    const blamed = alone.length > 0 ? alone : subjects.filter(({ rules }) => enforcedOf(rules).length > 0);
+    const whose = blamed.map((subject) => WHOSE[subject.scope]).join(' and ');
+    const why = `reaches nothing: ${whose} let nothing pass${blamed.length > 1 && alone.length === 0 ? ' together' : ''}.`;
+    const ruleIds = blamed.flatMap(({ rules }) => enforcedOf(rules).map((rule) => rule.id));
+    return [{ ...finding('reaches-nothing', { scope, id, name }, [], why), ruleIds }];
+  });
+}
+
+const WHOSE = {
+  organization: 'the rules of the organization',
+  member: 'the rules of its owner',
+  key: 'its own rules',
+} as const satisfies Record<WorldSubject['scope'], string>;
+
+/** Keys that may call whatever model of whatever provider at whatever price: with the catalogue their access grows. */
+function openKeys(world: World, tasks: SubjectTasks): LintFinding[] {
+  const passesFuture = (rules: Rules): boolean =>
+    tasks
+      .of(rules)
+      .before.mappings.slice(-FUTURE_MAPPINGS.length)
+      .every((value) => value === 1);
+  return holdersOf(world)
+    .filter(({ scope, subjects }) => scope === 'key' && subjects.every(({ rules }) => passesFuture(rules)))
+    .map(({ id, name }) =>
+      finding(
+        'open-to-future-models',
+        { scope: 'key', id, name },
+        [],
+        'is open to every model that the catalogue will have.',
+      ),
+    );
+}

@@ -1,0 +1,91 @@
+import { credentialsOf } from '../../core/models/credentials.ts';
+import { meaningOf } from '../../core/models/resolve.ts';
+import type { Mapping } from '../../domain/model.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import { activeMappings, type World } from './world.ts';
+
+/** Whose calls they are. */
+export interface Caller {
+  readonly organizationId: string;
+  /** Null: whichever project's, so that the provider keys of all of them count. */
+  readonly projectId: string | null;
+}
+
+/** Whether a caller's call to a mapping has a credential, so that it can be a candidate. */
+export type HasCredential = (caller: Caller, mapping: Mapping) => boolean;
+
+/**
+ * By the rule that calls are routed by. Of several worlds the one is enough where there is a credential; those that do not know
+ * what an organization has brought along say nothing of it, and where none knows, everything can be called.
+ */
+export function credentialsIn(...worlds: readonly World[]): HasCredential {
+  const known = new Map<string, (mapping: Mapping) => boolean>();
+  const find = ({ organizationId, projectId }: Caller): ((mapping: Mapping) => boolean) => {
+    const knowing = worlds.flatMap(({ organizations, servedProviders }) => {
+      const own = organizations.get(organizationId)?.providers ?? null;
+      return own === null ? [] : [credentialsOf(own, projectId, (id) => servedProviders.has(id))];
+    });
+    return knowing.length === 0 ? () => true : (mapping) => knowing.some(({ has }) => has(mapping));
+  };
+  return (caller, mapping) =>
+    getOrMake(known, `${caller.organizationId} ${caller.projectId}`, () => find(caller))(mapping);
+}
+
+/**
+ * Every mapping that the calls of an organization can mean, with a credential or without: those of the catalogue that are not
+ * deactivated and that no custom provider hides, and those of its own models. By id.
+ */
+export function mappingsOf(world: World, organizationId: string): readonly Mapping[] {
+  const own = world.organizations.get(organizationId)?.providers ?? null;
+  const shared = activeMappings(world);
+  if (own === null || own.providers.length === 0) return shared;
+  const { isHidden } = credentialsOf(own, null, () => false);
+  return [...shared.filter((mapping) => !isHidden(mapping)), ...own.mappings].sort(inOrder);
+}
+
+/** What the calls of an organization mean by a name, with a credential or without; undefined: nothing has that name. */
+export function mappingsMeant(
+  { organizations, catalog }: World,
+  organizationId: string,
+  name: string,
+): readonly Mapping[] | undefined {
+  const own = organizations.get(organizationId)?.providers ?? null;
+  return meaningOf(name, catalog, {
+    custom: own?.mappings ?? [],
+    isCustomProvider: (provider) => own?.providers.some((each) => each.name === provider) ?? false,
+  });
+}
+
+const inOrder = (a: Mapping, b: Mapping): number => (a.id < b.id ? -1 : 1);
+
+/** What an analysis names. */
+export interface Shown {
+  /** True: also mappings that cannot be called for lack of a credential; false: they are counted only. */
+  readonly withoutCredential: boolean;
+}
+
+/** Organizations that are judged by the same mappings, in every world that is looked at. */
+export interface Part {
+  readonly organizationIds: ReadonlySet<string>;
+  /** With a credential or without, by id. */
+  readonly mappings: readonly Mapping[];
+}
+
+/**
+ * Splits the organizations of some worlds so that the id of a mapping means one mapping: those without custom providers share
+ * the catalogue, each other one stands alone. Where worlds differ about a mapping, the last that knows it holds.
+ */
+export function partsOf(worlds: readonly World[]): Part[] {
+  const providersIn = (world: World, id: string) => world.organizations.get(id)?.providers ?? null;
+  const isAlone = (id: string): boolean => worlds.some((world) => (providersIn(world, id)?.providers.length ?? 0) > 0);
+  const ids = [...new Set(worlds.flatMap(({ organizations }) => [...organizations.keys()]))].sort();
+  return [...Map.groupBy(ids, (id) => (isAlone(id) ? id : '')).values()].map((group) => {
+    const [first = ''] = group;
+    // Documents know custom providers of nobody: they say least.
+    const said = worlds.toSorted(
+      (a, b) => Number(providersIn(a, first) !== null) - Number(providersIn(b, first) !== null),
+    );
+    const byId = new Map(said.flatMap((world) => mappingsOf(world, first)).map((mapping) => [mapping.id, mapping]));
+    return { organizationIds: new Set(group), mappings: [...byId.values()].sort(inOrder) };
+  });
+}

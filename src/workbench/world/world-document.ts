@@ -1,0 +1,137 @@
+import type { Catalog } from '../../catalog/catalog.ts';
+import { checkShape } from '../../domain/check-shape.ts';
+import { ApiError, invalidRequest } from '../../domain/errors.ts';
+import { readRule } from '../../domain/rule-content.ts';
+import type { WorldDocument, WorldDocumentOrganization, WorldDocumentRule } from '../../generated/types.ts';
+import { validateWorldDocument } from '../../generated/validators.js';
+import type { World, WorldKey, WorldMember, WorldOrganization, WorldRule } from './world.ts';
+
+/** The rules of a world as a document that `readWorldDocument` reads back: no catalogue, no rule revision, nobody's providers. */
+export function worldDocument(world: World): WorldDocument {
+  const members = [...world.members.values()];
+  const keys = [...world.keys.values()];
+  return {
+    organizations: [...world.organizations.values()].map(({ id, name, rules }) => ({
+      id,
+      name,
+      rules: rules.map(documentRule),
+      members: members
+        .filter(({ organizationId }) => organizationId === id)
+        .map((member) => ({ id: member.id, email: member.email, rules: member.rules.map(documentRule) })),
+      keys: keys
+        .filter(({ organizationId }) => organizationId === id)
+        .map(({ id, memberId, description, rules }) => ({
+          id,
+          memberId,
+          description,
+          rules: rules.map(documentRule),
+        })),
+    })),
+  };
+}
+
+const documentRule = ({ id, ruleType, ruleValue, mode, description }: WorldRule): WorldDocumentRule => ({
+  id,
+  ruleType,
+  ruleValue,
+  status: 'active',
+  mode,
+  description,
+});
+
+/**
+ * The world that a document holds. It says nothing of custom models and credentials: every mapping of the catalogue counts.
+ * @param content parsed JSON or YAML. @throws ApiError 400 whose `param` is the JSON pointer of the first fault
+ */
+export function readWorldDocument(content: unknown, catalog: Catalog): World {
+  const document = checkShape(validateWorldDocument, content);
+  const organizations = new UniqueById<WorldOrganization>();
+  const members = new UniqueById<WorldMember>();
+  const keys = new UniqueById<WorldKey>();
+  for (const [index, organization] of document.organizations.entries()) {
+    const at = `/organizations/${index}`;
+    organizations.add(at, {
+      id: organization.id,
+      name: organization.name ?? organization.id,
+      ruleRevision: 0,
+      rules: readRules(organization.rules, at),
+      providers: null,
+    });
+    addMembers(organization, at, members);
+    addKeys(organization, at, members, keys);
+  }
+  return {
+    catalog,
+    servedProviders: new Set(),
+    organizations: organizations.sorted(),
+    members: members.sorted(),
+    keys: keys.sorted(),
+  };
+}
+
+function addMembers({ id, members = [] }: WorldDocumentOrganization, at: string, all: UniqueById<WorldMember>): void {
+  for (const [index, member] of members.entries()) {
+    const place = `${at}/members/${index}`;
+    const email = member.email ?? member.id;
+    all.add(place, { id: member.id, organizationId: id, email, rules: readRules(member.rules, place) });
+  }
+}
+
+function addKeys(
+  { id, keys = [] }: WorldDocumentOrganization,
+  at: string,
+  members: UniqueById<WorldMember>,
+  all: UniqueById<WorldKey>,
+): void {
+  for (const [index, key] of keys.entries()) {
+    const place = `${at}/keys/${index}`;
+    if (members.get(key.memberId)?.organizationId !== id) {
+      throw invalidRequest(
+        `${place}/memberId ("${key.memberId}") is not a member of the organization.`,
+        `${place}/memberId`,
+      );
+    }
+    const { memberId, description = '' } = key;
+    const rules = readRules(key.rules, place);
+    all.add(place, { id: key.id, organizationId: id, projectId: null, memberId, description, rules });
+  }
+}
+
+/** The active rules, each checked as one that is written, and none twice. */
+function readRules(rules: readonly WorldDocumentRule[] = [], at: string): WorldRule[] {
+  const unique = new UniqueById<WorldRule>();
+  for (const [index, { id, ...rule }] of rules.entries()) {
+    const place = `${at}/rules/${index}`;
+    const { canonical, mode, description, status } = placed(place, () => readRule(rule));
+    if (status === 'active') unique.add(place, { ...canonical, id, mode, description });
+  }
+  return [...unique.sorted().values()];
+}
+
+/** What `read` throws, with the place of the rule before its own. */
+export function placed<T>(place: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.param === null) throw error;
+    const message = error.message.startsWith('/') ? `${place}${error.message}` : `${place}: ${error.message}`;
+    throw invalidRequest(message, `${place}${error.param}`);
+  }
+}
+
+class UniqueById<T extends { readonly id: string }> {
+  readonly #byId = new Map<string, T>();
+
+  add(place: string, item: T): void {
+    if (this.#byId.has(item.id)) throw invalidRequest(`${place}/id ("${item.id}") comes twice.`, `${place}/id`);
+    this.#byId.set(item.id, item);
+  }
+
+  get(id: string): T | undefined {
+    return this.#byId.get(id);
+  }
+
+  sorted(): ReadonlyMap<string, T> {
+    return new Map([...this.#byId].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+}

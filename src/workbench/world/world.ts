@@ -1,0 +1,115 @@
+import type { Catalog } from '../../catalog/catalog.ts';
+import type { PolicyRule } from '../../domain/iam-rule.ts';
+import type { Mapping } from '../../domain/model.ts';
+import type { OrganizationProviders } from '../../domain/provider.ts';
+import { storedRule } from '../../domain/rule-content.ts';
+import type { PolicySubject } from '../../generated/types.ts';
+import type { Database } from '../../store/db/database.ts';
+import { type ActiveRule, readPolicySubjects } from '../../store/rules/policy-subjects.ts';
+
+/** An active rule. */
+export type WorldRule = PolicyRule & { readonly description: string | null };
+
+/** Somebody whose rules decide calls. */
+export interface WorldOrganization {
+  readonly id: string;
+  readonly name: string;
+  /** 0 where it is not known: in a document. */
+  readonly ruleRevision: number;
+  readonly rules: readonly WorldRule[];
+  /** What it has brought along; null where it is not known: in a document. */
+  readonly providers: OrganizationProviders | null;
+}
+
+export interface WorldMember {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly email: string;
+  readonly rules: readonly WorldRule[];
+}
+
+export interface WorldKey {
+  readonly id: string;
+  readonly organizationId: string;
+  /** The member who owns the key; always in the same world. */
+  readonly memberId: string;
+  /** Null where it is not known: in a document. */
+  readonly projectId: string | null;
+  readonly description: string;
+  readonly rules: readonly WorldRule[];
+}
+
+/** What everyone can call, by the operator's configuration. */
+export interface Installation {
+  readonly catalog: Catalog;
+  /** Ids of the providers that the operator has a credential for, or that need none. */
+  readonly servedProviders: ReadonlySet<string>;
+}
+
+/** Everything that decides calls, as of one moment. Immutable; the maps are by id and in the order of the ids. */
+export interface World extends Installation {
+  readonly organizations: ReadonlyMap<string, WorldOrganization>;
+  readonly members: ReadonlyMap<string, WorldMember>;
+  readonly keys: ReadonlyMap<string, WorldKey>;
+}
+
+/** One of the subjects of a call. */
+export interface WorldSubject extends PolicySubject {
+  /** The organization's name, the member's e-mail or the key's description. */
+  readonly name: string;
+  readonly rules: readonly WorldRule[];
+}
+
+/** The world as the database has it, of one organization or of all. @throws Error for a stored rule that is not valid */
+export function readWorld(db: Database, installation: Installation, organizationId?: string): World {
+  const { organizations, members, keys, rules } = readPolicySubjects(db, organizationId);
+  const bySubject = Map.groupBy(rules, ({ subjectId }) => subjectId);
+  const withRules = <T extends { readonly id: string }>(subjects: readonly T[]) =>
+    new Map(subjects.map((each) => [each.id, { ...each, rules: (bySubject.get(each.id) ?? []).map(worldRule) }]));
+  return {
+    ...installation,
+    organizations: withRules(organizations),
+    members: withRules(members),
+    keys: withRules(keys),
+  };
+}
+
+const worldRule = (rule: ActiveRule): WorldRule => ({
+  ...storedRule(rule),
+  id: rule.id,
+  mode: rule.mode,
+  description: rule.description,
+});
+
+/** The mappings of the catalogue that are not deactivated. By id. */
+export const activeMappings = ({ catalog }: Pick<World, 'catalog'>): readonly Mapping[] =>
+  catalog.mappings().filter(({ id }) => catalog.resolve(id)?.length === 1);
+
+/** The world without all but these organizations. */
+export function worldOf(world: World, organizationIds: ReadonlySet<string>): World {
+  const keep = <T extends { readonly organizationId: string }>(all: ReadonlyMap<string, T>) =>
+    new Map([...all].filter(([, each]) => organizationIds.has(each.organizationId)));
+  return {
+    ...world,
+    organizations: new Map([...world.organizations].filter(([id]) => organizationIds.has(id))),
+    members: keep(world.members),
+    keys: keep(world.keys),
+  };
+}
+
+/** Whose rules a member's calls meet, outermost first: what they could do with a key that has no rules of its own. */
+export function memberSubjects(world: World, member: WorldMember): WorldSubject[] {
+  const organization = world.organizations.get(member.organizationId);
+  if (organization === undefined) throw new Error(`The organization of the member ${member.id} is missing.`);
+  return [
+    { scope: 'organization', id: organization.id, name: organization.name, rules: organization.rules },
+    { scope: 'member', id: member.id, name: member.email, rules: member.rules },
+  ];
+}
+
+/** Whose rules a key's calls meet, outermost first. */
+export function keySubjects(world: World, key: WorldKey): WorldSubject[] {
+  const member = world.members.get(key.memberId);
+  if (member === undefined) throw new Error(`The owner of the key ${key.id} is missing.`);
+  return [...memberSubjects(world, member), { scope: 'key', id: key.id, name: key.description, rules: key.rules }];
+}
