@@ -307,7 +307,9 @@ const folder = fileURLToPath(new URL('../../src/admin', import.meta.url));
 
 /** The exported functions that are given a database and are not named like one that reads. */
 function writers(): string[] {
-  const sources = readdirSync(folder).map((name) => readFileSync(path.join(folder, name), 'utf8'));
+  const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readFileSync(path.join(folder, name), 'utf8'));
   const pattern = /export (?:async )?(?:function|const) (\w+)(?: = )?(?:<[^>]*>)?\(\s*db: Database/g;
   const names = sources.flatMap((source) => [...source.matchAll(pattern)].map(([, name = '']) => name));
   return names.filter((name) => !/^(get|list|view|check|read|ownerOfNewKey$|usageReport$)/.test(name));

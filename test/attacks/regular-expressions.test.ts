@@ -82,13 +82,13 @@ const UNPROVED: readonly Reviewed[] = [
     why: 'begins once in each run of backslashes',
   },
   {
-    file: 'providers/google-model.ts',
+    file: 'providers/google/model.ts',
     source: '^(?:models\\/)?gemini-(\\d+)(?:\\.(\\d+))?(?!\\d)',
     flags: '',
     why: 'the second number begins where the first one ends',
   },
   {
-    file: 'providers/anthropic-model.ts',
+    file: 'providers/anthropic/model.ts',
     source: 'claude-(?:(?<family>[a-z]+)-)?(?<major>\\d{1,2})(?:[-.](?<minor>\\d{1,2}))?(?!\\d)',
     flags: '',
     why: 'numbers have two digits, and a family has one end',
@@ -96,7 +96,7 @@ const UNPROVED: readonly Reviewed[] = [
 ];
 
 /** The automata of these take minutes. What they see is cut to 4,096 characters. */
-const UNPROVED_FILES = ['providers/scrub.ts'];
+const UNPROVED_FILES = ['providers/wire/scrub.ts'];
 
 const nameOf = ({ file, source, flags }: Expression): string => `${file}: /${source}/${flags}`;
 
