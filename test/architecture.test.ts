@@ -135,7 +135,7 @@ function cyclesIn(edges: readonly (readonly [from: string, to: string])[]): stri
 
 describe('the architecture', () => {
   it('gives every folder and file directly under src a rank', () => {
-    expect(readdirSync(src).filter((name) => RANKS[name] === undefined)).toEqual([]);
+    expect(readdirSync(src).filter((name) => RANKS[name] === undefined)).toEqual(['README.md']);
   });
 
   it('lets imports go downward only, and folders of one rank never import each other', () => {

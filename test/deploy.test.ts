@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import manifest from '../package.json' with { type: 'json' };
 import { readConfig } from '../src/config/config.ts';
+import { documentation } from './support/pages.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const folder = path.join(root, 'scripts/deploy');
@@ -140,7 +141,7 @@ describe('the unit of systemd', () => {
 });
 
 it('the documented files are there', () => {
-  const named = [...read('README.md').matchAll(/scripts\/deploy\/([\w.]+)/g)].map(([, name = '']) => name);
+  const named = [...documentation.matchAll(/scripts\/deploy\/([\w.]*\w)/g)].map(([, name = '']) => name);
   expect(named.length).toBeGreaterThan(0);
   expect(named.filter((name) => !existsSync(path.join(folder, name)))).toEqual([]);
 });

@@ -1,5 +1,4 @@
 // GET /metrics: what is counted, under which names, and who may look.
-import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { createCustomModel } from '../src/admin/providers/custom-models.ts';
@@ -13,6 +12,7 @@ import { bearer, chat, errorOf, faulty, hello } from './support/chat.ts';
 import { type Family, metricsOf, valuesOf } from './support/exposition.ts';
 import { addKey, addRule, startGateway, type TestGateway } from './support/gateway.ts';
 import { draw, fox, moderate } from './support/images.ts';
+import { tables } from './support/pages.ts';
 import { send } from './support/request.ts';
 import { callRows } from './support/rows.ts';
 import { completion, json, startUpstream, type TestUpstream, upstreamEnv } from './support/upstream.ts';
@@ -181,7 +181,7 @@ describe('the metrics', () => {
     expect(valuesOf(metrics, 'attempts_total')).toEqual({ 'custom custom none': 1 });
   });
 
-  it('are well formed, and those that README.md names', async () => {
+  it('are well formed, and those that the documentation names', async () => {
     await start({ RATE_LIMIT_MODERATIONS_PER_MINUTE: '1' }, true);
     await everything();
 
@@ -191,7 +191,7 @@ describe('the metrics', () => {
       const labels = new Set(samples.flatMap((sample) => Object.keys(sample.labels)).filter((label) => label !== 'le'));
       return [`\`${name}\``, type, [...labels].map((label) => `\`${label}\``).join(', '), help];
     });
-    expect(tableOf('Metric')).toEqual(rows);
+    expect(tables('Metric')).toEqual([rows]);
     for (const { name, type, samples } of families) {
       expect(name).toMatch(type === 'counter' ? /_total$/ : type === 'histogram' ? /_seconds$/ : /(?<!_total)$/);
       expect(samples.length).toBeGreaterThan(0);
@@ -286,19 +286,4 @@ function addCustomModel(provider: string, model: string): void {
   );
   createProviderKey(gateway.db, actor, { label: provider, provider: `custom:${provider}`, token: 'sk-x' }, write);
   createCustomModel(gateway.db, actor, { customProviderId: customProvider.id, model }, write.now);
-}
-
-/** The rows of README.md's table whose first column has this title. */
-function tableOf(title: string): string[][] {
-  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-  const table = readme.split('\n\n').find((block) => block.startsWith(`| ${title} `)) ?? '';
-  return table
-    .split('\n')
-    .slice(2)
-    .map((line) =>
-      line
-        .slice(1, -1)
-        .split(' | ')
-        .map((cell) => cell.trim()),
-    );
 }

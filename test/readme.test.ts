@@ -1,8 +1,7 @@
-// The README is the front door: what it says of configuration, commands, paths and packages is what there is.
+// The README is the front door, and each part has a page: what they say of configuration, commands, paths and packages is what there is.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import ruleSchema from '../schemas/admin/iam-rule.json' with { type: 'json' };
@@ -10,30 +9,18 @@ import config from '../schemas/config.json' with { type: 'json' };
 import { SERVICE_PROVIDERS } from '../src/config/service-provider.ts';
 import { startGateway } from './support/gateway.ts';
 import { childEnv } from './support/network-guard-env.ts';
+import { documentation, pages, readme, root, tables } from './support/pages.ts';
 import { send } from './support/request.ts';
-
-const root = fileURLToPath(new URL('..', import.meta.url));
-const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
-
-/** The rows, cells trimmed, of every table whose first column has this title. */
-function tables(title: string): string[][][] {
-  const found = readme.split(/\n{2,}/).filter((block) => block.startsWith('| '));
-  const parsed = found.map((block) =>
-    block.split('\n').map((line) =>
-      line
-        .slice(1, -1)
-        .split(' | ')
-        .map((cell) => cell.trim()),
-    ),
-  );
-  return parsed.filter(([head]) => head?.[0] === title).map((rows) => rows.slice(2));
-}
 
 function table(title: string): string[][] {
   const [only, ...others] = tables(title);
   if (only === undefined || others.length > 0) throw new Error(`${others.length + 1} tables begin with ${title}`);
   return only;
 }
+
+/** All pages but one. */
+const without = (name: string): string =>
+  [...pages].flatMap(([each, page]) => (each === name ? [] : page)).join('\n\n');
 
 const code = (text: string): string => `\`${text}\``;
 const firstColumn = (rows: readonly string[][]): string[] => rows.flatMap((row) => row.slice(0, 1));
@@ -45,8 +32,12 @@ interface Variable {
   readonly default?: string;
 }
 
+it('is at most 300 lines long', () => {
+  expect(readme.split('\n').length).toBeLessThanOrEqual(300);
+});
+
 it('has configurations of MCP clients, each by key and by OAuth, that a client can read', () => {
-  const [, section = ''] = /\n### MCP clients\n([\s\S]+?)\n### /.exec(readme) ?? [];
+  const [, section = ''] = /\n## MCP clients\n([\s\S]+?)\n# /.exec(documentation) ?? [];
   const configurations = [...section.matchAll(/^```json\n([\s\S]+?)\n```$/gm)].map(([, text = '']) =>
     JSON.stringify(JSON.parse(text)),
   );
@@ -88,7 +79,7 @@ describe('the configuration', () => {
   });
 
   it('names every provider of the catalogue', () => {
-    const [, named = ''] = /^`<PROVIDER>` is one of (.*?);/m.exec(readme) ?? [];
+    const [, named = ''] = /^`<PROVIDER>` is one of (.*?);/m.exec(documentation) ?? [];
     expect(coded(named)).toEqual(SERVICE_PROVIDERS.map((id) => id.toUpperCase()));
     for (const pattern of Object.keys(config.patternProperties)) {
       const [, list] = /^\^\(([A-Z|]+)\)_/.exec(pattern) ?? [];
@@ -112,13 +103,13 @@ describe('the packages', () => {
   });
 
   it('run on the Node that is named', () => {
-    const versions = [...readme.matchAll(/\bNode (\d+\.\d+\.\d+)/g)].map(([, version]) => version);
+    const versions = [...documentation.matchAll(/\bNode (\d+\.\d+\.\d+)/g)].map(([, version]) => version);
     expect(new Set(versions)).toEqual(new Set(Object.values(manifest.optionalDependencies)));
   });
 
   it('leave to the policy the OPA that is named', () => {
     const pinned = /open-policy-agent\/opa v(\S+)/.exec(readFileSync(path.join(root, 'scripts/opa/go.mod'), 'utf8'));
-    expect(readme).toContain(`\`opa\` ${pinned?.[1]} on the PATH`);
+    expect(documentation).toContain(`\`opa\` ${pinned?.[1]} on the PATH`);
   });
 });
 
@@ -134,7 +125,7 @@ describe('the npm scripts', () => {
   });
 
   it('exist wherever one is named', () => {
-    const named = [...readme.matchAll(/\bnpm run ([\w:]+)/g)].map(([, name]) => name ?? '');
+    const named = [...documentation.matchAll(/\bnpm run ([\w:]+)/g)].map(([, name]) => name ?? '');
     expect(named.length).toBeGreaterThan(0);
     expect(named.filter((name) => !(name in manifest.scripts))).toEqual([]);
   });
@@ -202,10 +193,27 @@ describe('the HTTP API', () => {
   });
 });
 
+describe('the tests that prove a guarantee', () => {
+  const DEEP = /^test\/(attacks|faults|process)\b|\.property\.test\.ts$/;
+
+  it('are run by the command that is named: the quick ones by npm test, the long ones by test:deep', () => {
+    const wrong = [...documentation.matchAll(/\bnpm (test|run test:deep) -- ((?:test\/[\w./-]+ ?)+)/g)].flatMap(
+      ([, command, paths = '']) =>
+        paths
+          .trim()
+          .split(' ')
+          .filter((each) => DEEP.test(each) !== (command === 'run test:deep')),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
+
 describe('the places', () => {
   it('exist', () => {
-    const named = [...readme.matchAll(/(?<![\w./*<-])(?:src|test|policy|schemas|scripts|\.ci)\/[\w./-]*\w/g)]
-      .filter(({ 0: place, index }) => !'<*'.includes(readme[index + place.length + 1] ?? ' '))
+    // The tutorial of the policy makes files of its own.
+    const text = without('policy/README.md');
+    const named = [...text.matchAll(/(?<![\w./*<-])(?:src|test|policy|schemas|scripts|\.ci)\/[\w./-]*\w/g)]
+      .filter(({ 0: place, index }) => !'<*'.includes(text[index + place.length + 1] ?? ' '))
       .map(([place]) => place);
     expect(named.length).toBeGreaterThan(50);
     expect(named.filter((place) => !existsSync(path.join(root, place)))).toEqual([]);
@@ -223,25 +231,41 @@ describe('the places', () => {
   it('under src are all there, each once', () => {
     expect(firstColumn(table('Rank').map((row) => row.slice(1))).sort()).toEqual(
       readdirSync(path.join(root, 'src'))
+        .filter((name) => name !== 'README.md')
         .map((name) => code(`src/${name}`))
         .sort(),
     );
   });
 
-  it('within the page that links lead to exist', () => {
-    const anchors = [...readme.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
-      title
-        .toLowerCase()
-        .replaceAll(/[^\w -]/g, '')
-        .replaceAll(' ', '-'),
+  it('that links lead to exist, within a page and on others', () => {
+    const anchorsOf = (page: string): string[] =>
+      [...page.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+        title
+          .toLowerCase()
+          .replaceAll(/[^\w -]/g, '')
+          .replaceAll(' ', '-'),
+      );
+    const broken = [...pages].flatMap(([name, page]) =>
+      [...page.matchAll(/\]\(([^)\s#]*)(?:#([^)\s]+))?\)/g)]
+        .map(([link, to = '', anchor]) => ({
+          link: `${name} ${link}`,
+          target: to === '' ? name : path.join(path.dirname(name), to),
+          anchor,
+        }))
+        .filter(({ target, anchor }) => {
+          const text = pages.get(target) ?? pages.get(path.join(target, 'README.md'));
+          if (anchor === undefined) return !existsSync(path.join(root, target));
+          return text === undefined || !anchorsOf(text).includes(anchor);
+        })
+        .map(({ link }) => link),
     );
-    const links = [...readme.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor]) => anchor ?? '');
-    expect(links.filter((anchor) => !anchors.includes(anchor))).toEqual([]);
+    expect(broken).toEqual([]);
   });
 
   it('are none of one machine or of a registry: every address is a private or a reserved one', () => {
-    const hosts = [...readme.matchAll(/https?:\/\/([^\s/:'"`)]+)/g)].map(([, host]) => host ?? '');
+    const hosts = [...documentation.matchAll(/https?:\/\/([^\s/:'"`)]+)/g)].map(([, host]) => host ?? '');
     expect(hosts.filter((host) => !/^(127\.0\.0\.1|10\.0\.0\.\d+|[\w.-]+\.example)$/.test(host))).toEqual([]);
-    expect(readme).not.toMatch(/(?<![\w.])\/(?:work|home|root|tmp|var|usr|opt|Users)\//);
+    // A service has its folders: the page of its deployment names those.
+    expect(without('scripts/deploy/README.md')).not.toMatch(/(?<![\w.])\/(?:work|home|root|tmp|var|usr|opt|Users)\//);
   });
 });

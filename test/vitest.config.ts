@@ -1,17 +1,26 @@
 import { defineConfig } from 'vitest/config';
 import { GUARD_URL } from './support/network-guard-env.ts';
 
+/** What takes long: attacks, whole processes, a network that fails, random cases. `npm run test:deep` runs these. */
+const DEEP = ['test/{attacks,faults,process}/**/*.test.ts', 'test/**/*.property.test.ts'];
+
+const common = {
+  root: new URL('..', import.meta.url).pathname,
+  pool: 'forks' as const,
+  // Workers inherit this; children get it from `childEnv`.
+  execArgv: [`--import=${GUARD_URL}`],
+  setupFiles: ['test/support/network-guard-setup.ts'],
+  testTimeout: 30_000,
+  hookTimeout: 30_000,
+};
+
 export default defineConfig({
   test: {
-    root: new URL('..', import.meta.url).pathname,
-    include: ['test/**/*.test.ts'],
-    pool: 'forks',
     // All cores: the default leaves one to a terminal that nobody watches.
     maxWorkers: '100%',
-    // Workers inherit this; children get it from `childEnv`.
-    execArgv: [`--import=${GUARD_URL}`],
-    setupFiles: ['test/support/network-guard-setup.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    projects: [
+      { test: { ...common, name: 'quick', include: ['test/**/*.test.ts'], exclude: DEEP, isolate: false } },
+      { test: { ...common, name: 'deep', include: DEEP } },
+    ],
   },
 });

@@ -1,20 +1,20 @@
-import { readFileSync } from 'node:fs';
 import { formatUsd, parseUsdPerMillion } from '../../src/domain/money.ts';
+import { pages } from './pages.ts';
 
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+const CONFIGURATION = pages.get('src/config/README.md') ?? '';
 
-/** The variables that the README's examples export, as far as their names begin so. */
+/** The variables that the examples of the configuration export, as far as their names begin so. */
 export function readmeEnvironment(prefix: string): Record<string, string> {
-  const exported = [...README.matchAll(/^export ([A-Z0-9_]+)=(\S+)$/gm)].map(([, name = '', value = '']) => [
+  const exported = [...CONFIGURATION.matchAll(/^export ([A-Z0-9_]+)=(\S+)$/gm)].map(([, name = '', value = '']) => [
     name,
     value,
   ]);
   return Object.fromEntries(exported.filter(([name]) => name?.startsWith(prefix)));
 }
 
-/** The prices with which the README's example adds a custom model, as the API takes them: in USD per token. */
+/** The prices with which the example adds a custom model, as the API takes them: in USD per token. */
 export function readmePrices(): Record<string, string> {
-  const [command = ''] = /^.*custom-models add acme .*$/m.exec(README) ?? [];
+  const [command = ''] = /^.*custom-models add acme .*$/m.exec(CONFIGURATION) ?? [];
   return Object.fromEntries(
     [...command.matchAll(/--price (\w+)=(\S+)/g)].map(([, name = '', value = '']) => [
       name,

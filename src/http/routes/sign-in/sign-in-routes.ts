@@ -10,7 +10,7 @@ import type { SignInDeps } from './sign-in-deps.ts';
 
 /**
  * The pages on which members sign in and look after that, on both listeners. They are for people: `/openapi.json` does not describe
- * them, and the README does.
+ * them, and the README of `src/http` does.
  */
 export function signInRoutes(pages: Pages, deps: SignInDeps): void {
   // One at a time on each listener: a hash takes 19 MB, and one of the four threads that files and names are waiting for, too.
