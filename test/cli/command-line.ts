@@ -2,15 +2,13 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { cliCommand } from '../../scripts/runtime.js';
 import { type FirstRun, firstRun } from '../../src/admin/sign-in/first-run.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { loadSecrets, type ServerSecrets } from '../../src/store/secrets/secrets.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
 import { childEnv } from '../support/network-guard-env.ts';
-
-const launcher = fileURLToPath(new URL('../../scripts/portcullis.js', import.meta.url));
 
 export interface Outcome {
   readonly code: number | null;
@@ -34,9 +32,10 @@ export interface CommandLine {
 
 function start(folder: string, env: Record<string, string>, args: readonly string[], input = ''): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [launcher, ...args], {
+    // Without the launcher, which would start a Node more: the tests already run on the pinned one.
+    const child = spawn(process.execPath, [...cliCommand.args, ...args], {
       cwd: folder,
-      env: childEnv({ DATA_DIR: folder, ...env }),
+      env: childEnv({ ...cliCommand.env, DATA_DIR: folder, ...env }),
     });
     child.stdin.on('error', () => {}).end(input); // who reads none of it may be gone
     let stdout = '';
