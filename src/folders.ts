@@ -14,6 +14,6 @@ export function makeFolders(folder: string, mode?: number): void {
   try {
     mkdirSync(folder, mode === undefined ? {} : { mode });
   } catch (error) {
-    if (!existsSync(folder)) throw error; // Somebody else may have made it meanwhile.
+    if (!existsSync(folder)) throw error; // Someone else may have made it meanwhile.
   }
 }

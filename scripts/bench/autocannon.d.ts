@@ -11,7 +11,7 @@ declare module 'autocannon' {
     duration: number;
     '2xx': number;
     non2xx: number;
-    /** Connection errors and time-outs. */
+    /** Connection errors and timeouts. */
     errors: number;
   }
   export default function autocannon(options: {

@@ -89,7 +89,7 @@ function paced(next: () => boolean, paceMs: number): void {
   }, paceMs);
 }
 
-/** Chunks as fast as they are taken, for as long as somebody does. */
+/** Chunks as fast as they are taken, for as long as someone does. */
 function endless(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   const flow = (): void => {

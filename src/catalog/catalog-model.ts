@@ -1,7 +1,7 @@
 import type { Mapping } from '../domain/model.ts';
 import type { WireFormat } from '../domain/provider.ts';
 
-/** Somebody who serves models, as far as the catalogue knows it. */
+/** Someone who serves models, as far as the catalogue knows it. */
 export interface CatalogProvider {
   readonly id: string;
   readonly name: string;

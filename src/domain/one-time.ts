@@ -1,7 +1,7 @@
 import { RecentMap } from '../lib/recent-map.ts';
 import type { Clock } from './time.ts';
 
-/** What is kept for somebody for a few minutes and can be taken once; a later value replaces it. In memory, of bounded number. */
+/** What is kept for someone for a few minutes and can be taken once; a later value replaces it. In memory, of bounded number. */
 export class OneTime<Value> {
   readonly #values: RecentMap<string, { readonly value: Value; readonly until: number }>;
   readonly #clock: Clock;

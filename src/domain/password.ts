@@ -10,7 +10,7 @@ export const PASSWORD_LENGTH = { min: 10, max: 128 } as const;
 /** The form in which a password is hashed: the same characters typed on another system may come in other code points. */
 const normalized = (password: string): string => password.normalize('NFKC');
 
-/** What is wrong with a password that somebody chose, in a sentence; undefined: nothing. */
+/** What is wrong with a password that someone chose, in a sentence; undefined: nothing. */
 export function passwordFault(password: string, email: string): string | undefined {
   const text = normalized(password);
   const { length } = [...text];

@@ -168,7 +168,7 @@ export interface BudgetRecord {
    */
   currentPeriodStartedAt: string | null;
   /**
-   * RFC 3339. When the current window ends; null while none is open.
+   * RFC 3339. When the current window ends; null while no window is open.
    */
   currentPeriodResetAt: string | null;
 }
@@ -364,7 +364,7 @@ export interface CustomModelRecord {
    */
   model: string;
   /**
-   * By which requests and rules mean it: `<custom provider>/<model>`.
+   * Its name in requests and rules: `<custom provider>/<model>`.
    */
   name: string;
   displayName: string;
@@ -572,7 +572,7 @@ export interface CustomProviderAnswer {
  */
 export interface CustomProviderCreate {
   /**
-   * By which requests and rules mean it. Names of providers of the catalogue and of the environment, `custom` and `sandbox` are taken.
+   * Its name in requests and rules. Names of providers of the catalogue and of the environment, `custom` and `sandbox` are taken.
    */
   name: string;
   /**
@@ -631,7 +631,7 @@ export interface CustomProviderRecord {
    */
   updatedAt: string;
   /**
-   * By which requests (`<name>/<model>`) and rules (`custom:<name>`) mean it. Never changes.
+   * Its name in requests (`<name>/<model>`) and rules (`custom:<name>`). Never changes.
    */
   name: string;
   wire: CustomProviderWire;
@@ -647,7 +647,7 @@ export interface CustomProviderRecord {
 }
 
 /**
- * Request fields that it takes beyond OpenAI's and those of its wire format. Name only fields that neither choose a model nor raise the price.
+ * Request fields that it takes beyond OpenAI's and those of its wire format. Do not name fields that choose a model or raise the price.
  */
 export type CustomProviderFields = string[];
 
@@ -801,7 +801,7 @@ export interface InvitationRecord {
    */
   updatedAt: string;
   /**
-   * Whom it is for, in lower case.
+   * E-mail address of the invited person, in lower case.
    */
   email: string;
   /**
@@ -857,7 +857,7 @@ export interface KeyCreate {
    */
   projectId: string;
   /**
-   * Label. Changing it touches neither secret, usage, limits nor rules.
+   * Label. Changing it changes nothing else of the key.
    */
   description?: string | null;
   /**
@@ -895,7 +895,7 @@ export interface KeyList {
  */
 export interface KeyPatch {
   /**
-   * Label. Changing it touches neither secret, usage, limits nor rules.
+   * Label. Changing it changes nothing else of the key.
    */
   description?: string | null;
   /**
@@ -977,7 +977,7 @@ export interface KeyRecord {
    */
   currentPeriodStartedAt: string | null;
   /**
-   * RFC 3339. When the current window ends; null while none is open.
+   * RFC 3339. When the current window ends; null while no window is open.
    */
   currentPeriodResetAt: string | null;
   /**
@@ -1013,7 +1013,7 @@ export interface MasterKeyAnswer {
 }
 
 /**
- * Body of `POST /v1/master/master-keys`. An organization has at most 10. The new key acts for the member for whom the key acts that makes it.
+ * Body of `POST /v1/master/master-keys`. An organization has at most 10. The new key acts for the same member as the key that creates it.
  */
 export interface MasterKeyCreate {
   /**
@@ -1448,7 +1448,7 @@ export interface ProviderKeyRecord {
    */
   maskedToken: string;
   /**
-   * Place in the order in which the keys of one provider are tried; 1 comes first.
+   * Position among the keys of one provider; 1 is tried first.
    */
   position: number;
   status: ProviderKeyStatus;
@@ -1566,7 +1566,7 @@ export interface RulePatch {
   mode?: RuleMode;
   description?: string | null;
   /**
-   * Refuse a change by which the rules permit what they did not permit before (409 `new_access`).
+   * Refuse a change that permits something new (409 `new_access`).
    */
   failOnNewAccess?: boolean;
 }
@@ -1833,7 +1833,7 @@ export interface CompletionMessage {
   role: 'assistant';
   content: string | null;
   /**
-   * The model's thoughts, as far as it shows them.
+   * The model's thoughts, if it shows them.
    */
   reasoning?: string | null;
   /**
@@ -2088,7 +2088,7 @@ export interface RoutingAttempt {
 }
 
 /**
- * Body of `POST /v1/chat/completions`: OpenAI's chat request. Next to the fields listed here, a provider's own are taken as far as its table knows them (`providers/openai/dialects.ts` and its like) or the operator has named them; any other field is 400 `unsupported_parameter`. An optional field that is null counts as absent.
+ * Body of `POST /v1/chat/completions`: OpenAI's chat request. Next to the fields listed here, a provider's own are accepted if a table lists them (such as `providers/openai/dialects.ts`) or the operator has named them; any other field is 400 `unsupported_parameter`. An optional field that is null counts as absent.
  */
 export interface ChatRequest {
   /**
@@ -2189,7 +2189,7 @@ export interface ChatRequest {
   prompt_cache_key?: string | null;
   prompt_cache_retention?: string | null;
   /**
-   * How long to think: `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, as far as the model has it.
+   * How long to think: `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, if the model supports it.
    */
   reasoning_effort?: string | null;
   response_format?: ResponseFormat;
@@ -2451,7 +2451,7 @@ export interface FunctionDefinition {
 
 export interface ChatTool {
   /**
-   * `function`, `custom`, or a tool that runs at the provider, as far as its table knows what it costs.
+   * `function`, `custom`, or a tool that runs at the provider, if its price is known.
    */
   type: string;
   function?: FunctionDefinition;
@@ -2691,7 +2691,7 @@ export interface ImageRequest {
   style?: string | null;
   user?: string | null;
   /**
-   * Extension: `16:9` and the like, for models that take one instead of a size.
+   * Extension: a ratio such as `16:9`, for models that take one instead of a size.
    */
   aspect_ratio?: string | null;
   /**
@@ -2725,7 +2725,7 @@ export interface Model {
   name: string;
   display_name?: string;
   /**
-   * Other names by which a request may mean the model.
+   * Other names of the model, which requests may use.
    */
   aliases?: string[];
   /**
@@ -2815,7 +2815,7 @@ export interface ModelMapping {
 }
 
 /**
- * Decimal strings in USD; absent when unknown, `0` when nothing. Per token where nothing else is said.
+ * Decimal strings in USD; absent when unknown, `0` when nothing. Per token unless stated otherwise.
  */
 export interface ModelPricing {
   /**
@@ -3094,11 +3094,11 @@ export interface Environment {
    */
   MAX_BUFFERED_BYTES: string;
   /**
-   * The same as `MAX_IN_FLIGHT` of the management host, which takes nothing from the gateway nor the gateway from it.
+   * `MAX_IN_FLIGHT` for the management host. The two listeners do not share their places.
    */
   MANAGEMENT_MAX_IN_FLIGHT: string;
   /**
-   * The same as `MAX_BUFFERED_BYTES` of the management host.
+   * `MAX_BUFFERED_BYTES` for the management host.
    */
   MANAGEMENT_MAX_BUFFERED_BYTES: string;
   /**
@@ -3118,15 +3118,15 @@ export interface Environment {
    */
   RATE_LIMIT_CHAT_PER_MINUTE: string;
   /**
-   * The same of `POST /v1/images/generations`.
+   * The same for `POST /v1/images/generations`.
    */
   RATE_LIMIT_IMAGES_PER_MINUTE: string;
   /**
-   * The same of `GET /v1/models` and `GET /v1/models/{id}` with a key.
+   * The same for `GET /v1/models` and `GET /v1/models/{id}` with a key.
    */
   RATE_LIMIT_MODELS_PER_MINUTE: string;
   /**
-   * The same of `POST /v1/moderations`.
+   * The same for `POST /v1/moderations`.
    */
   RATE_LIMIT_MODERATIONS_PER_MINUTE: string;
   /**
@@ -3192,7 +3192,7 @@ export interface Environment {
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$".
    *
-   * Request fields that go to that provider beyond OpenAI's and those of its table, as a comma list. Name only fields that neither choose a model nor raise the price.
+   * Request fields that go to that provider beyond OpenAI's and those of its table, as a comma list. Do not name fields that choose a model or raise the price.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$".
@@ -3202,7 +3202,7 @@ export interface Environment {
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$".
    *
-   * Its key, sent as bearer token; absent: none is sent.
+   * Its key, sent as a bearer token. Unset: no key is sent.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$".
@@ -3222,7 +3222,7 @@ export interface Environment {
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$".
    *
-   * Request fields that go to it beyond OpenAI's and those that such servers have in common, as a comma list. Name only fields that neither choose a model nor raise the price.
+   * Request fields that go to it beyond OpenAI's and those that such servers have in common, as a comma list. Do not name fields that choose a model or raise the price.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$".
@@ -3861,7 +3861,7 @@ export interface AccessOverviewHolder {
 export interface AccessReport {
   holder: AccessHolder;
   /**
-   * By which policy and which rules.
+   * The policy and the rules that decided.
    */
   policyRevision: string;
   /**
@@ -3985,7 +3985,7 @@ export interface EvaluateCall {
 }
 
 /**
- * What becomes of one request, and why.
+ * The outcome of one request, and why.
  */
 export interface Explanation {
   /**
@@ -4057,7 +4057,7 @@ export interface ExplainedFlips {
 }
 
 /**
- * A policy fixture: what is given, the requests, and what must become of each. One YAML document; a file may hold several, separated by `---`.
+ * A policy fixture: the given state, the requests, and the expected outcome of each. One YAML document; a file may hold several, separated by `---`.
  */
 export interface Fixture {
   /**
@@ -4226,7 +4226,7 @@ export interface FixtureModel {
  */
 export interface FixtureMapping {
   /**
-   * The provider's own id of the model, by which it can be named behind the provider. Default: the canonical id. Not of a custom model.
+   * The provider's own id of the model, which may follow the provider's name. Default: the canonical id. Not of a custom model.
    */
   externalId?: string;
   /**
@@ -4342,7 +4342,7 @@ export interface FixtureExpectation {
 }
 
 /**
- * What the rules in mode `report` would change. Absent: nothing is said of it.
+ * What the rules in mode `report` would change. Absent: not checked.
  */
 export interface FixtureShadow {
   /**
@@ -4418,7 +4418,7 @@ export interface LintFinding {
 }
 
 /**
- * Everyone whose rules decide calls, with their rules: what `portcullis policy export` writes and `portcullis policy diff` reads. Secrets are no part of it, nor are credentials and custom models.
+ * Everyone whose rules decide calls, with their rules: what `portcullis policy export` writes and `portcullis policy diff` reads. It holds no secrets, credentials or custom models.
  */
 export interface WorldDocument {
   organizations: WorldDocumentOrganization[];

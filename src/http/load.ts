@@ -159,7 +159,7 @@ export class Load {
     return this.#inFlight >= this.#limits.maxInFlight;
   }
 
-  /** A place for a request, which must soon be counted for somebody. @throws ApiError 503 `overloaded` */
+  /** A place for a request, which must soon be counted for someone. @throws ApiError 503 `overloaded` */
   enter(): Place {
     if (this.isFull()) throw overloaded();
     return new Place(this);

@@ -8,7 +8,7 @@ import { googleAdapter } from './google/google.ts';
 import { openAiAdapterFor } from './openai/openai.ts';
 import type { Adapter, BaseUrl } from './wire/adapter.ts';
 
-/** Somebody who serves models: how to talk to it, and where. */
+/** Someone who serves models: how to talk to it, and where. */
 export interface Provider {
   /** By which mappings mean it. */
   readonly id: string;

@@ -1,4 +1,4 @@
-// Threat: what a caller wrote, or the secret that a request carried, turns up in the log or in an answer to somebody else.
+// Threat: what a caller wrote, or the secret that a request carried, turns up in the log or in an answer to someone else.
 // Defence: the log holds our own words alone; an upstream's words are scrubbed with the secret that was used, also inside a 200; a success is passed on without it.
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

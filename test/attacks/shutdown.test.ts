@@ -1,4 +1,4 @@
-// A stop that somebody holds up: only calls that have been admitted get the grace, and nothing else keeps the process alive.
+// A stop that someone holds up: only calls that have been admitted get the grace, and nothing else keeps the process alive.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

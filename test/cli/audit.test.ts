@@ -18,7 +18,7 @@ const rename = (...names: string[]) =>
     for (const name of names) changeOrganization(db, actor, { name }, now);
   });
 
-/** What somebody can do who has the file and SQLite. */
+/** What someone can do who has the file and SQLite. */
 const tamper = (...statements: string[]) =>
   portcullis.store.write(({ connection }) => {
     for (const trigger of ['is_never_updated', 'is_never_deleted', 'is_only_appended_to']) {

@@ -222,7 +222,7 @@ describe('an answer that is too much', () => {
   });
 });
 
-describe('time-outs', () => {
+describe('timeouts', () => {
   it('fires while the headers are awaited', async () => {
     const origin = await serve(() => {});
     const failure = send(open({ firstByteTimeoutMs: 50 }), post(origin));

@@ -26,7 +26,7 @@ describe('system messages', () => {
     ).toEqual({ ...BARE, system: [text('One.'), text('Two.', { cache_control: cache })] });
   });
 
-  it('alone are what the user says, for somebody must say something', () => {
+  it('alone are what the user says, for someone must say something', () => {
     expect(saying({ role: 'system', content: 'Sing.' })).toEqual({ ...BARE, messages: [user([text('Sing.')])] });
   });
 

@@ -131,7 +131,7 @@ describe('sampling', () => {
     ['nor does one since 4.7', 'claude-opus-4-7', all, {}],
     ['above 1 a temperature is 1, the API’s most', BUDGET, { temperature: 1.7 }, { temperature: 1 }],
     ['0 is a temperature', BUDGET, { temperature: 0 }, { temperature: 0 }],
-    ['somebody else’s model takes all', 'kimi-k2', all, all],
+    ['someone else’s model takes all', 'kimi-k2', all, all],
   ])('%s', (_name, model, fields, wanted) => {
     expect(sent(fields, to(model))).toEqual({ ...BARE, model, ...wanted });
   });

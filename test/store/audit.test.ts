@@ -37,7 +37,7 @@ function chainOf(length: number): Database {
   return db;
 }
 
-/** What somebody can do who has the file and SQLite. */
+/** What someone can do who has the file and SQLite. */
 function tamper(db: Database, ...statements: readonly string[]): void {
   db.connection.exec(
     'DROP TRIGGER audit_is_never_updated; DROP TRIGGER audit_is_never_deleted; DROP TRIGGER audit_is_only_appended_to',

@@ -65,7 +65,7 @@ describe('what was read once', () => {
       const epoch = freshness.lastEpoch();
       other.connection.exec(`INSERT INTO organizations VALUES ('${id}', 'One', 'enterprise', 0, 1, 1)`);
       await nextTurn();
-      if (id === 'org_2') freshness.epoch(); // Somebody else looks meanwhile.
+      if (id === 'org_2') freshness.epoch(); // Someone else looks meanwhile.
       reads.set('key', 'read before', epoch);
       expect(reads.get('key')).toBeUndefined();
     }

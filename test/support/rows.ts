@@ -42,7 +42,7 @@ export function budgetSums({ db }: Pick<TestGateway, 'db'>, subjectId: string) {
   return row;
 }
 
-/** What came of a call whose client has left, who is told nothing: waits until its row has an end. */
+/** The row of a call whose client has left: waits until it has an end. */
 export async function settled(gateway: TestGateway, requestId: string): Promise<CallRow> {
   for (;;) {
     const row = gateway.db.get(selectCalls().where('request_id', '=', requestId));

@@ -237,7 +237,7 @@ it.each([
     'shared/x.yaml:3:1: An included file holds one document.',
     'members: {}\n---\nmembers: {}',
   ],
-  ['somebody who is given twice', 'a.yaml:5:14: The member "dev" is given twice.', 'members: { dev: {} }'],
+  ['someone who is given twice', 'a.yaml:5:14: The member "dev" is given twice.', 'members: { dev: {} }'],
   ['a key that is given twice', 'a.yaml:7:5: The key "ci" is given twice.', 'keys: { ci: {} }'],
   ['a model that is given twice', 'a.yaml:4:24: The model "swift" is given twice.', SLICE],
   [

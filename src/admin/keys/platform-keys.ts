@@ -24,7 +24,7 @@ const EXPLANATIONS = [
 
 /**
  * Makes a platform secret key (`sk_`), which authenticates no gateway call; the answer alone carries the secret, as `token`.
- * Shape 400, foreign project or owner 404, a key for somebody else by a developer 403.
+ * Shape 400, foreign project or owner 404, a key for someone else by a developer 403.
  * @param body as `PlatformKeyCreate`, unchecked.
  */
 export function createPlatformKey(

@@ -11,7 +11,7 @@ export interface ActiveProvider {
 }
 
 /**
- * Every provider that somebody can call, by name, for the output of a start. The organizations' custom providers, which may be many,
+ * Every provider that someone can call, by name, for the output of a start. The organizations' custom providers, which may be many,
  * are counted in one entry.
  */
 export function listActiveProviders(db: Database, config: ServiceConfig): ActiveProvider[] {

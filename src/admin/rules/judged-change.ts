@@ -39,7 +39,7 @@ const NOTHING: RuleWidening = { count: 0, cells: [] };
 
 /**
  * Changes a rule after finding out what that newly permits: outside the writing thread, so that nobody waits for it, and again
- * where somebody else changed rules meanwhile. Where that cannot be found out, only a change that must not widen anything fails.
+ * where someone else changed rules meanwhile. Where that cannot be found out, only a change that must not widen anything fails.
  */
 export async function changeJudged({ plan, judge, write }: JudgedSteps): Promise<RuleChangeAnswer> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {

@@ -139,7 +139,7 @@ const viewPasskey = (passkey: store.PasskeyRecord) => ({
 export const listPasskeys = (db: Database, { organizationId, id }: MemberRecord): store.PasskeyRecord[] =>
   store.passkeysOf(db, organizationId, id);
 
-/** Stores a passkey of the person; 400 when they have as many as there can be, or somebody has it already. @param now epoch ms */
+/** Stores a passkey of the person; 400 when they have as many as there can be, or someone has it already. @param now epoch ms */
 export function addPasskey(db: Database, person: Person, passkey: VerifiedPasskey, now: number): store.PasskeyRecord {
   const { organizationId, memberId } = person;
   return db.transaction(() => {

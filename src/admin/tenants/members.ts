@@ -69,7 +69,7 @@ function managedMember(db: Database, actor: Actor, idOrEmail: string): store.Mem
   return member;
 }
 
-/** Somebody must be able to manage the organization. */
+/** Someone must be able to manage the organization. */
 function checkLeavesOwner(db: Database, member: store.MemberRecord, done: string, param: string | null): void {
   if (member.role !== 'owner' || store.countMembers(db, member.organizationId, 'owner') > 1) return;
   throw invalidRequest(`The last owner of an organization cannot be ${done}.`, param);

@@ -73,7 +73,7 @@ export function masterKeyCommands(program: Command, env: Environment): void {
   common(keys.command('create'))
     .description('Create a master key (an organization has at most 10); its token is shown once, now.')
     .requiredOption('--description <text>', 'label of the key')
-    .option('--member <id|e-mail>', 'member for whom it acts, with their role; default: the first owner')
+    .option('--member <id|e-mail>', 'member that the key acts for; default: the first owner')
     .action(async (options: CreateOptions) => {
       showNew(await inWorkspace(env, 'write', options.org, (workspace) => create(workspace, options)), options);
     });

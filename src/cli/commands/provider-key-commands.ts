@@ -87,7 +87,7 @@ export function providerKeyCommands(program: Command, env: Environment): void {
     });
 
   common(keys.command('list'))
-    .description('List the provider keys, in the order in which they are tried.')
+    .description('List the provider keys, in the order of use.')
     .action(async (options: CommonOptions) => {
       showProviderKeys(await mending(env, 'read', options.org, everyProviderKey), options);
     });

@@ -40,7 +40,7 @@ const OUTCOMES: Readonly<Record<Explanation['outcome'], string>> = {
   not_found: 'not found',
 };
 
-/** What becomes of one request, and why. */
+/** The outcome of one request, and why. */
 export function showExplanation(explanation: Explanation, { json }: Format): void {
   if (json) {
     printJson(explanation);

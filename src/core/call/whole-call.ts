@@ -32,7 +32,7 @@ export async function permit(
   }
 }
 
-/** What came of a call whose answer is whole. */
+/** A call whose answer came whole, and succeeded. */
 export interface Served<T> extends Routed<T> {
   /** Of the attempt that served it. */
   readonly usage: Usage;

@@ -1,7 +1,7 @@
 import { readFile, readlink } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 
-/** What Node keeps of a socket beneath its own buffers. Not documented, but what its own time-outs look at. */
+/** What Node keeps of a socket beneath its own buffers. Not documented, but what its own timeouts look at. */
 function handleOf(socket: Socket, property: 'writeQueueSize' | 'fd'): number | undefined {
   const handle: unknown = Reflect.get(socket, '_handle');
   const value: unknown = typeof handle === 'object' && handle !== null ? Reflect.get(handle, property) : undefined;

@@ -100,7 +100,7 @@ function toolResult({ content }: ChatMessage, callId: string): Block {
 function arrange(system: readonly Block[], drafts: readonly Draft[]): Conversation {
   const turns = drafts.map(({ role, results, others }): Turn => ({ role, content: [...results, ...others] }));
   const [first] = turns;
-  // Instructions alone are a conversation for OpenAI; here somebody must have said something.
+  // Instructions alone are a conversation for OpenAI; here someone must have said something.
   if (first === undefined) return { system: [], turns: system.length === 0 ? [] : [{ role: 'user', content: system }] };
   return { system, turns: first.role === 'user' ? turns : [OPENING, ...turns] };
 }

@@ -19,7 +19,7 @@ export interface ModelRules {
   readonly prefill: boolean;
 }
 
-/** A model of somebody else behind the same API: what the API's first versions knew. */
+/** A model of someone else behind the same API: what the API's first versions knew. */
 const NOT_CLAUDE: ModelRules = {
   thinking: 'budget',
   thinkingOff: 'omit',

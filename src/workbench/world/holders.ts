@@ -7,7 +7,7 @@ import type { SubjectChange } from './subject-change.ts';
 import type { SubjectAccess } from './subject-judge.ts';
 import { keySubjects, memberSubjects, type World, type WorldSubject } from './world.ts';
 
-/** Somebody who reaches models: a key, or a member, who stands for any key of theirs, in any project, without rules of its own. */
+/** Someone who reaches models: a key, or a member, who stands for any key of theirs, in any project, without rules of its own. */
 export interface Holder extends Caller {
   readonly scope: 'key' | 'member';
   readonly id: string;

@@ -10,7 +10,7 @@ import { type ActiveRule, readPolicySubjects } from '../../store/rules/policy-su
 /** An active rule. */
 export type WorldRule = PolicyRule & { readonly description: string | null };
 
-/** Somebody whose rules decide calls. */
+/** Someone whose rules decide calls. */
 export interface WorldOrganization {
   readonly id: string;
   readonly name: string;

@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net';
 import type { KeyCreate, RuleCreate } from '../../../src/generated/types.ts';
 import type { Served } from './served.ts';
 
-/** A request that somebody was sent. */
+/** A request that someone was sent. */
 export interface Called extends Served {
   readonly action: 'chat' | 'image' | 'moderation';
   /** Of the client; undefined: unknown. */

@@ -105,7 +105,7 @@ describe('registration', () => {
     expect(headers.get('access-control-allow-origin')).toBe('*');
   });
 
-  it('is refused once too many wait for somebody to allow them, and possible again when those are forgotten', async () => {
+  it('is refused once too many wait for someone to allow them, and possible again when those are forgotten', async () => {
     const { connection } = gateway.db;
     connection.exec(`
       WITH RECURSIVE n (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM n WHERE at < 1000)

@@ -197,7 +197,7 @@ describe('consent', () => {
     expect(lastKey()?.id).toBe(id);
   });
 
-  it("is not given for somebody else's key", async () => {
+  it("is not given for someone else's key", async () => {
     const application = new Application(gateway);
     await application.register();
     const { path } = await application.askConsent();

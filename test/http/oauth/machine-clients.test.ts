@@ -177,7 +177,7 @@ it('has a secret that is shown once, and stands nowhere in the database', async 
 });
 
 describe('is not made', () => {
-  it("with somebody else's key", async () => {
+  it("with someone else's key", async () => {
     const { organizationId } = gateway.firstRun;
     const id = newId('mem');
     newMember(gateway.db, { id, organizationId, email: 'bob@example.org', name: null, role: 'developer' }, Date.now());

@@ -64,7 +64,7 @@ it('every page has the headers that keep it to itself', () => {
   }
 });
 
-it('no page holds markup that somebody wrote, an inline script or style, or anything from elsewhere', () => {
+it('no page holds markup that someone wrote, an inline script or style, or anything from elsewhere', () => {
   for (const [what, { text }] of pages) {
     expect([what, text.includes('<script>'), /<style|\son\w+=|\sstyle=|javascript:/.test(text)]).toEqual([
       what,

@@ -100,7 +100,7 @@ describe('a passkey', () => {
     expect([refused.status, refused.json]).toMatchObject([401, { error: { code: 'passkey_refused' } }]);
   });
 
-  it('of somebody else cannot be removed', async () => {
+  it('of someone else cannot be removed', async () => {
     const { device } = await memberWithPasskey('victim@example.com');
     const { browser: rival } = await memberWithPasskey('rival@example.com');
     const passkey = gateway.db.connection

@@ -67,7 +67,7 @@ describe('a session', () => {
     expect([await isSignedIn(copy), gateway.audited()]).toEqual([false, ['session.delete']]);
   });
 
-  it('of somebody else cannot be ended', async () => {
+  it('of someone else cannot be ended', async () => {
     gateway.addMember('victim@example.com');
     gateway.addMember('rival@example.com');
     const victim = await signedIn('victim@example.com');

@@ -24,7 +24,7 @@ describe('a key', () => {
     expect(await outcome(server.request('DELETE', target))).toEqual(noKey);
   });
 
-  it("of somebody else is not found by a developer's master key", async () => {
+  it("of someone else is not found by a developer's master key", async () => {
     const token = server.tokens.developer;
     const target = `/v1/master/keys/${ID.ownerKey}`;
     expect(await outcome(server.request('GET', target, { token }))).toEqual(noKey);

@@ -14,7 +14,7 @@ describe('a master key is not found', () => {
   it.each([
     ['of another organization', path(4), 'owner'],
     ['that does not exist', path(9), 'owner'],
-    ['of somebody else, by a developer', path(2), 'developer'],
+    ['of someone else, by a developer', path(2), 'developer'],
   ] as const)('%s', async (_, target, role) => {
     const token = server.tokens[role];
     const noKey = { status: 404, body: refused('not_found', 'There is no such master key.') };

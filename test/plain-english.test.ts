@@ -1,0 +1,76 @@
+// What people read is plain English: texts in the sources, descriptions in the schemas, the pages. These words are refused there.
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, it } from 'vitest';
+import { pages, root } from './support/pages.ts';
+
+/** Each with what a native speaker would write. */
+const REFUSED: Readonly<Record<string, string>> = {
+  'anew|afresh': 'again',
+  beside: 'next to, or: also',
+  'dear(?:er|est)?': 'expensive, most expensive',
+  'who(?:m)?ever': 'anyone, everyone',
+  'what (?:came|comes|becomes|became|has become|must become) of': 'the outcome, the result',
+  whom: 'who, or the sentence turned round',
+  somebody: 'someone',
+  '(?:is|are|was|were) told': 'say who says what',
+  'of no matter': 'ignored',
+  'of late': 'recently',
+  'one too many': 'more, beyond the limit',
+  'as far as': 'if, unless',
+  'all the same': 'still',
+  'time-outs?': 'timeout',
+  'whence|thereof|therein|hereby|lest|akin': 'plain words',
+};
+
+const PATTERN = new RegExp(`\\b(?:${Object.keys(REFUSED).join('|')})\\b`, 'i');
+
+function filesIn(folder: string, ending: string): string[] {
+  return readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => path.join(folder, name));
+}
+
+const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+
+/** `file: text` of each text of several words, comments left out. */
+function textsOf(file: string): string[] {
+  const code = read(file)
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/(^|\s)\/\/.*$/gm, '');
+  return [...code.matchAll(/'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`[^`]*`/g)]
+    .map(([text]) => text)
+    .filter((text) => text.includes(' '))
+    .map((text) => `${file}: ${text}`);
+}
+
+const refused = (lines: readonly string[]): string[] => lines.filter((line) => PATTERN.test(line));
+
+it('the texts of the sources have none of the refused words', () => {
+  const texts = filesIn('src', '.ts')
+    .filter((file) => !file.startsWith(path.join('src', 'generated')))
+    .flatMap(textsOf);
+  expect(texts.length).toBeGreaterThan(1_000);
+  expect(refused(texts)).toEqual([]);
+});
+
+it('the descriptions of the schemas have none', () => {
+  const descriptions = filesIn('schemas', '.json').flatMap((file) =>
+    [...read(file).matchAll(/"(?:description|title)": "((?:[^"\\]|\\.)*)"/g)].map(
+      ([, text = '']) => `${file}: ${text}`,
+    ),
+  );
+  expect(descriptions.length).toBeGreaterThan(500);
+  expect(refused(descriptions)).toEqual([]);
+});
+
+it('the pages have none', () => {
+  const sentences = [...pages].flatMap(([name, page]) =>
+    page
+      .replace(/^```[\s\S]*?^```$/gm, '')
+      .split(/\n|(?<=[.:;]) /)
+      .map((sentence) => `${name}: ${sentence}`),
+  );
+  expect(sentences.length).toBeGreaterThan(1_000);
+  expect(refused(sentences)).toEqual([]);
+});
