@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import { GUARD_URL } from './support/network-guard-env.ts';
 
 /** What takes long: attacks, a network that fails, whole processes, commands, random cases. `npm run test:deep` runs these. */
@@ -19,8 +19,18 @@ export default defineConfig({
     // All cores: the default leaves one to a terminal that nobody watches.
     maxWorkers: '100%',
     projects: [
-      { test: { ...common, name: 'quick', include: ['test/**/*.test.ts'], exclude: DEEP, isolate: false } },
+      {
+        test: {
+          ...common,
+          name: 'quick',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...DEEP],
+          isolate: false,
+        },
+      },
       { test: { ...common, name: 'deep', include: DEEP } },
+      // Each page is looked at eight times: light and dark, wide and narrow, by eye and by axe.
+      { test: { ...common, name: 'browser', include: ['test/browser/*.walk.ts'], testTimeout: 120_000 } },
     ],
   },
 });

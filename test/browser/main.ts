@@ -22,7 +22,8 @@ if (values.screenshots !== undefined) {
   mkdirSync(process.env.SCREENSHOTS, { recursive: true });
 }
 const vitest = await startVitest('test', [], {
-  config: path.join(import.meta.dirname, 'vitest.config.ts'),
+  config: path.join(import.meta.dirname, '../vitest.config.ts'),
+  project: ['browser'],
   watch: false,
 });
 await vitest.close();
