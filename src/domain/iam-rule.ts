@@ -25,6 +25,50 @@ export type PolicyRule =
   | RuleOf<'pricing', StoredPricingValue>
   | RuleOf<'ip_cidrs', IpCidrsValue>;
 
+type Judged<Rule> = Rule extends PolicyRule ? Pick<Rule, 'ruleType' | 'ruleValue'> : never;
+
+/** Type and value of a rule as it is judged: entries once each, ranges and price caps in canonical form. */
+export type CanonicalRule = Judged<PolicyRule>;
+
+type ValueOf<Kind extends RuleKind> = Extract<CanonicalRule, { ruleType: `${RuleEffect}_${Kind}` }>['ruleValue'];
+
+/** The field of a rule's value that lists its entries; null where the value is conditions. */
+export const LIST_FIELD = {
+  models: 'models',
+  providers: 'providers',
+  pricing: null,
+  ip_cidrs: 'ipCidrs',
+} as const satisfies Readonly<Record<RuleKind, string | null>>;
+
+/** What a rule's value gives, by its kind. A kind that a place forgets does not compile. */
+export function byKind<T>(rule: CanonicalRule, cases: { readonly [Kind in RuleKind]: (value: ValueOf<Kind>) => T }): T {
+  switch (rule.ruleType) {
+    case 'allow_models':
+    case 'deny_models':
+      return cases.models(rule.ruleValue);
+    case 'allow_providers':
+    case 'deny_providers':
+      return cases.providers(rule.ruleValue);
+    case 'allow_pricing':
+    case 'deny_pricing':
+      return cases.pricing(rule.ruleValue);
+    case 'allow_ip_cidrs':
+    case 'deny_ip_cidrs':
+      return cases.ip_cidrs(rule.ruleValue);
+    default:
+      throw new TypeError('The rule type is unknown.');
+  }
+}
+
+/** The entries of a list, or none where the value is conditions. */
+export const entriesOf = (rule: CanonicalRule): readonly string[] =>
+  byKind(rule, {
+    models: ({ models }) => models,
+    providers: ({ providers }) => providers,
+    pricing: () => [],
+    ip_cidrs: ({ ipCidrs }) => ipCidrs,
+  });
+
 export const effectOf = (type: RuleType): RuleEffect => (type.startsWith('allow_') ? 'allow' : 'deny');
 
 const KIND_OF: Readonly<Record<RuleType, RuleKind>> = {

@@ -11,13 +11,8 @@ import { validateRuleCreate } from '../generated/validators.js';
 import { checkShape } from './check-shape.ts';
 import { canonicalCidr, InvalidRangeError } from './client-ip.ts';
 import { invalidRequest } from './errors.ts';
-import type { PolicyRule, StoredPricingValue } from './iam-rule.ts';
+import type { CanonicalRule, StoredPricingValue } from './iam-rule.ts';
 import { formatUsdPerMillion, parseUsdPerMillion } from './money.ts';
-
-type Judged<Rule> = Rule extends PolicyRule ? Pick<Rule, 'ruleType' | 'ruleValue'> : never;
-
-/** Type and value of a rule as it is judged: entries once each, ranges and price caps in canonical form. */
-export type CanonicalRule = Judged<PolicyRule>;
 
 /** A rule that may be stored. */
 export interface RuleContent {
@@ -82,13 +77,6 @@ export function storedRule({ id, ruleType, canonicalValue }: StoredRule): Canoni
   const rule: unknown = { ruleType, ruleValue: canonicalValue };
   if (!validateRuleCreate(rule)) throw new Error(`The stored rule ${id} is not valid.`);
   return canonicalRule(rule);
-}
-
-/** The entries of a list, or none for a price. */
-export function entriesOf({ ruleValue }: CanonicalRule): readonly string[] {
-  if ('models' in ruleValue) return ruleValue.models;
-  if ('providers' in ruleValue) return ruleValue.providers;
-  return 'ipCidrs' in ruleValue ? ruleValue.ipCidrs : [];
 }
 
 const unique = (entries: readonly string[]): string[] => [...new Set(entries)];

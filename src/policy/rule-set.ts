@@ -1,5 +1,5 @@
 import { canonicalCidr } from '../domain/client-ip.ts';
-import { kindOf, type PolicyRule, type RuleKind, type StoredPricingValue } from '../domain/iam-rule.ts';
+import { byKind, kindOf, type PolicyRule, type RuleKind, type StoredPricingValue } from '../domain/iam-rule.ts';
 import { parseUsdPerMillion } from '../domain/money.ts';
 import type { RuleType } from '../generated/types.ts';
 import type { Canonical } from './canonical-json.ts';
@@ -66,29 +66,23 @@ const prefixEntry = (entry: string, rules: string[]): Canonical =>
 
 function addRule(section: Section, rule: PolicyRule): void {
   try {
-    switch (rule.ruleType) {
-      case 'allow_models':
-      case 'deny_models':
-        for (const entry of someOf(rule.ruleValue.models)) {
+    byKind(rule, {
+      models: ({ models }) => {
+        for (const entry of someOf(models)) {
           if (PREFIX.test(entry)) listRule(section.prefixes, entry, rule.id);
           else listRule(section.entries, nameEntry(entry), rule.id);
         }
-        return;
-      case 'allow_providers':
-      case 'deny_providers':
-        for (const entry of someOf(rule.ruleValue.providers)) listRule(section.entries, nameEntry(entry), rule.id);
-        return;
-      case 'allow_pricing':
-      case 'deny_pricing':
-        section.conditions.set(rule.id, pricingCondition(rule.ruleValue));
-        return;
-      case 'allow_ip_cidrs':
-      case 'deny_ip_cidrs':
-        for (const entry of someOf(rule.ruleValue.ipCidrs)) listRule(section.entries, canonicalCidr(entry), rule.id);
-        return;
-      default:
-        throw new TypeError('The rule type is unknown.');
-    }
+      },
+      providers: ({ providers }) => {
+        for (const entry of someOf(providers)) listRule(section.entries, nameEntry(entry), rule.id);
+      },
+      pricing: (conditions) => {
+        section.conditions.set(rule.id, pricingCondition(conditions));
+      },
+      ip_cidrs: ({ ipCidrs }) => {
+        for (const entry of someOf(ipCidrs)) listRule(section.entries, canonicalCidr(entry), rule.id);
+      },
+    });
   } catch (cause) {
     throw new PolicyFailure('A stored rule is invalid.', cause);
   }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { checkBounds } from '../../src/admin/rules/rule-bounds.ts';
 import { ApiError } from '../../src/domain/errors.ts';
-import { type CanonicalRule, canonicalRule } from '../../src/domain/rule-content.ts';
+import type { CanonicalRule } from '../../src/domain/iam-rule.ts';
+import { canonicalRule } from '../../src/domain/rule-content.ts';
 
 const models = (count: number, suffix = ''): CanonicalRule =>
   canonicalRule({

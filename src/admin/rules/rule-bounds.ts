@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../domain/errors.ts';
-import { type CanonicalRule, entriesOf } from '../../domain/rule-content.ts';
+import { type CanonicalRule, entriesOf } from '../../domain/iam-rule.ts';
 
 /** What one subject may have, in all of its rules, active or not (decisions.md, section 9). */
 const SUBJECT_BOUNDS = { rules: 200, values: 5000, prefixes: 50 } as const;

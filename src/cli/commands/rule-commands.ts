@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { createRule, deleteRule, listRules } from '../../admin/rules/iam-rules.ts';
 import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../admin/rules/rule-owner.ts';
-import { kindOf } from '../../domain/iam-rule.ts';
+import { kindOf, LIST_FIELD } from '../../domain/iam-rule.ts';
 import type { IamRule, RuleType } from '../../generated/types.ts';
 import { showRemovedRule, showRule, showRuleChange, showRules } from '../output/rule-output.ts';
 import { keyId, memberId } from '../run/references.ts';
@@ -94,8 +94,8 @@ function ruleValue(type: RuleType, entries: readonly string[], options: RuleOpti
   const price = Object.entries({ pricingType, maxInputPrice, maxOutputPrice }).filter(
     ([, value]) => value !== undefined,
   );
-  const kind = kindOf(type);
-  if (kind === 'pricing') {
+  const field = LIST_FIELD[kindOf(type)];
+  if (field === null) {
     if (entries.length > 0)
       throw new UsageError(
         `A rule of type ${type} takes --type, --max-input-price or --max-output-price, not entries.`,
@@ -103,7 +103,7 @@ function ruleValue(type: RuleType, entries: readonly string[], options: RuleOpti
     return price.length === 0 ? undefined : Object.fromEntries(price);
   }
   if (price.length > 0) throw new UsageError(`Price options go with allow_pricing and deny_pricing, not with ${type}.`);
-  return entries.length === 0 ? undefined : { [kind === 'ip_cidrs' ? 'ipCidrs' : kind]: entries };
+  return entries.length === 0 ? undefined : { [field]: entries };
 }
 
 const otherFields = ({ mode, status, description }: RuleOptions): object => ({

@@ -17,12 +17,9 @@ interface Format {
 const TITLES = ['ID', 'OWNER', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION'];
 const LONGEST_VALUE = 60;
 
-function entries(value: RuleValue): readonly string[] {
-  if ('models' in value) return value.models;
-  if ('providers' in value) return value.providers;
-  if ('ipCidrs' in value) return value.ipCidrs;
-  return Object.entries(value).map(([name, condition]) => `${name} ${condition}`);
-}
+/** A list as it is, conditions each with its name. */
+const entries = (value: RuleValue): readonly string[] =>
+  Object.entries(value).flatMap(([name, each]) => (Array.isArray(each) ? each.map(String) : `${name} ${each}`));
 
 function valueText(value: RuleValue): string {
   const text = entries(value).join(', ');

@@ -1,5 +1,5 @@
 import { coversMappedBlock, parseRange, type TrustedProxies } from '../../domain/client-ip.ts';
-import type { CanonicalRule } from '../../domain/rule-content.ts';
+import { byKind, type CanonicalRule } from '../../domain/iam-rule.ts';
 import type { KnownNames } from './known-names.ts';
 
 /** What is accepted but may not mean what was meant (decisions.md, section 4, "Writing a rule"). @param trustedProxies undefined: unset */
@@ -8,20 +8,26 @@ export function ruleWarnings(
   known: KnownNames,
   trustedProxies: TrustedProxies | undefined,
 ): string[] {
-  const { ruleValue } = rule;
-  return 'ipCidrs' in ruleValue ? ipWarnings(ruleValue.ipCidrs, trustedProxies) : nameWarnings(rule, known);
+  const names = (): string[] => nameWarnings(rule, known);
+  return byKind(rule, {
+    models: names,
+    providers: names,
+    pricing: () => [],
+    ip_cidrs: ({ ipCidrs }) => ipWarnings(ipCidrs, trustedProxies),
+  });
 }
 
 /** A sentence for each entry that means no model or no provider, with the nearest name where one is near. */
-export function nameWarnings({ ruleValue }: CanonicalRule, known: KnownNames): string[] {
-  if ('models' in ruleValue) {
-    return ruleValue.models.filter((entry) => !known.hasModel(entry)).map((entry) => modelWarning(entry, known));
-  }
-  if (!('providers' in ruleValue)) return [];
-  return ruleValue.providers
-    .filter((entry) => entry !== 'custom' && !known.hasProvider(entry))
-    .map((entry) => providerWarning(entry, known.nearestProvider(entry)));
-}
+export const nameWarnings = (rule: CanonicalRule, known: KnownNames): string[] =>
+  byKind(rule, {
+    models: ({ models }) => models.filter((entry) => !known.hasModel(entry)).map((entry) => modelWarning(entry, known)),
+    providers: ({ providers }) =>
+      providers
+        .filter((entry) => entry !== 'custom' && !known.hasProvider(entry))
+        .map((entry) => providerWarning(entry, known.nearestProvider(entry))),
+    pricing: () => [],
+    ip_cidrs: () => [],
+  });
 
 /** The end of a sentence about a name that nothing has. */
 export const didYouMean = (nearest: string | undefined): string =>

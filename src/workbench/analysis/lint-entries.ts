@@ -2,6 +2,7 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import type { KnownNames } from '../../core/models/known-names.ts';
 import { didYouMean } from '../../core/models/rule-warnings.ts';
 import { parseRange } from '../../domain/client-ip.ts';
+import { byKind, entriesOf } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { LintFinding } from '../../generated/types.ts';
 import { intervalOf } from '../world/address-classes.ts';
@@ -21,21 +22,27 @@ export interface LintedNames {
 export function entryFindings({ catalog, custom, known }: LintedNames, subject: WorldSubject): LintFinding[] {
   const mappings = [...catalog.mappings(), ...custom];
   const isServed = ({ id, custom: isCustom }: Mapping): boolean => isCustom || catalog.resolve(id)?.length === 1;
-  return subject.rules.flatMap((rule) => {
-    if ('models' in rule.ruleValue) {
-      return rule.ruleValue.models.flatMap((entry) =>
-        known.hasModel(entry)
-          ? deactivatedFinding(mappings, isServed, subject, rule, entry)
-          : [unknownModel(known, subject, rule, entry)],
-      );
-    }
-    if (!('providers' in rule.ruleValue)) return [];
-    const unknown = rule.ruleValue.providers.filter((entry) => !known.hasProvider(entry));
-    return unknown.map((entry) => {
-      const message = `"${entry}" is not a provider that serves a model${didYouMean(known.nearestProvider(entry))}`;
-      return finding('unknown-provider', subject, [rule], message);
-    });
-  });
+  return subject.rules.flatMap((rule) =>
+    byKind<LintFinding[]>(rule, {
+      models: ({ models }) =>
+        models.flatMap((entry) =>
+          known.hasModel(entry)
+            ? deactivatedFinding(mappings, isServed, subject, rule, entry)
+            : [unknownModel(known, subject, rule, entry)],
+        ),
+      providers: ({ providers }) =>
+        providers
+          .filter((entry) => !known.hasProvider(entry))
+          .map((entry) => unknownProvider(known, subject, rule, entry)),
+      pricing: () => [],
+      ip_cidrs: () => [],
+    }),
+  );
+}
+
+function unknownProvider(known: KnownNames, subject: WorldSubject, rule: WorldRule, entry: string): LintFinding {
+  const message = `"${entry}" is not a provider that serves a model${didYouMean(known.nearestProvider(entry))}`;
+  return finding('unknown-provider', subject, [rule], message);
 }
 
 function unknownModel(known: KnownNames, subject: WorldSubject, rule: WorldRule, entry: string): LintFinding {
@@ -66,9 +73,7 @@ interface Listed {
 export function rangeFindings(subject: WorldSubject): LintFinding[] {
   return (['allow_ip_cidrs', 'deny_ip_cidrs'] as const).flatMap((type) => {
     const listed = subject.rules.flatMap((rule): Listed[] =>
-      rule.ruleType === type && rule.mode === 'enforce' && 'ipCidrs' in rule.ruleValue
-        ? rule.ruleValue.ipCidrs.map((range) => ({ rule, range }))
-        : [],
+      rule.ruleType === type && rule.mode === 'enforce' ? entriesOf(rule).map((range) => ({ rule, range })) : [],
     );
     return listed.flatMap((inner, index) => {
       const outer = listed.find((other, at) => at !== index && covers(other.range, inner.range, at < index));

@@ -1,6 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import { formatAddress, parseRange } from '../../domain/client-ip.ts';
-import type { PolicyRule, StoredPricingValue } from '../../domain/iam-rule.ts';
+import { byKind, type PolicyRule, type StoredPricingValue } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { formatUsdPerMillion, parseUsdPerMillion } from '../../domain/money.ts';
 import type { FixtureMapping } from '../../generated/types.ts';
@@ -39,19 +39,15 @@ export interface KnownModels {
 }
 
 /** The borders of a rule, one part for each 25 entries of its list. Whether a model can be called does not matter to them. */
-export function boundariesOf(rule: PolicyRule, models: KnownModels): Boundary[] {
-  const { ruleValue } = rule;
-  if ('models' in ruleValue) {
-    return byModel(ruleValue.models, (entry) =>
-      entry.endsWith('*') ? prefixCases(entry, models) : nameCases(entry, models),
-    );
-  }
-  if ('providers' in ruleValue) return byModel(ruleValue.providers, (entry) => providerCases(entry, models));
-  if ('ipCidrs' in ruleValue) {
-    return chunks(ruleValue.ipCidrs).map((ranges) => ({ ...ONE_REQUEST, addresses: addressesAround(ranges) }));
-  }
-  return [{ ...pricingCases(ruleValue), addresses: [UNKNOWN_ADDRESS] }];
-}
+export const boundariesOf = (rule: PolicyRule, known: KnownModels): Boundary[] =>
+  byKind(rule, {
+    models: ({ models }) =>
+      byModel(models, (entry) => (entry.endsWith('*') ? prefixCases(entry, known) : nameCases(entry, known))),
+    providers: ({ providers }) => byModel(providers, (entry) => providerCases(entry, known)),
+    pricing: (value) => [{ ...pricingCases(value), addresses: [UNKNOWN_ADDRESS] }],
+    ip_cidrs: ({ ipCidrs }) =>
+      chunks(ipCidrs).map((ranges) => ({ ...ONE_REQUEST, addresses: addressesAround(ranges) })),
+  });
 
 const byModel = (entries: readonly string[], casesOf: (entry: string) => Slice): Boundary[] =>
   chunks(entries).map((chunk) => ({

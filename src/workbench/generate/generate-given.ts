@@ -1,4 +1,4 @@
-import type { PolicyRule, StoredPricingValue } from '../../domain/iam-rule.ts';
+import { byKind, entriesOf, type PolicyRule, type StoredPricingValue } from '../../domain/iam-rule.ts';
 import type { FixtureGiven, FixtureRule, FixtureSubject } from '../../generated/types.ts';
 import type { World, WorldKey, WorldMember, WorldOrganization } from '../world/world.ts';
 
@@ -74,12 +74,13 @@ export function subjectsGiven(
   };
 }
 
-function fixtureRule({ ruleType, ruleValue, mode }: PolicyRule): FixtureRule {
-  return { [ruleType]: listed(ruleValue), ...(mode === 'report' ? { mode } : {}) };
-}
-
-function listed(value: PolicyRule['ruleValue']): readonly string[] | StoredPricingValue {
-  if ('models' in value) return value.models;
-  if ('providers' in value) return value.providers;
-  return 'ipCidrs' in value ? value.ipCidrs : value;
+function fixtureRule(rule: PolicyRule): FixtureRule {
+  const list = (): readonly string[] => entriesOf(rule);
+  const written = byKind<readonly string[] | StoredPricingValue>(rule, {
+    models: list,
+    providers: list,
+    pricing: (conditions) => conditions,
+    ip_cidrs: list,
+  });
+  return { [rule.ruleType]: written, ...(rule.mode === 'report' ? { mode: rule.mode } : {}) };
 }

@@ -1,4 +1,4 @@
-import type { PolicyRule, StoredPricingValue } from '../../domain/iam-rule.ts';
+import { byKind, entriesOf, type PolicyRule, type StoredPricingValue } from '../../domain/iam-rule.ts';
 
 /**
  * What the enforced rules of a subject say, without their ids: subjects with equal contents are judged once. Rules of equal
@@ -36,14 +36,13 @@ function contentsOf(rules: readonly PolicyRule[]): RuleContents {
 }
 
 /** Equal for rules that do the same. */
-export function contentOf({ ruleType, ruleValue }: PolicyRule): string {
-  if ('models' in ruleValue) return JSON.stringify([ruleType, ruleValue.models.toSorted()]);
-  if ('providers' in ruleValue) return JSON.stringify([ruleType, ruleValue.providers.toSorted()]);
-  if ('ipCidrs' in ruleValue) return JSON.stringify([ruleType, ruleValue.ipCidrs.toSorted()]);
-  return JSON.stringify([ruleType, ...conditions(ruleValue)]);
+export function contentOf(rule: PolicyRule): string {
+  const list = (): unknown[] => [entriesOf(rule).toSorted()];
+  const content = byKind(rule, { models: list, providers: list, pricing: conditions, ip_cidrs: list });
+  return JSON.stringify([rule.ruleType, ...content]);
 }
 
-const conditions = ({ pricingType, maxInputPrice, maxOutputPrice }: StoredPricingValue) => [
+const conditions = ({ pricingType, maxInputPrice, maxOutputPrice }: StoredPricingValue): unknown[] => [
   pricingType ?? null,
   maxInputPrice ?? null,
   maxOutputPrice ?? null,

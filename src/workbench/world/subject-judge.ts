@@ -1,6 +1,6 @@
 import { listInputs } from '../../core/access/permitted-ids.ts';
 import { type AddressRange, parseRange } from '../../domain/client-ip.ts';
-import { kindOf, type PolicyRule } from '../../domain/iam-rule.ts';
+import { entriesOf, kindOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { PolicyInput, PolicySubject, PolicyViolation } from '../../generated/types.ts';
 import { compileSubjectRules, type DataDocument, dataDocument } from '../../policy/data-document.ts';
@@ -35,7 +35,7 @@ const SUBJECT = { scope: 'key', id: 'subject' } as const;
 export const isIpRule = ({ ruleType }: PolicyRule): boolean => kindOf(ruleType) === 'ip_cidrs';
 
 export const rangesOf = (rules: readonly PolicyRule[]): AddressRange[] =>
-  rules.flatMap(({ ruleValue }) => ('ipCidrs' in ruleValue ? ruleValue.ipCidrs.map(parseRange) : []));
+  rules.filter(isIpRule).flatMap((rule) => entriesOf(rule).map(parseRange));
 
 /** IP rules judge every candidate alike, so any one is enough, and one that is always there. */
 export const addressInput = (address: string | null, subjects: readonly PolicySubject[]): PolicyInput =>
