@@ -4,7 +4,6 @@ import { compileRules } from '../../src/admin/rules/compile-rules.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { newId } from '../../src/domain/id.ts';
-import { canonicalRule } from '../../src/domain/rule-content.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import type { RuleCreate } from '../../src/generated/types.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
@@ -60,8 +59,7 @@ function rulesOf(number: number): RuleCreate[] {
 
 function insertRules(db: Database, organizationId: string, subjectId: string, number: number, now: number): void {
   for (const { ruleType, ruleValue } of rulesOf(number)) {
-    const canonicalValue = canonicalRule({ ruleType, ruleValue }).ruleValue;
-    const rule = { id: newId('rule'), ruleType, ruleValue, canonicalValue, description: null };
+    const rule = { id: newId('rule'), ruleType, ruleValue, description: null };
     insertRule(db, organizationId, subjectId, { ...rule, mode: 'enforce', status: 'active' }, compileRules, now);
   }
 }

@@ -56,6 +56,7 @@ export function byKind<T>(rule: CanonicalRule, cases: { readonly [Kind in RuleKi
     case 'deny_ip_cidrs':
       return cases.ip_cidrs(rule.ruleValue);
     default:
+      rule satisfies never;
       throw new TypeError('The rule type is unknown.');
   }
 }
@@ -69,17 +70,38 @@ export const entriesOf = (rule: CanonicalRule): readonly string[] =>
     ip_cidrs: ({ ipCidrs }) => ipCidrs,
   });
 
-export const effectOf = (type: RuleType): RuleEffect => (type.startsWith('allow_') ? 'allow' : 'deny');
+/** What a rule type does to what, and its place among the steps in which the reason of a denial is found. */
+interface RuleTypeFacts<Effect extends RuleEffect, Kind extends RuleKind> {
+  readonly effect: Effect;
+  readonly kind: Kind;
+  readonly step: number;
+}
 
-const KIND_OF: Readonly<Record<RuleType, RuleKind>> = {
-  allow_models: 'models',
-  deny_models: 'models',
-  allow_providers: 'providers',
-  deny_providers: 'providers',
-  allow_pricing: 'pricing',
-  deny_pricing: 'pricing',
-  allow_ip_cidrs: 'ip_cidrs',
-  deny_ip_cidrs: 'ip_cidrs',
+type RuleTypes = {
+  readonly [Type in RuleType]: Type extends `${infer Effect extends RuleEffect}_${infer Kind extends RuleKind}`
+    ? RuleTypeFacts<Effect, Kind>
+    : never;
 };
 
-export const kindOf = (type: RuleType): RuleKind => KIND_OF[type];
+/** The eight rule types (decisions.md, section 4). */
+const TYPES: RuleTypes = {
+  allow_models: { effect: 'allow', kind: 'models', step: 4 },
+  deny_models: { effect: 'deny', kind: 'models', step: 3 },
+  allow_providers: { effect: 'allow', kind: 'providers', step: 6 },
+  deny_providers: { effect: 'deny', kind: 'providers', step: 5 },
+  allow_pricing: { effect: 'allow', kind: 'pricing', step: 8 },
+  deny_pricing: { effect: 'deny', kind: 'pricing', step: 7 },
+  allow_ip_cidrs: { effect: 'allow', kind: 'ip_cidrs', step: 2 },
+  deny_ip_cidrs: { effect: 'deny', kind: 'ip_cidrs', step: 1 },
+};
+
+const typeOf = ({ effect, kind }: RuleTypeFacts<RuleEffect, RuleKind>): RuleType => `${effect}_${kind}`;
+
+export const RULE_TYPES: readonly RuleType[] = Object.values(TYPES).map(typeOf);
+
+/** The rule types in the order in which a denial's reason is looked for (decisions.md, section 4, "denial"). */
+export const DENIAL_STEPS = Object.values(TYPES).toSorted((a, b) => a.step - b.step);
+
+export const effectOf = (type: RuleType): RuleEffect => TYPES[type].effect;
+
+export const kindOf = (type: RuleType): RuleKind => TYPES[type].kind;

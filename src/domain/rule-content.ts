@@ -50,17 +50,27 @@ export function readRule(body: unknown): RuleContent {
 
 /** The canonical form of a rule of the right shape; that of a canonical rule is itself. @throws ApiError 400 */
 export function canonicalRule({ ruleType, ruleValue }: Pick<RuleCreate, 'ruleType' | 'ruleValue'>): CanonicalRule {
-  if ((ruleType === 'allow_models' || ruleType === 'deny_models') && 'models' in ruleValue) {
-    return { ruleType, ruleValue: { models: unique(ruleValue.models) } };
-  }
-  if ((ruleType === 'allow_providers' || ruleType === 'deny_providers') && 'providers' in ruleValue) {
-    return { ruleType, ruleValue: { providers: unique(ruleValue.providers) } };
-  }
-  if ((ruleType === 'allow_ip_cidrs' || ruleType === 'deny_ip_cidrs') && 'ipCidrs' in ruleValue) {
-    return { ruleType, ruleValue: { ipCidrs: unique(ruleValue.ipCidrs.map(canonicalEntry)) } };
-  }
-  if ((ruleType === 'allow_pricing' || ruleType === 'deny_pricing') && isPricing(ruleValue)) {
-    return { ruleType, ruleValue: canonicalPricing(ruleValue) };
+  switch (ruleType) {
+    case 'allow_models':
+    case 'deny_models':
+      if ('models' in ruleValue) return { ruleType, ruleValue: { models: unique(ruleValue.models) } };
+      break;
+    case 'allow_providers':
+    case 'deny_providers':
+      if ('providers' in ruleValue) return { ruleType, ruleValue: { providers: unique(ruleValue.providers) } };
+      break;
+    case 'allow_pricing':
+    case 'deny_pricing':
+      if (isPricing(ruleValue)) return { ruleType, ruleValue: canonicalPricing(ruleValue) };
+      break;
+    case 'allow_ip_cidrs':
+    case 'deny_ip_cidrs':
+      if ('ipCidrs' in ruleValue) {
+        return { ruleType, ruleValue: { ipCidrs: unique(ruleValue.ipCidrs.map(canonicalEntry)) } };
+      }
+      break;
+    default:
+      ruleType satisfies never;
   }
   throw new TypeError(`A value of another type stands in a rule of type ${ruleType}.`);
 }
@@ -69,12 +79,12 @@ export function canonicalRule({ ruleType, ruleValue }: Pick<RuleCreate, 'ruleTyp
 interface StoredRule {
   readonly id: string;
   readonly ruleType: string;
-  readonly canonicalValue: unknown;
+  readonly ruleValue: unknown;
 }
 
-/** Type and canonical value of a stored rule. Throws for one that we would not have stored, so that nothing judges by it. */
-export function storedRule({ id, ruleType, canonicalValue }: StoredRule): CanonicalRule {
-  const rule: unknown = { ruleType, ruleValue: canonicalValue };
+/** A stored rule in canonical form. Throws for one that we would not have stored, so that nothing judges by it. */
+export function storedRule({ id, ruleType, ruleValue }: StoredRule): CanonicalRule {
+  const rule: unknown = { ruleType, ruleValue };
   if (!validateRuleCreate(rule)) throw new Error(`The stored rule ${id} is not valid.`);
   return canonicalRule(rule);
 }
@@ -82,7 +92,7 @@ export function storedRule({ id, ruleType, canonicalValue }: StoredRule): Canoni
 const unique = (entries: readonly string[]): string[] => [...new Set(entries)];
 
 const isPricing = (value: RuleValue): value is PricingValue =>
-  !('models' in value || 'providers' in value || 'ipCidrs' in value);
+  'pricingType' in value || 'maxInputPrice' in value || 'maxOutputPrice' in value;
 
 function canonicalEntry(entry: string, index: number): string {
   try {

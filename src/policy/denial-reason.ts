@@ -1,3 +1,4 @@
+import { DENIAL_STEPS } from '../domain/iam-rule.ts';
 import type { PolicyDecision, PolicyInput, PolicyViolation } from '../generated/types.ts';
 import { PolicyFailure } from './policy-failure.ts';
 
@@ -12,19 +13,6 @@ export interface DenialReason {
   readonly values: readonly string[];
 }
 
-type Step = readonly [effect: PolicyViolation['effect'], kind: PolicyViolation['kind']];
-
-const STEPS: readonly Step[] = [
-  ['deny', 'ip_cidrs'],
-  ['allow', 'ip_cidrs'],
-  ['deny', 'models'],
-  ['allow', 'models'],
-  ['deny', 'providers'],
-  ['allow', 'providers'],
-  ['deny', 'pricing'],
-  ['allow', 'pricing'],
-];
-
 /**
  * Why no candidate is permitted (decisions.md, section 4, "denial"): scopes outermost first, in each the eight steps, each
  * dropping the candidates that violate it; the reason is the step that left none.
@@ -33,7 +21,7 @@ const STEPS: readonly Step[] = [
 export function denialReason(input: PolicyInput, decision: PolicyDecision): DenialReason {
   let standing = new Map(input.candidates.map((candidate) => [candidate.id, candidate.names]));
   for (const { scope } of input.subjects) {
-    for (const [effect, kind] of STEPS) {
+    for (const { effect, kind } of DENIAL_STEPS) {
       const ofStep = decision.violations.filter(
         (violation) => violation.scope === scope && violation.effect === effect && violation.kind === kind,
       );

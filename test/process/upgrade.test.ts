@@ -21,7 +21,9 @@ beforeEach(() => {
 
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
-/** As a server of that version left it: an organization with a key. */
+const RULE_VALUE = '{"models":["gpt-5"]}';
+
+/** As a server of that version left it: an organization with a key and its rule. */
 function writeDatabase(version: number): void {
   const { peppers } = loadSecrets(dataDir, { create: true });
   const db = new BetterSqlite3(databasePath(dataDir));
@@ -41,12 +43,23 @@ function writeDatabase(version: number): void {
     `INSERT INTO keys (id, organization_id, project_id, created_by, description, secret_hash, pepper_id, mask, created_at, updated_at)
      VALUES ('key_1', 'org_1', 'proj_1', 'mem_1', '', 'h', ?, 'm', 0, 0)`,
   ).run(peppers[0].id);
+  const value = `'${RULE_VALUE}'`;
+  const [column, canonical] = version < 11 ? [', canonical_json', `, ${value}`] : ['', ''];
+  db.exec("INSERT INTO subject_rules (subject_id, organization_id, scope) VALUES ('key_1', 'org_1', 'key')");
+  db.exec(
+    `INSERT INTO rules (id, organization_id, subject_id, scope, rule_type, rule_value_json, created_at, updated_at${column})
+     VALUES ('rule_1', 'org_1', 'key_1', 'key', 'deny_models', ${value}, 0, 0${canonical})`,
+  );
   db.close();
 }
 
 const databaseNow = () => {
   const db = new BetterSqlite3(databasePath(dataDir), { readonly: true });
-  const found = { version: schemaVersion(db), keys: db.prepare('SELECT id FROM keys').pluck().all() };
+  const found = {
+    version: schemaVersion(db),
+    keys: db.prepare('SELECT id FROM keys').pluck().all(),
+    rules: db.prepare('SELECT rule_value_json FROM rules').pluck().all(),
+  };
   db.close();
   return found;
 };
@@ -61,6 +74,9 @@ it.each(MIGRATIONS.map((_, index) => index + 1))(
     await container.close();
 
     expect(container.firstRun).toBeUndefined();
-    expect([status, databaseNow()]).toEqual([200, { version: MIGRATIONS.length, keys: ['key_1'] }]);
+    expect([status, databaseNow()]).toEqual([
+      200,
+      { version: MIGRATIONS.length, keys: ['key_1'], rules: [RULE_VALUE] },
+    ]);
   },
 );

@@ -15,13 +15,12 @@ import { addTenant, newKey, START, storeWithTenant } from './fixture.ts';
 
 /** Stands in for the compiler of admin/: enough to see which rules it was given. */
 const compile = (rules: readonly RuleRecord[]): string =>
-  JSON.stringify(rules.map(({ ruleType, status, canonicalValue }) => [ruleType, status, canonicalValue]));
+  JSON.stringify(rules.map(({ ruleType, status, ruleValue }) => [ruleType, status, ruleValue]));
 
 const newRule = (changes: Partial<NewRule> = {}): NewRule => ({
   id: newId('rule'),
   ruleType: 'deny_ip_cidrs',
   ruleValue: { ipCidrs: ['10.1.2.3/8'] },
-  canonicalValue: { ipCidrs: ['10.0.0.0/8'] },
   mode: 'enforce',
   status: 'active',
   description: null,
@@ -70,10 +69,10 @@ describe('the compiled rules of subjects', () => {
   test('follow every write of a rule, in the order of the rules, and raise the revision', async () => {
     const { store, organizationId, keyId, memberId, insert, text, revision } = await setUp();
     const first = await insert(keyId, newRule({ id: `rule_${'1'.repeat(32)}` }));
-    const second = newRule({ id: `rule_${'2'.repeat(32)}`, ruleType: 'allow_models', canonicalValue: {} });
+    const second = newRule({ id: `rule_${'2'.repeat(32)}`, ruleType: 'allow_models', ruleValue: {} });
     await insert(keyId, second);
     expect([await text(keyId), await revision()]).toEqual([
-      '[["deny_ip_cidrs","active",{"ipCidrs":["10.0.0.0/8"]}],["allow_models","active",{}]]',
+      '[["deny_ip_cidrs","active",{"ipCidrs":["10.1.2.3/8"]}],["allow_models","active",{}]]',
       2,
     ]);
 
@@ -81,7 +80,7 @@ describe('the compiled rules of subjects', () => {
       updateRule(db, organizationId, keyId, first.id, { status: 'inactive' }, compile, now),
     );
     expect([await text(keyId), await revision()]).toEqual([
-      '[["deny_ip_cidrs","inactive",{"ipCidrs":["10.0.0.0/8"]}],["allow_models","active",{}]]',
+      '[["deny_ip_cidrs","inactive",{"ipCidrs":["10.1.2.3/8"]}],["allow_models","active",{}]]',
       3,
     ]);
 
@@ -105,7 +104,7 @@ describe('the compiled rules of subjects', () => {
     const { store, tenant, insert, text } = await setUp();
     const key = newKey(tenant);
     await store.write((db, now) => insertKey(db, key, now));
-    await insert(key.id, newRule({ ruleType: 'allow_models', canonicalValue: {} }));
+    await insert(key.id, newRule({ ruleType: 'allow_models', ruleValue: {} }));
     expect(await text(key.id)).toBe('[["allow_models","active",{}]]');
   });
 });
@@ -131,7 +130,6 @@ describe('rules', () => {
     const changes = {
       ruleType: 'allow_models',
       ruleValue: { models: ['a'] },
-      canonicalValue: { models: ['a'] },
       mode: 'report',
       description: 'New',
     } as const;

@@ -48,11 +48,12 @@ export function createRule(db: Database, actor: Actor, owner: RuleOwner, body: u
     checkPlan(db, actor, content.ruleType);
     const others = store.listRules(db, actor.organizationId, subject.id);
     checkBounds([...others.map(storedRule), content.canonical]);
-    const rule = { id: newId('rule'), ...stored(content) };
-    const record = store.insertRule(db, actor.organizationId, subject.id, rule, compileRules, write.now);
+    const { canonical, ...rule } = content;
+    const id = newId('rule');
+    const record = store.insertRule(db, actor.organizationId, subject.id, { id, ...rule }, compileRules, write.now);
     const made = view(record, subject);
     recordChange(db, actor, 'rule', 'create', { before: null, after: made }, write.now);
-    return { rule: made, warnings: warningsOf(db, actor, content.canonical, write) };
+    return { rule: made, warnings: warningsOf(db, actor, canonical, write) };
   });
 }
 
@@ -81,7 +82,7 @@ export function readRulePlan(db: Database, actor: Actor, owner: RuleOwner, id: s
     ruleId: id,
     rule,
     ruleRevision: getOrganization(db, actor.organizationId).ruleRevision,
-    matters: enforcedPart(present) !== enforcedPart({ ...rule, canonicalValue: canonical.ruleValue }),
+    matters: enforcedPart(present, storedRule(present)) !== enforcedPart(rule, canonical),
     failOnNewAccess: patch.failOnNewAccess === true,
   };
 }
@@ -109,10 +110,11 @@ export function changeRule(
     }
     const { widens = null } = judged ?? {};
     if (patch.failOnNewAccess && widens?.count !== 0) throw newAccess(widens);
-    const record = store.updateRule(db, organizationId, subject.id, id, stored(content), compileRules, write.now);
+    const { canonical, ...rule } = content;
+    const record = store.updateRule(db, organizationId, subject.id, id, rule, compileRules, write.now);
     const [before, changed] = [view(present, subject), view(record, subject)];
     recordChange(db, actor, 'rule', 'update', ruleChange(before, changed), write.now);
-    return { rule: changed, before, warnings: warningsOf(db, actor, content.canonical, write), widens };
+    return { rule: changed, before, warnings: warningsOf(db, actor, canonical, write), widens };
   });
 }
 
@@ -132,8 +134,8 @@ function prepareChange(db: Database, actor: Actor, owner: RuleOwner, id: string,
 }
 
 /** What is enforced of a rule; equal where nothing changes. */
-const enforcedPart = ({ ruleType, canonicalValue, status, mode }: Omit<store.NewRule, 'id'>): string =>
-  status === 'active' && mode === 'enforce' ? JSON.stringify([ruleType, canonicalValue]) : '';
+const enforcedPart = ({ status, mode }: Pick<RuleContent, 'status' | 'mode'>, canonical: CanonicalRule): string =>
+  status === 'active' && mode === 'enforce' ? JSON.stringify([canonical.ruleType, canonical.ruleValue]) : '';
 
 /** Deletes a rule: it binds nothing from the next request on. @param now epoch ms */
 export function deleteRule(db: Database, actor: Actor, owner: RuleOwner, id: string, now: number): Deletion {
@@ -155,11 +157,6 @@ function checkPlan(db: Database, actor: Actor, ruleType: RuleType): void {
 
 const warningsOf = (db: Database, { organizationId }: Actor, rule: CanonicalRule, world: RuleWorld): string[] =>
   ruleWarnings(rule, new KnownNames(world.catalog, readCustomNames(db, organizationId)), world.trustedProxies);
-
-const stored = ({ canonical, ...content }: RuleContent): Omit<store.NewRule, 'id'> => ({
-  ...content,
-  canonicalValue: canonical.ruleValue,
-});
 
 function view(record: store.RuleRecord, { name }: Pick<RuleSubject, 'name'>): IamRule {
   const { ruleType, ruleValue } = readRule({ ruleType: record.ruleType, ruleValue: record.ruleValue });

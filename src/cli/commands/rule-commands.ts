@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { createRule, deleteRule, listRules } from '../../admin/rules/iam-rules.ts';
 import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../admin/rules/rule-owner.ts';
-import { kindOf, LIST_FIELD } from '../../domain/iam-rule.ts';
+import { kindOf, LIST_FIELD, RULE_TYPES } from '../../domain/iam-rule.ts';
 import type { IamRule, RuleType } from '../../generated/types.ts';
 import { showRemovedRule, showRule, showRuleChange, showRules } from '../output/rule-output.ts';
 import { keyId, memberId } from '../run/references.ts';
@@ -24,17 +24,6 @@ interface RuleOptions {
   readonly maxInputPrice?: string;
   readonly maxOutputPrice?: string;
 }
-
-const RULE_TYPES: readonly RuleType[] = [
-  'allow_models',
-  'deny_models',
-  'allow_providers',
-  'deny_providers',
-  'allow_pricing',
-  'deny_pricing',
-  'allow_ip_cidrs',
-  'deny_ip_cidrs',
-];
 
 function parseRuleType(text: string): RuleType {
   const type = RULE_TYPES.find((known) => known === text);

@@ -230,7 +230,6 @@ export interface RulesTable {
   rule_type: string;
   /** As written; a long one in parts (text-parts.ts), as is the canonical value. */
   rule_value_json: string;
-  canonical_json: string;
   mode: Generated<'enforce' | 'report'>;
   status: Generated<'active' | 'inactive'>;
   description: Generated<string | null>;

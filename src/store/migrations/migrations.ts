@@ -8,6 +8,7 @@ import { keptUsage } from './0007-kept-usage.ts';
 import { tools } from './0008-tools.ts';
 import { signIn } from './0009-sign-in.ts';
 import { oauth } from './0010-oauth.ts';
+import { oneRuleValue } from './0011-one-rule-value.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -21,4 +22,5 @@ export const MIGRATIONS: readonly string[] = [
   tools,
   signIn,
   oauth,
+  oneRuleValue,
 ];

@@ -5,12 +5,12 @@ import { prepareTextParts } from '../db/text-parts.ts';
 import { prepareOrganizationProviders } from '../providers/organization-providers.ts';
 import { PLAYGROUND } from '../tenants/playground-keys.ts';
 
-/** An active rule with its owner; `canonicalValue` is what is compiled. */
+/** An active rule with its owner. */
 export interface ActiveRule {
   readonly id: string;
   readonly subjectId: string;
   readonly ruleType: string;
-  readonly canonicalValue: unknown;
+  readonly ruleValue: unknown;
   readonly mode: 'enforce' | 'report';
   readonly description: string | null;
 }
@@ -99,7 +99,7 @@ function rules(db: Database, organizationId: string | undefined): ActiveRule[] {
   const parts = prepareTextParts(db, 'rule_parts');
   const query = build
     .selectFrom('rules')
-    .select(['id', 'subject_id', 'rule_type', 'canonical_json', 'mode', 'description'])
+    .select(['id', 'subject_id', 'rule_type', 'rule_value_json', 'mode', 'description'])
     .where('status', '=', 'active')
     .orderBy('id');
   return db
@@ -108,7 +108,7 @@ function rules(db: Database, organizationId: string | undefined): ActiveRule[] {
       id: row.id,
       subjectId: row.subject_id,
       ruleType: row.rule_type,
-      canonicalValue: JSON.parse(parts.read(row.canonical_json)),
+      ruleValue: JSON.parse(parts.read(row.rule_value_json)),
       mode: row.mode,
       description: row.description,
     }));

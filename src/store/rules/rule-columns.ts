@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts';
 import type { RulesTable, Scope } from '../db/tables.ts';
 import { prepareTextParts, type TextParts } from '../db/text-parts.ts';
 
-/** A rule as it is stored. `ruleValue` is what was written, `canonicalValue` what is compiled. */
+/** A rule as it is stored. */
 export interface RuleRecord {
   readonly id: string;
   readonly organizationId: string;
@@ -11,8 +11,8 @@ export interface RuleRecord {
   readonly subjectId: string;
   readonly scope: Scope;
   readonly ruleType: string;
+  /** As written; what is compiled is its canonical form. */
   readonly ruleValue: unknown;
-  readonly canonicalValue: unknown;
   readonly mode: 'enforce' | 'report';
   readonly status: 'active' | 'inactive';
   readonly description: string | null;
@@ -35,7 +35,6 @@ export const toRule = (row: RuleRow, parts: TextParts): RuleRecord => ({
   scope: row.scope,
   ruleType: row.rule_type,
   ruleValue: JSON.parse(parts.read(row.rule_value_json)),
-  canonicalValue: JSON.parse(parts.read(row.canonical_json)),
   mode: row.mode,
   status: row.status,
   description: row.description,
@@ -44,7 +43,7 @@ export const toRule = (row: RuleRow, parts: TextParts): RuleRecord => ({
 });
 
 /** What is stored of the rule's texts. */
-export const textsOf = (row: RuleRow): string[] => [row.rule_value_json, row.canonical_json];
+export const textsOf = (row: RuleRow): string[] => [row.rule_value_json];
 
 export function changedColumns(
   id: string,
@@ -53,10 +52,9 @@ export function changedColumns(
   now: number,
 ): Updateable<RulesTable> {
   const set: Updateable<RulesTable> = { updated_at: now };
-  const { ruleType, ruleValue, canonicalValue, mode, status, description } = changes;
+  const { ruleType, ruleValue, mode, status, description } = changes;
   if (ruleType !== undefined) set.rule_type = ruleType;
   if (ruleValue !== undefined) set.rule_value_json = parts.store(id, JSON.stringify(ruleValue));
-  if (canonicalValue !== undefined) set.canonical_json = parts.store(id, JSON.stringify(canonicalValue));
   if (mode !== undefined) set.mode = mode;
   if (status !== undefined) set.status = status;
   if (description !== undefined) set.description = description;

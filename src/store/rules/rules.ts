@@ -106,7 +106,6 @@ export function insertRule(
       scope: getScope(db, organizationId, subjectId),
       rule_type: rule.ruleType,
       rule_value_json: parts.store(rule.id, JSON.stringify(rule.ruleValue)),
-      canonical_json: parts.store(rule.id, JSON.stringify(rule.canonicalValue)),
       mode: rule.mode,
       status: rule.status,
       description: rule.description,
