@@ -4,9 +4,9 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { DATA_PROVIDERS } from '../src/catalog/data-files.ts';
-import { Entry } from '../src/catalog/decode-entry.ts';
+import { KNOWN_PROVIDERS, PROVIDER_IDS } from '../src/config/known-providers.ts';
 import { dataFile } from './catalog/data-file.ts';
+import { Entry } from './catalog/entry.ts';
 import { joinModels } from './catalog/join.ts';
 import { readModelTable } from './catalog/model-table.ts';
 import { type Overlay, readOverlay } from './catalog/overlay.ts';
@@ -31,13 +31,6 @@ function checkVersions(overlay: Overlay): void {
 const dateOf = (overlay: Overlay): string =>
   [...overlay.packages.values(), ...overlay.facts].map(({ date }) => date).reduce((a, b) => (a > b ? a : b));
 
-function cancellations(): Map<string, boolean | undefined> {
-  const providers = new Entry(readJson(path.join(folder, 'providers.json')), '/providers.json');
-  return new Map(
-    providers.list('providers', (entry) => [entry.text('id'), entry.optionalFlag('cancellation')] as const),
-  );
-}
-
 function format(name: string, source: string): string {
   const biome = path.join(root, 'node_modules/@biomejs/biome/bin/biome');
   const args = [biome, 'format', '--colors=off', `--stdin-file-path=${name}`];
@@ -52,9 +45,9 @@ export function generateCatalog(): Map<string, string> {
   checkVersions(overlay);
   const date = dateOf(overlay);
   const joined = joinModels(readModelTable(), overlay, date);
-  const cancellation = cancellations();
+  const cancellation = new Map(KNOWN_PROVIDERS.map((provider) => [provider.id, provider.cancellation]));
   return new Map(
-    DATA_PROVIDERS.map((provider) => {
+    PROVIDER_IDS.map((provider) => {
       const mappings = joined.filter((mapping) => mapping.provider === provider);
       const content = dataFile(mappings, date, cancellation.get(provider));
       return [`${provider}.json`, format(`${provider}.json`, JSON.stringify(content, undefined, 2))];
@@ -64,7 +57,7 @@ export function generateCatalog(): Map<string, string> {
 
 function printUnlisted(): void {
   const table = readModelTable();
-  for (const provider of DATA_PROVIDERS) {
+  for (const provider of PROVIDER_IDS) {
     const listed = new Set(table.map((model) => model.at.get(provider)));
     for (const id of pricedIds(provider)) if (!listed.has(id)) console.log(`${provider}  ${id}`);
   }

@@ -6,7 +6,6 @@ import { type FirstRun, firstRun } from './admin/sign-in/first-run.ts';
 import { startForgettingCalls } from './admin/usage/forget-calls.ts';
 import { createUsageReporter } from './admin/usage/usage-reporter.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
-import { providerDefinitions } from './catalog/provider-definitions.ts';
 import type { Config } from './config/config.ts';
 import { servedProviders } from './config/service-provider.ts';
 import { createAuthenticate, createAuthenticateToken } from './core/access/authenticate.ts';
@@ -167,7 +166,6 @@ async function build(
   const providers = createProviders({
     sandboxOrigin: sandbox?.origin,
     upstreams: config.upstreams,
-    definitions: providerDefinitions(),
     serviceProviders: config.serviceProviders,
     pepper: peppers[0],
   });

@@ -1,8 +1,8 @@
-import { CAPABILITIES } from '../../src/catalog/decode.ts';
 import type { Known } from './apply-facts.ts';
 import type { Joined } from './join.ts';
 import { makerName } from './model-table.ts';
 import { writtenPrices } from './price-list.ts';
+import { CAPABILITIES } from './vocabulary.ts';
 
 /** The content of `data/<provider>.json`. @param cancellation whether the provider stops work when a call is cancelled */
 export function dataFile(joined: readonly Joined[], date: string, cancellation: boolean | undefined): object {

@@ -1,11 +1,11 @@
 import { applyFacts, type Known } from './apply-facts.ts';
-import type { ProviderId, TableModel } from './model-table.ts';
+import type { TableModel } from './model-table.ts';
 import type { Capability, Overlay } from './overlay.ts';
 import { type KnownModel, knownModel, pricedModel, tokenlensCharges } from './packages.ts';
 
 /** A model at a provider with all that the packages and the overlay know of it. */
 export interface Joined {
-  readonly provider: ProviderId;
+  readonly provider: string;
   readonly externalId: string;
   readonly model: TableModel;
   readonly known: Known;
@@ -39,7 +39,7 @@ function bestKnown(model: TableModel): KnownModel | undefined {
 }
 
 function fromPackages(
-  provider: ProviderId,
+  provider: string,
   externalId: string,
   sibling: KnownModel | undefined,
   overlay: Overlay,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { DATA_PROVIDERS } from '../../src/catalog/data-files.ts';
-import { Entry } from '../../src/catalog/decode-entry.ts';
+import { PROVIDER_IDS } from '../../src/config/known-providers.ts';
+import { Entry } from './entry.ts';
 
 /** A line of the reviewed table: one model, and by which id each provider serves it. */
 export interface TableModel {
@@ -16,10 +16,8 @@ export interface TableModel {
   /** `YYYY-MM-DD`: when the model entered the catalogue; for models of which nobody says when they were released. */
   readonly entered: string | undefined;
   /** The provider's own id of the model, by our provider id. */
-  readonly at: ReadonlyMap<ProviderId, string>;
+  readonly at: ReadonlyMap<string, string>;
 }
-
-export type ProviderId = (typeof DATA_PROVIDERS)[number];
 
 const MAKERS: Readonly<Record<string, string>> = {
   amazon: 'Amazon',
@@ -72,12 +70,11 @@ function parseModel(id: string, maker: string, entry: Entry): TableModel {
     aliases: entry.optionalTexts('aliases') ?? [],
     created: entry.optionalText('created'),
     entered: entry.optionalText('entered'),
-    at: new Map(at.keys().map((provider) => [providerId(provider, at.placeOf(provider)), at.text(provider)])),
+    at: new Map(at.keys().map((provider) => [knownProvider(provider, at.placeOf(provider)), at.text(provider)])),
   };
 }
 
-function providerId(text: string, place: string): ProviderId {
-  const known = DATA_PROVIDERS.find((id) => id === text);
-  if (known === undefined) throw new Error(`unknown provider at ${place}`);
-  return known;
+function knownProvider(id: string, place: string): string {
+  if (!PROVIDER_IDS.includes(id)) throw new Error(`unknown provider at ${place}`);
+  return id;
 }

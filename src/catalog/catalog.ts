@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
+import { KNOWN_PROVIDERS, PROVIDER_IDS } from '../config/known-providers.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { type Mapping, mappingNames } from '../domain/model.ts';
 import { type Clock, lastDate } from '../domain/time.ts';
-import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
-import { DATA_PROVIDERS, readDataFile } from './data-files.ts';
-import type { CatalogData } from './decode.ts';
+import type { CatalogProvider, KnownProvider } from '../generated/types.ts';
+import { type CatalogData, readDataFile } from './catalog-file.ts';
+import type { CatalogModel } from './catalog-model.ts';
 import { upstreamData } from './upstream-models.ts';
 
 export interface Catalog {
@@ -37,12 +38,19 @@ export interface CatalogOptions {
  * @throws Error for a data file that is not well formed
  */
 export function createCatalog({ sandbox, upstreams, clock }: CatalogOptions): Catalog {
-  const files = ['providers', ...DATA_PROVIDERS, ...(sandbox ? ['sandbox'] : [])].map(readDataFile);
-  const known = new Map(files.flatMap(({ models }) => models.map((model) => [model.id, model])));
-  const outputsOf = (modelId: string) => known.get(modelId)?.mappings[0]?.outputModalities;
+  const files = [...PROVIDER_IDS, ...(sandbox ? ['sandbox'] : [])].map(readDataFile);
+  const models = new Map(files.flatMap(({ models }) => models.map((model) => [model.id, model])));
+  const outputsOf = (modelId: string) => models.get(modelId)?.mappings[0]?.outputModalities;
   const date = youngest(files);
-  return catalogOf([...upstreams.map((upstream) => upstreamData(upstream, outputsOf, date)), ...files], clock);
+  const known: CatalogData = { date: '', providers: KNOWN_PROVIDERS.map(listed), models: [] };
+  return catalogOf([...upstreams.map((upstream) => upstreamData(upstream, outputsOf, date)), known, ...files], clock);
 }
+
+const listed = ({ id, name, trainsOnData }: KnownProvider): CatalogProvider => ({
+  id,
+  name,
+  ...(trainsOnData === undefined ? {} : { trainsOnData }),
+});
 
 /** The catalogue of these parts; what is said of one model in several, the last one says. */
 export function catalogOf(parts: readonly CatalogData[], clock: Clock): Catalog {

@@ -1,7 +1,7 @@
 import { isFree, type Mapping } from '../domain/model.ts';
 import { isPast, lastDate } from '../domain/time.ts';
-import type { Model, ModelList, ModelMapping, Stability } from '../generated/types.ts';
-import type { CatalogModel, CatalogProvider } from './catalog-model.ts';
+import type { CatalogProvider, Model, ModelList, ModelMapping, Stability } from '../generated/types.ts';
+import type { CatalogModel } from './catalog-model.ts';
 import { comparePrice } from './cheapest.ts';
 import { mappingPricing, modelPricing } from './list-pricing.ts';
 

@@ -1,7 +1,7 @@
 import { canonicalModelId, type UpstreamConfig, type UpstreamModel } from '../config/upstream-config.ts';
 import { type Mapping, mappingNames, TEXT_ONLY } from '../domain/model.ts';
+import type { CatalogData } from './catalog-file.ts';
 import type { CatalogModel } from './catalog-model.ts';
-import type { CatalogData } from './decode.ts';
 
 /** What the data files say that a model gives, such as `image`; undefined for a model that they do not know. */
 export type KnownOutputs = (modelId: string) => readonly string[] | undefined;

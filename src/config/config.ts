@@ -8,6 +8,7 @@ import type { Environment } from '../generated/types.ts';
 import type { ValidationError } from '../generated/validators.js';
 import { validateEnvironment } from '../generated/validators.js';
 import { ConfigError, explained, readList, readUrl } from './config-value.ts';
+import { PROVIDER_IDS } from './known-providers.ts';
 import { readServiceProviders, type ServiceProvider } from './service-provider.ts';
 import type { UpstreamConfig } from './upstream-config.ts';
 import { readUpstreams } from './upstream-config.ts';
@@ -171,7 +172,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
 }
 
 function readEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
-  const given = Object.entries(env).filter(([, value]) => value !== undefined);
+  const given = Object.entries(env).filter(([name, value]) => value !== undefined && !isOfUnknownProvider(name));
   for (const [name, value] of given) {
     if (value !== '' || shapeOf(name) === undefined) continue;
     throw new ConfigError(`${name} is empty: remove it or give it a value.`);
@@ -183,6 +184,12 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Env
   ]);
   if (validateEnvironment(filled)) return filled;
   throw faultOf(validateEnvironment.errors?.[0]);
+}
+
+/** Other programs' keys are not ours: `GITHUB_API_KEY` names no provider of the catalogue. */
+function isOfUnknownProvider(name: string): boolean {
+  const [, prefix] = /^([A-Z0-9]+)_(?:API_KEY|BASE_URL|FIELDS)$/.exec(name) ?? [];
+  return prefix !== undefined && prefix !== 'UPSTREAM' && !PROVIDER_IDS.includes(prefix.toLowerCase());
 }
 
 /** What a variable must be, in words, or undefined when it is not ours. */

@@ -1,4 +1,5 @@
 import { readUrl } from './config-value.ts';
+import { PROVIDER_IDS } from './known-providers.ts';
 import { readRequestFields } from './request-field-names.ts';
 import type { UpstreamConfig } from './upstream-config.ts';
 
@@ -14,25 +15,9 @@ export interface ServiceProvider {
   readonly fields: readonly string[];
 }
 
-/** The providers of the catalogue; the variables in schemas/config.json name the same. */
-export const SERVICE_PROVIDERS = [
-  'anthropic',
-  'cerebras',
-  'deepseek',
-  'fireworks',
-  'google',
-  'groq',
-  'mistral',
-  'moonshotai',
-  'openai',
-  'openrouter',
-  'together',
-  'xai',
-] as const;
-
 /** The providers of which the environment says something, by id. @throws ConfigError */
 export function readServiceProviders(variables: Readonly<Record<string, string | undefined>>): ServiceProvider[] {
-  return SERVICE_PROVIDERS.flatMap((id) => {
+  return PROVIDER_IDS.toSorted().flatMap((id) => {
     const prefix = id.toUpperCase();
     const apiKey = variables[`${prefix}_API_KEY`];
     const baseUrl = variables[`${prefix}_BASE_URL`];

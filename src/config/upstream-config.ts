@@ -1,6 +1,7 @@
 import type { Prices } from '../domain/model.ts';
 import { parseUsdPerMillion } from '../domain/money.ts';
 import { ConfigError, explained, readList, readUrl } from './config-value.ts';
+import { PROVIDER_IDS } from './known-providers.ts';
 import { readRequestFields } from './request-field-names.ts';
 
 export interface UpstreamModel {
@@ -33,22 +34,7 @@ type Variables = Readonly<Record<string, string | undefined>>;
 
 const VARIABLE = /^UPSTREAM_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(?:BASE_URL|API_KEY|MODELS|PRICES|LIMITS|FIELDS)$/;
 /** In a rule `custom` means all custom providers; `sandbox` is built in; the others are the catalogue's providers. */
-export const RESERVED_NAMES: ReadonlySet<string> = new Set([
-  'custom',
-  'sandbox',
-  'openai',
-  'anthropic',
-  'google',
-  'mistral',
-  'groq',
-  'deepseek',
-  'xai',
-  'together',
-  'fireworks',
-  'cerebras',
-  'moonshotai',
-  'openrouter',
-]);
+export const RESERVED_NAMES: ReadonlySet<string> = new Set(['custom', 'sandbox', ...PROVIDER_IDS]);
 
 /** The variable that holds an upstream's credential: `UPSTREAM_GPU_BOX_API_KEY`. */
 export const apiKeyVariable = (name: string): string => `UPSTREAM_${name.toUpperCase().replaceAll('-', '_')}_API_KEY`;

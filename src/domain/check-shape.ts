@@ -37,7 +37,7 @@ export function checkOpenAiShape<T>(validator: Validator<T>, body: unknown): T {
 }
 
 /** A missing or unknown property is itself the place of the fault, not the object around it. */
-function pointerOf(fault: ValidationError | undefined): string {
+export function pointerOf(fault: ValidationError | undefined): string {
   const { missingProperty, additionalProperty } = fault?.params ?? {};
   const name = missingProperty ?? additionalProperty;
   const parent = fault?.instancePath ?? '';

@@ -5,14 +5,6 @@ import type { SealedSecret } from './sealed-secret.ts';
 export const WIRE_FORMATS = ['openai', 'anthropic', 'google'] as const;
 export type WireFormat = (typeof WIRE_FORMATS)[number];
 
-/** A provider of the catalogue, as far as calling it goes. */
-export interface ProviderDefinition {
-  readonly id: string;
-  readonly wire: WireFormat;
-  /** Public address of its API, without a final slash. */
-  readonly baseUrl: string;
-}
-
 /** A provider that an organization has added. */
 export interface CustomProvider {
   /** `prov_…` */

@@ -2982,6 +2982,285 @@ export interface ModerationRequest {
 }
 
 /**
+ * A file of src/catalog/data that lists models. What a mapping does not state is not known.
+ */
+export interface CatalogFile {
+  /**
+   * When the data was taken.
+   */
+  date: string;
+  providers?: CatalogProvider[];
+  models?: CatalogFileModel[];
+}
+
+/**
+ * Someone who serves models.
+ */
+export interface CatalogProvider {
+  id: string;
+  name: string;
+  /**
+   * Whether it trains on API data; absent when unknown.
+   */
+  trainsOnData?: boolean;
+}
+
+/**
+ * A model and its mappings to providers.
+ */
+export interface CatalogFileModel {
+  /**
+   * Canonical id.
+   */
+  id: string;
+  name: string;
+  aliases?: string[];
+  description: string;
+  /**
+   * Who made it.
+   */
+  family: string;
+  /**
+   * RFC 3339 in UTC, to the second.
+   */
+  created: string;
+  tokenizer?: string;
+  /**
+   * Whether its provider moderates; absent when unknown.
+   */
+  moderated?: boolean;
+  mappings: CatalogFileMapping[];
+}
+
+/**
+ * The model at one provider. A deactivated mapping stays in the file.
+ */
+export interface CatalogFileMapping {
+  providerId: string;
+  /**
+   * The provider's own id of the model.
+   */
+  externalId: string;
+  region?: string;
+  prices: CatalogPrices;
+  /**
+   * By rising threshold.
+   */
+  tiers?: {
+    /**
+     * The tier holds for prompts of more tokens than this.
+     */
+    abovePromptTokens: number;
+    prices: CatalogPrices;
+  }[];
+  /**
+   * Flagged free; sets the pricing type only.
+   */
+  free?: boolean;
+  /**
+   * In tokens.
+   */
+  contextLength?: number;
+  /**
+   * In tokens.
+   */
+  maxOutput?: number;
+  /**
+   * In tokens.
+   */
+  minCacheableTokens?: number;
+  inputModalities: CatalogModality[];
+  outputModalities: CatalogModality[];
+  capabilities: CatalogCapability[];
+  /**
+   * The provider stops work when a call is cancelled.
+   */
+  cancellation?: boolean;
+  reasoningEfforts?: CatalogEffort[];
+  supportedParameters?: string[];
+  stability: CatalogStability;
+  /**
+   * RFC 3339 in UTC, to the second.
+   */
+  deprecatedAt?: string;
+  /**
+   * RFC 3339 in UTC, to the second.
+   */
+  deactivatedAt?: string;
+}
+
+/**
+ * In USD: of tokens for one token, of anything else for one. Absent: not known.
+ */
+export interface CatalogPrices {
+  prompt?: UsdAmount;
+  completion?: UsdAmount;
+  input_cache_read?: UsdAmount;
+  input_cache_write?: UsdAmount;
+  input_cache_write_1h?: UsdAmount;
+  internal_reasoning?: UsdAmount;
+  input_audio?: UsdAmount;
+  input_audio_cache_read?: UsdAmount;
+  output_audio?: UsdAmount;
+  input_image?: UsdAmount;
+  output_image?: UsdAmount;
+  image?: UsdAmount;
+  request?: UsdAmount;
+  web_search?: UsdAmount;
+  per_image?: UsdAmount;
+}
+
+/**
+ * What a model reads or gives.
+ */
+export type CatalogModality = 'text' | 'image' | 'audio' | 'video' | 'file' | 'moderation';
+
+/**
+ * What a model can do at a provider.
+ */
+export type CatalogCapability =
+  | 'streaming'
+  | 'vision'
+  | 'tools'
+  | 'parallelToolCalls'
+  | 'reasoning'
+  | 'jsonOutput'
+  | 'structuredOutputs'
+  | 'realtime';
+
+/**
+ * How much a model reasons.
+ */
+export type CatalogEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+
+/**
+ * How far a mapping can be relied on.
+ */
+export type CatalogStability = 'stable' | 'beta' | 'unstable' | 'experimental';
+
+/**
+ * src/config/providers.json: every provider that Portcullis knows by itself, and how each is spoken to.
+ */
+export interface ProviderList {
+  /**
+   * When it was last checked against the providers' documentation.
+   */
+  date: string;
+  /**
+   * How upstreams of the environment and custom providers are spoken to.
+   */
+  otherServers: ProviderDialect;
+  providers: KnownProvider[];
+}
+
+/**
+ * A provider of the catalogue. Its variables are its id in capitals with `_API_KEY`, `_BASE_URL` and `_FIELDS`.
+ */
+export interface KnownProvider {
+  id: string;
+  name: string;
+  /**
+   * The API that it speaks.
+   */
+  wire: 'openai' | 'anthropic' | 'google';
+  /**
+   * Public address of its API, without a final slash.
+   */
+  baseUrl: string;
+  /**
+   * In what it differs from OpenAI; absent: it is spoken to like any other server.
+   */
+  dialect?: ProviderDialect;
+  /**
+   * Whether it trains on API data; absent when unknown.
+   */
+  trainsOnData?: boolean;
+  /**
+   * It stops work when a call is cancelled; absent when unknown.
+   */
+  cancellation?: boolean;
+  sources?: {
+    field: 'trainsOnData' | 'cancellation';
+    source: string;
+    date: string;
+  }[];
+}
+
+/**
+ * In what a chat endpoint differs from OpenAI's, by the provider's documentation; where that is silent, by the text of its 400s.
+ */
+export interface ProviderDialect {
+  /**
+   * What its documentation says, for the reader.
+   */
+  note?: string;
+  /**
+   * OpenAI's fields that it refuses.
+   */
+  cannot: string[];
+  /**
+   * Request fields that it has and OpenAI has not. None of them names a model or raises what is charged.
+   */
+  extensions: {
+    [k: string]: FieldShape;
+  };
+  /**
+   * The one field for the most tokens to generate. Absent: it knows both.
+   */
+  maxTokens?: 'max_tokens' | 'max_completion_tokens';
+  /**
+   * It refuses `stream_options` and reports the usage of a stream unasked.
+   */
+  noStreamOptions?: boolean;
+  /**
+   * Its names of request fields.
+   */
+  renamed?: {
+    [k: string]: string;
+  };
+  /**
+   * It bills each answer to a request with `web_search_options` for one search at least, and reports none.
+   */
+  searchesUnreported?: boolean;
+  /**
+   * Absent: messages are sent as they came, but for what no provider knows.
+   */
+  messages?: MessageDialect;
+}
+
+/**
+ * How a provider wants the messages of a conversation. What only another provider understands in an answer of this gateway is left out.
+ */
+export interface MessageDialect {
+  /**
+   * It knows no role `developer`; `system` means the same.
+   */
+  systemForDeveloper: boolean;
+  /**
+   * Further fields that it refuses in a message.
+   */
+  leftOut: string[];
+  /**
+   * The field in which a model that reasons gets earlier thoughts back.
+   */
+  thoughts?: 'reasoning' | 'reasoning_content';
+  /**
+   * Thoughts are required wherever tools were called: where we have none, it gets a blank.
+   */
+  thoughtsRequired?: boolean;
+}
+
+/**
+ * What a field may hold: `single` a text, a number or a boolean; `any` what only templates and schemas read; a list of items of these shapes; an object of shapes. Nothing else travels inside.
+ */
+export type FieldShape =
+  | ('single' | 'any')
+  | FieldShape[]
+  | {
+      [k: string]: FieldShape;
+    };
+
+/**
  * The environment variables that configure Portcullis, defaults filled in. A wrong value stops the start; so does an empty one.
  */
 export interface Environment {
@@ -3185,17 +3464,17 @@ export interface Environment {
    * The service's own key at that provider of the catalogue: its models can be called from then on.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
-   * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_API_KEY$".
+   * via the `patternProperty` "^[A-Z0-9]+_API_KEY$".
    *
    * Another address than the provider's public one, up to and with the version (`/v1`), such as that of a proxy; whatever stands there is trusted.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
-   * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_BASE_URL$".
+   * via the `patternProperty` "^[A-Z0-9]+_BASE_URL$".
    *
    * Request fields that go to that provider beyond OpenAI's and those of its table, as a comma list. Do not name fields that choose a model or raise the price.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
-   * via the `patternProperty` "^(OPENAI|ANTHROPIC|GOOGLE|MISTRAL|GROQ|DEEPSEEK|XAI|TOGETHER|FIREWORKS|CEREBRAS|MOONSHOTAI|OPENROUTER)_FIELDS$".
+   * via the `patternProperty` "^[A-Z0-9]+_FIELDS$".
    *
    * Adds the provider `<name>` (`<NAME>` in lower case, `_` as `-`): the URL of an OpenAI-compatible server, up to and with `/v1`.
    *

@@ -24,6 +24,15 @@ import type {
   BudgetState,
   CacheControl,
   CallMetadata,
+  CatalogCapability,
+  CatalogEffort,
+  CatalogFile,
+  CatalogFileMapping,
+  CatalogFileModel,
+  CatalogModality,
+  CatalogPrices,
+  CatalogProvider,
+  CatalogStability,
   ChatArguments,
   ChatChoice,
   ChatChunk,
@@ -66,6 +75,7 @@ import type {
   ExplainedFlips,
   ExplainedRequest,
   Explanation,
+  FieldShape,
   FinishReason,
   Fixture,
   FixtureCatalog,
@@ -109,6 +119,7 @@ import type {
   KeyRecord,
   KeyState,
   KeyStatus,
+  KnownProvider,
   LintFinding,
   LintReport,
   ListImageModelsArguments,
@@ -126,6 +137,7 @@ import type {
   MemberPatch,
   MemberRecord,
   MemberRole,
+  MessageDialect,
   MessageToolCall,
   Model,
   ModelList,
@@ -169,12 +181,14 @@ import type {
   ProjectList,
   ProjectPatch,
   ProjectRecord,
+  ProviderDialect,
   ProviderKeyAnswer,
   ProviderKeyCreate,
   ProviderKeyList,
   ProviderKeyPatch,
   ProviderKeyRecord,
   ProviderKeyStatus,
+  ProviderList,
   ProviderRules,
   ProvidersValue,
   ReasoningDetail,
@@ -250,6 +264,15 @@ export declare const validateBudgetScope: Validator<BudgetScope>;
 export declare const validateBudgetState: Validator<BudgetState>;
 export declare const validateCacheControl: Validator<CacheControl>;
 export declare const validateCallMetadata: Validator<CallMetadata>;
+export declare const validateCatalogCapability: Validator<CatalogCapability>;
+export declare const validateCatalogEffort: Validator<CatalogEffort>;
+export declare const validateCatalogFile: Validator<CatalogFile>;
+export declare const validateCatalogFileMapping: Validator<CatalogFileMapping>;
+export declare const validateCatalogFileModel: Validator<CatalogFileModel>;
+export declare const validateCatalogModality: Validator<CatalogModality>;
+export declare const validateCatalogPrices: Validator<CatalogPrices>;
+export declare const validateCatalogProvider: Validator<CatalogProvider>;
+export declare const validateCatalogStability: Validator<CatalogStability>;
 export declare const validateChatArguments: Validator<ChatArguments>;
 export declare const validateChatChoice: Validator<ChatChoice>;
 export declare const validateChatChunk: Validator<ChatChunk>;
@@ -292,6 +315,7 @@ export declare const validateExplainedAlternative: Validator<ExplainedAlternativ
 export declare const validateExplainedFlips: Validator<ExplainedFlips>;
 export declare const validateExplainedRequest: Validator<ExplainedRequest>;
 export declare const validateExplanation: Validator<Explanation>;
+export declare const validateFieldShape: Validator<FieldShape>;
 export declare const validateFinishReason: Validator<FinishReason>;
 export declare const validateFixture: Validator<Fixture>;
 export declare const validateFixtureCatalog: Validator<FixtureCatalog>;
@@ -335,6 +359,7 @@ export declare const validateKeyPatch: Validator<KeyPatch>;
 export declare const validateKeyRecord: Validator<KeyRecord>;
 export declare const validateKeyState: Validator<KeyState>;
 export declare const validateKeyStatus: Validator<KeyStatus>;
+export declare const validateKnownProvider: Validator<KnownProvider>;
 export declare const validateLintFinding: Validator<LintFinding>;
 export declare const validateLintReport: Validator<LintReport>;
 export declare const validateListImageModelsArguments: Validator<ListImageModelsArguments>;
@@ -352,6 +377,7 @@ export declare const validateMemberName: Validator<MemberName>;
 export declare const validateMemberPatch: Validator<MemberPatch>;
 export declare const validateMemberRecord: Validator<MemberRecord>;
 export declare const validateMemberRole: Validator<MemberRole>;
+export declare const validateMessageDialect: Validator<MessageDialect>;
 export declare const validateMessageToolCall: Validator<MessageToolCall>;
 export declare const validateModel: Validator<Model>;
 export declare const validateModelList: Validator<ModelList>;
@@ -395,12 +421,14 @@ export declare const validateProjectCreate: Validator<ProjectCreate>;
 export declare const validateProjectList: Validator<ProjectList>;
 export declare const validateProjectPatch: Validator<ProjectPatch>;
 export declare const validateProjectRecord: Validator<ProjectRecord>;
+export declare const validateProviderDialect: Validator<ProviderDialect>;
 export declare const validateProviderKeyAnswer: Validator<ProviderKeyAnswer>;
 export declare const validateProviderKeyCreate: Validator<ProviderKeyCreate>;
 export declare const validateProviderKeyList: Validator<ProviderKeyList>;
 export declare const validateProviderKeyPatch: Validator<ProviderKeyPatch>;
 export declare const validateProviderKeyRecord: Validator<ProviderKeyRecord>;
 export declare const validateProviderKeyStatus: Validator<ProviderKeyStatus>;
+export declare const validateProviderList: Validator<ProviderList>;
 export declare const validateProviderRules: Validator<ProviderRules>;
 export declare const validateProvidersValue: Validator<ProvidersValue>;
 export declare const validateReasoningDetail: Validator<ReasoningDetail>;

@@ -1,6 +1,7 @@
+import { KNOWN_PROVIDERS } from '../config/known-providers.ts';
 import type { ServiceProvider } from '../config/service-provider.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
-import type { CustomProvider, ProviderDefinition, WireFormat } from '../domain/provider.ts';
+import type { CustomProvider, WireFormat } from '../domain/provider.ts';
 import { hashSecret, type Pepper } from '../domain/secret.ts';
 import type { AddressPolicy } from '../net/address-policy.ts';
 import { anthropicAdapter } from './anthropic/anthropic.ts';
@@ -49,7 +50,6 @@ export interface ProvidersOptions {
   /** Origin of the running sandbox; absent when it is off. */
   readonly sandboxOrigin?: string | undefined;
   readonly upstreams: readonly UpstreamConfig[];
-  readonly definitions: readonly ProviderDefinition[];
   readonly serviceProviders: readonly ServiceProvider[];
   readonly pepper: Pepper;
 }
@@ -82,7 +82,7 @@ interface Known {
 }
 
 export function createProviders(options: ProvidersOptions): Providers {
-  const { pepper, sandboxOrigin, upstreams, definitions, serviceProviders } = options;
+  const { pepper, sandboxOrigin, upstreams, serviceProviders } = options;
   const fingerprint = (secret: string) => ({ secret, apiKeyHash: apiKeyHash(secret, pepper) });
   const known = new Map<string, Known>();
   const add = (
@@ -101,7 +101,7 @@ export function createProviders(options: ProvidersOptions): Providers {
     secret === undefined ? { source: 'service' } : { source: 'service', ...fingerprint(secret) };
 
   const byId = new Map(serviceProviders.map((each) => [each.id, each]));
-  for (const { id, wire, baseUrl } of definitions) {
+  for (const { id, wire, baseUrl } of KNOWN_PROVIDERS) {
     const configured = byId.get(id);
     const credential = configured?.apiKey === undefined ? undefined : service(configured.apiKey);
     add(id, wire, configured?.baseUrl ?? baseUrl, credential, configured?.fields);

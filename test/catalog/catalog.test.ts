@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { catalogOf, createCatalog } from '../../src/catalog/catalog.ts';
-import { DATA_PROVIDERS } from '../../src/catalog/data-files.ts';
-import { decodeCatalogData } from '../../src/catalog/decode.ts';
+import { catalogData } from '../../src/catalog/catalog-file.ts';
+import { PROVIDER_IDS } from '../../src/config/known-providers.ts';
 import type { UpstreamConfig } from '../../src/config/upstream-config.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 
@@ -63,7 +63,7 @@ describe('createCatalog', () => {
 
   it('knows nothing of the sandbox where it is off', () => {
     const { models, mappings, providers } = createCatalog({ sandbox: false, upstreams: [], clock });
-    expect(providers().map(({ id }) => id)).toEqual([...DATA_PROVIDERS].sort());
+    expect(providers().map(({ id }) => id)).toEqual([...PROVIDER_IDS].sort());
     expect([...models(), ...mappings(), ...providers()].filter(({ id }) => id.includes('sandbox'))).toEqual([]);
   });
 
@@ -166,7 +166,7 @@ const modelEntry = (id: string, aliases: string[], ...mappings: object[]) => ({
   mappings: mappings.map((more) => ({ ...mapping, providerId: 'p', ...more })),
 });
 
-const data = (...models: object[]) => decodeCatalogData({ date: '2026-01-01', providers: [], models });
+const data = (...models: object[]) => catalogData({ date: '2026-01-01', providers: [], models });
 
 const file = (more: object) => ({ date: '2026-01-01', providers: [], models: [modelEntry('m', [], more)] });
 
@@ -205,7 +205,7 @@ describe('catalogOf', () => {
   });
 });
 
-describe('decodeCatalogData', () => {
+describe('catalogData', () => {
   it('reads every field that a mapping may state', () => {
     const stated = {
       prices: { prompt: '0.000001', completion: '0', input_audio_cache_read: '0.0000002' },
@@ -223,7 +223,7 @@ describe('decodeCatalogData', () => {
       deprecatedAt: '2026-01-01T00:00:00Z',
       deactivatedAt: '2026-02-01T00:00:00Z',
     };
-    expect(decodeCatalogData(file(stated)).models[0]?.mappings[0]).toEqual({
+    expect(catalogData(file(stated)).models[0]?.mappings[0]).toEqual({
       id: 'p/m',
       providerId: 'p',
       modelId: 'm',
@@ -279,11 +279,11 @@ describe('decodeCatalogData', () => {
       '/models/0/mappings/0/tiers/1/abovePromptTokens',
     ],
   ])('names the place of %s', (_name, more, place) => {
-    expect(() => decodeCatalogData(file(more))).toThrow(`catalogue data: wrong value at ${place}`);
+    expect(() => catalogData(file(more))).toThrow(`catalogue data: wrong value at ${place}`);
   });
 
   it('reads what is not stated as not known', () => {
-    const [model] = decodeCatalogData(file({})).models;
+    const [model] = catalogData(file({})).models;
     expect(Object.keys(model?.mappings[0] ?? {})).not.toContain('maxOutput');
     expect(model?.mappings[0]?.prices).toEqual({});
   });

@@ -2,27 +2,26 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import { DATA_PROVIDERS, readDataFile } from '../../src/catalog/data-files.ts';
-import { Entry } from '../../src/catalog/decode-entry.ts';
-import { providerDefinitions } from '../../src/catalog/provider-definitions.ts';
+import { readDataFile } from '../../src/catalog/catalog-file.ts';
+import { KNOWN_PROVIDERS, PROVIDER_IDS } from '../../src/config/known-providers.ts';
 import { RESERVED_NAMES } from '../../src/config/upstream-config.ts';
 import { isFree } from '../../src/domain/model.ts';
 import { ManualClock } from '../../src/domain/time.ts';
+import { validateProviderList } from '../../src/generated/validators.js';
 
 const FOLDER = new URL('../../src/catalog/data/', import.meta.url);
 const clock = new ManualClock('2026-11-21T00:00:00Z');
 const catalog = createCatalog({ sandbox: true, upstreams: [], clock });
-const files = [...DATA_PROVIDERS, 'sandbox'].map((name) => ({ name, data: readDataFile(name) }));
+const files = [...PROVIDER_IDS, 'sandbox'].map((name) => ({ name, data: readDataFile(name) }));
 const entries = files.flatMap(({ data }) => data.models);
-const providersFile = new Entry(JSON.parse(readFileSync(new URL('providers.json', FOLDER), 'utf8')), '/providers.json');
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const repeated = (values: readonly string[]): string[] => values.filter((value, at) => values.indexOf(value) < at);
 
 describe('the data files', () => {
-  it('are those that the program reads, and the three that are written by hand', () => {
-    const written = ['models.json', 'overlay.json', 'providers.json'];
-    const read = [...DATA_PROVIDERS, 'sandbox'].map((name) => `${name}.json`);
+  it('are those that the program reads, and the two that are written by hand', () => {
+    const written = ['models.json', 'overlay.json'];
+    const read = [...PROVIDER_IDS, 'sandbox'].map((name) => `${name}.json`);
     expect(readdirSync(FOLDER).sort()).toEqual([...read, ...written].sort());
   });
 
@@ -174,31 +173,28 @@ describe('popular models', () => {
 });
 
 describe('providers', () => {
-  it('are the fixed ones, each with a definition and a public address', () => {
-    expect(providerDefinitions().map(({ id }) => id)).toEqual([...DATA_PROVIDERS]);
-    expect(providerDefinitions().filter(({ baseUrl }) => !/^https:\/\/[^?#]*[^/]$/.test(baseUrl))).toEqual([]);
-    expect(Object.fromEntries(providerDefinitions().map(({ id, wire }) => [id, wire]))).toMatchObject({
-      openai: 'openai',
-      anthropic: 'anthropic',
-      google: 'google',
-    });
-  });
-
   it('cannot be taken by an upstream of the environment', () => {
     expect([...RESERVED_NAMES].sort()).toEqual(['custom', ...catalog.providers().map(({ id }) => id)].sort());
   });
 
   it('say where every fact about them is from', () => {
-    providersFile.list('providers', (provider) => {
-      const stated = ['cancellation', 'trainsOnData'].filter((field) => provider.keys().includes(field));
-      const sources =
-        provider.optionalList('sources', (source) => [
-          source.text('field'),
-          source.text('source'),
-          source.text('date'),
-        ]) ?? [];
-      expect(sources.map(([field]) => field).sort()).toEqual(stated);
-      expect(sources.filter(([, source = '', date = '']) => source.length < 10 || !DATE.test(date))).toEqual([]);
-    });
+    for (const { cancellation, trainsOnData, sources = [] } of KNOWN_PROVIDERS) {
+      const stated = Object.entries({ cancellation, trainsOnData }).filter(([, fact]) => fact !== undefined);
+      expect(sources.map(({ field }) => field).sort()).toEqual(stated.map(([field]) => field));
+    }
+  });
+
+  it.each([
+    ['a provider without an address', { baseUrl: undefined }],
+    ['an address without TLS', { baseUrl: 'http://models.example/v1' }],
+    ['an id that no variable can have', { id: 'two-words' }],
+    ['a wire format that nobody speaks', { wire: 'grpc' }],
+    ['a shape that is none', { dialect: { cannot: [], extensions: { seed: 'number' } } }],
+    ['a field that the list does not know', { price: '0' }],
+  ])('are not %s', (_name, change) => {
+    const [first] = KNOWN_PROVIDERS;
+    const list = { date: '2026-11-21', otherServers: { cannot: [], extensions: {} } };
+    expect(validateProviderList({ ...list, providers: [first] })).toBe(true);
+    expect(validateProviderList({ ...list, providers: [{ ...first, ...change }] })).toBe(false);
   });
 });

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import type { CatalogModel, CatalogProvider } from '../../src/catalog/catalog-model.ts';
+import type { CatalogModel } from '../../src/catalog/catalog-model.ts';
 import { type ModelListOptions, modelList } from '../../src/catalog/list.ts';
 import type { Mapping } from '../../src/domain/model.ts';
 import { systemClock } from '../../src/domain/time.ts';
+import type { CatalogProvider } from '../../src/generated/types.ts';
 import { validateModelList } from '../../src/generated/validators.js';
 
 const NOW = Date.parse('2026-06-01T00:00:00Z');

@@ -5,14 +5,14 @@ import { joinModels } from '../../scripts/catalog/join.ts';
 import { parseModelTable, readModelTable } from '../../scripts/catalog/model-table.ts';
 import { parseOverlay, readOverlay } from '../../scripts/catalog/overlay.ts';
 import { generateCatalog } from '../../scripts/update-catalog.ts';
-import { DATA_PROVIDERS } from '../../src/catalog/data-files.ts';
+import { PROVIDER_IDS } from '../../src/config/known-providers.ts';
 
 const DATE = '2026-11-21';
 
 describe('the generated data', () => {
   it('is what is committed, to the byte', () => {
     const generated = generateCatalog();
-    expect([...generated.keys()]).toEqual(DATA_PROVIDERS.map((id) => `${id}.json`));
+    expect([...generated.keys()]).toEqual(PROVIDER_IDS.map((id) => `${id}.json`));
     for (const [name, content] of generated) {
       const committed = readFileSync(new URL(`../../src/catalog/data/${name}`, import.meta.url), 'utf8');
       expect(content === committed, `src/catalog/data/${name} is stale: run \`npm run catalog:update\``).toBe(true);

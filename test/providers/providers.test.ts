@@ -10,17 +10,13 @@ const providers = createProviders({
     { name: 'ollama', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: undefined, models: [], fields: [] },
     { name: 'acme', baseUrl: 'https://acme.example', apiKey: 'sk-acme', models: [], fields: [] },
   ],
-  definitions: [
-    { id: 'openai', wire: 'openai', baseUrl: 'https://api.openai.example/v1' },
-    { id: 'groq', wire: 'openai', baseUrl: 'https://api.groq.example/openai/v1' },
-  ],
   serviceProviders: [
     { id: 'openai', apiKey: 'sk-openai', baseUrl: 'http://127.0.0.1:9999/v1', fields: [] },
     { id: 'groq', apiKey: undefined, baseUrl: 'http://127.0.0.1:9998', fields: [] },
   ],
   pepper,
 });
-const NONE = { upstreams: [], definitions: [], serviceProviders: [], pepper };
+const NONE = { upstreams: [], serviceProviders: [], pepper };
 
 describe('createProviders', () => {
   it('knows the sandbox and the upstreams of the environment, alike', () => {
@@ -59,6 +55,10 @@ describe('createProviders', () => {
       base: { origin: 'http://127.0.0.1:9998', path: '' },
       addresses: 'trusted',
     });
+  });
+
+  it('calls any other provider of the catalogue at its public address', () => {
+    expect(providers.find('mistral')).toMatchObject({ base: { origin: 'https://api.mistral.ai', path: '/v1' } });
   });
 
   it('trusts no address of a custom provider, and no name of it', () => {

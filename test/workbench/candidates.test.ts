@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import { providerDefinitions } from '../../src/catalog/provider-definitions.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { servedProviders } from '../../src/config/service-provider.ts';
 import { createProviders } from '../../src/providers/providers.ts';
@@ -25,7 +24,6 @@ describe('the providers that the operator serves', () => {
       sandboxOrigin: sandbox ? 'http://127.0.0.1:1' : undefined,
       upstreams,
       serviceProviders,
-      definitions: providerDefinitions(),
       pepper,
     });
     const ids = createCatalog({ sandbox, upstreams, clock: { now: () => startMs } })

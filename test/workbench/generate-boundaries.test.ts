@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { catalogOf, createCatalog } from '../../src/catalog/catalog.ts';
-import { readDataFile } from '../../src/catalog/data-files.ts';
+import { readDataFile } from '../../src/catalog/catalog-file.ts';
 import type { PolicyRule } from '../../src/domain/iam-rule.ts';
 import type { Mapping } from '../../src/domain/model.ts';
 import { ManualClock, systemClock } from '../../src/domain/time.ts';

@@ -1,5 +1,4 @@
-import type { ChatMessage, MessageToolCall } from '../../generated/types.ts';
-import type { MessageDialect } from './dialects.ts';
+import type { ChatMessage, MessageDialect, MessageToolCall } from '../../generated/types.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -6,7 +6,7 @@ import type { ChatCall, Unsupported } from './adapter.ts';
 import { isRecord, record } from './json.ts';
 
 /** Whether a provider's own field may hold a value. It is checked in depth: nothing that the table does not know may travel inside. */
-type Takes = (value: unknown) => boolean;
+export type Takes = (value: unknown) => boolean;
 
 /** Fields of a chat request that a provider has and OpenAI has not. None of them names a model or raises what is charged. */
 export type Extensions = Readonly<Record<string, Takes>>;

@@ -1,4 +1,4 @@
-import type { CatalogData } from '../../catalog/decode.ts';
+import type { CatalogData } from '../../catalog/catalog-file.ts';
 import type { AccessReport, DraftRule, EvaluateRequest } from '../../generated/types.ts';
 import type { Shown } from '../world/candidates.ts';
 import type { RuleReplacement } from './drafts.ts';

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { pointerOf } from '../domain/check-shape.ts';
+import { type Mapping, mappingNames, type Prices, type PriceTier } from '../domain/model.ts';
+import { parseUsd } from '../domain/money.ts';
+import type { CatalogFileMapping, CatalogFileModel, CatalogPrices, CatalogProvider } from '../generated/types.ts';
+import { validateCatalogFile } from '../generated/validators.js';
+import type { CatalogModel } from './catalog-model.ts';
+
+/** One part of the catalogue. */
+export interface CatalogData {
+  /** When the data was taken, `YYYY-MM-DD`. */
+  readonly date: string;
+  readonly providers: readonly CatalogProvider[];
+  readonly models: readonly CatalogModel[];
+}
+
+/** `data/<name>.json`, read afresh. @throws Error that names the file and the first wrong place in it */
+export function readDataFile(name: string): CatalogData {
+  const file = `data/${name}.json`;
+  try {
+    return catalogData(JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8')));
+  } catch (cause) {
+    throw new Error(`${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
+}
+
+/** A parsed data file (schemas/catalog/catalog-file.json) as catalogue objects. @throws Error that names the first wrong place */
+export function catalogData(file: unknown): CatalogData {
+  if (!validateCatalogFile(file)) throw dataFault(pointerOf(validateCatalogFile.errors?.[0]));
+  const { date, providers = [], models = [] } = file;
+  return { date, providers, models: models.map((model, position) => modelOf(model, `/models/${position}`)) };
+}
+
+/** The files are part of the program, so this is a fault of ours. */
+const dataFault = (place: string): Error => new Error(`catalogue data: wrong value at ${place}`);
+
+function modelOf({ aliases = [], created, mappings, ...model }: CatalogFileModel, place: string): CatalogModel {
+  return {
+    ...model,
+    aliases,
+    created: Date.parse(created) / 1000,
+    mappings: mappings.map((each, position) =>
+      mappingOf(each, { id: model.id, aliases }, `${place}/mappings/${position}`),
+    ),
+  };
+}
+
+function mappingOf(
+  { capabilities, free = false, prices, tiers, ...stated }: CatalogFileMapping,
+  { id: modelId, aliases }: Pick<CatalogModel, 'id' | 'aliases'>,
+  place: string,
+): Mapping {
+  const { providerId, externalId } = stated;
+  const can = new Set(capabilities);
+  return {
+    ...stated,
+    id: `${providerId}/${modelId}`,
+    modelId,
+    custom: false,
+    names: mappingNames({ providerId, modelId, externalId }, aliases),
+    providerNames: [providerId],
+    prices: pricesOf(prices),
+    ...(tiers === undefined ? {} : { tiers: tiersOf(tiers, `${place}/tiers`) }),
+    freeFlag: free,
+    streaming: can.has('streaming'),
+    vision: can.has('vision'),
+    tools: can.has('tools'),
+    parallelToolCalls: can.has('parallelToolCalls'),
+    reasoning: can.has('reasoning'),
+    jsonOutput: can.has('jsonOutput'),
+    structuredOutputs: can.has('structuredOutputs'),
+    ...(can.has('realtime') ? { realtime: true } : {}),
+  };
+}
+
+/** As pico-dollars. */
+const pricesOf = (prices: CatalogPrices): Prices =>
+  Object.fromEntries(Object.entries(prices).map(([name, usd]) => [name, parseUsd(usd)]));
+
+function tiersOf(tiers: NonNullable<CatalogFileMapping['tiers']>, place: string): PriceTier[] {
+  return tiers.map(({ abovePromptTokens, prices }, position) => {
+    if (abovePromptTokens <= (tiers[position - 1]?.abovePromptTokens ?? 0)) {
+      throw dataFault(`${place}/${position}/abovePromptTokens`);
+    }
+    return { abovePromptTokens, prices: pricesOf(prices) };
+  });
+}
