@@ -258,6 +258,26 @@ describe('the places', () => {
     expect(broken).toEqual([]);
   });
 
+  it('of comments are to a page of the repository, by a heading of it or the first column of a table', () => {
+    const sources = ['src', 'test', 'scripts', 'policy', 'schemas'].flatMap((folder) =>
+      readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
+        .filter((name) => /\.(?:ts|rego|json)$/.test(name) && !name.includes('node_modules'))
+        .map((name) => readFileSync(path.join(root, folder, name), 'utf8').replace(/\n\s*(?:\*|\/\/) /g, ' ')),
+    );
+    const cited = sources.flatMap((text) => [...text.matchAll(/([\w/]*README\.md), "([^"]+)"/g)]);
+    expect(cited.length).toBeGreaterThan(90);
+    const wrong = cited.filter(([, name = '', topic = '']) => {
+      const page = pages.get(name) ?? '';
+      const topics = [...page.matchAll(/^(?:#+ |\| )([^|\n]+)/gm)].map(([, text = '']) =>
+        text.replaceAll('`', '').trim(),
+      );
+      return !topics.includes(topic);
+    });
+    expect(wrong.map(([text]) => text)).toEqual([]);
+    const elsewhere = ['decisions', 'md'].join('.');
+    expect(sources.filter((text) => text.includes(elsewhere))).toEqual([]);
+  });
+
   it('are none of one machine or of a registry: every address is a private or a reserved one', () => {
     const hosts = [...documentation.matchAll(/https?:\/\/([^\s/:'"`)]+)/g)].map(([, host]) => host ?? '');
     expect(hosts.filter((host) => !/^(127\.0\.0\.1|10\.0\.0\.\d+|[\w.-]+\.example)$/.test(host))).toEqual([]);

@@ -16,7 +16,7 @@ export interface ModelListOptions {
 }
 
 /**
- * The answer of `GET /v1/models` (decisions.md, section 6). A caller that may not use every mapping passes models that hold
+ * The answer of `GET /v1/models` (src/core/README.md, "lists"). A caller that may not use every mapping passes models that hold
  * only those they may; a model without any is left out.
  * @param now epoch milliseconds
  */

@@ -100,8 +100,8 @@ const UPSTREAM_VARIABLES: Readonly<Record<string, Variable>> = schema.patternPro
 const SHAPES: Readonly<Record<string, { readonly description: string }>> = schema.$defs;
 
 /**
- * The configuration from environment variables (decisions.md, section 1). Variables that are not ours are ignored, but for
- * misnamed ones of an upstream. Nothing else reads the environment.
+ * The configuration from environment variables (src/config/README.md, "Variables"). Variables that are not ours are ignored, but
+ * for misnamed ones of an upstream. Nothing else reads the environment.
  * @throws ConfigError naming the first variable that is wrong.
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {

@@ -3,7 +3,7 @@ import { PROVIDER_IDS } from './known-providers.ts';
 import { readRequestFields } from './request-field-names.ts';
 import type { UpstreamConfig } from './upstream-config.ts';
 
-/** What the environment says of a provider of the catalogue (decisions.md, section 1, "real providers"). */
+/** What the environment says of a provider of the catalogue (src/config/README.md, "Providers of the catalogue"). */
 export interface ServiceProvider {
   /** Provider id. */
   readonly id: string;

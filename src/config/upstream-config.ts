@@ -40,7 +40,7 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set(['custom', 'sandbox',
 export const apiKeyVariable = (name: string): string => `UPSTREAM_${name.toUpperCase().replaceAll('-', '_')}_API_KEY`;
 
 /**
- * The upstreams of the environment, by name (decisions.md, section 1, "real providers"). Each variable's own shape has been
+ * The upstreams of the environment, by name (src/config/README.md, "Upstreams by environment"). Each variable's own shape has been
  * checked. @throws ConfigError for a misnamed or missing variable, a reserved name, a price for a model that is not served.
  */
 export function readUpstreams(variables: Variables): UpstreamConfig[] {

@@ -15,7 +15,7 @@ export interface ApiKey extends SpendLimits {
   readonly expiresAt: number | null;
 }
 
-/** The state of a key, derived; when several hold: deleted, disabled, expired, limit_reached (decisions.md, section 3). */
+/** The state of a key, derived; when several hold: deleted, disabled, expired, limit_reached (src/admin/README.md, "state"). */
 export function keyState(key: ApiKey, now: number): KeyState {
   if (key.deletedAt !== null) return 'deleted';
   if (key.disabledAt !== null) return 'disabled';

@@ -32,7 +32,7 @@ export function canonicalAddress(text: string): string | null {
 }
 
 /**
- * The canonical text of a range, always with its prefix (decisions.md, section 4: `allow_ip_cidrs`).
+ * The canonical text of a range, always with its prefix (policy/README.md, "IAM rules").
  * @throws InvalidRangeError naming the fault.
  */
 export const canonicalCidr = (text: string): string => {
@@ -80,7 +80,7 @@ export interface AddressSources {
 }
 
 /**
- * The client's canonical address, or null when it cannot be determined (decisions.md, section 4, "client address"). Without
+ * The client's canonical address, or null when it cannot be determined (policy/README.md, "Client address"). Without
  * trusted proxies the first entry of the header counts; with them the chain is walked from the socket over trusted hops.
  */
 export function clientAddress({ forwardedFor, socketAddress, trustedProxies }: AddressSources): string | null {
@@ -118,8 +118,8 @@ function withoutBlanks(text: string): string {
 }
 
 /**
- * Who is counted as one caller without a key: an IPv4 address, or the /64 of an IPv6 address, out of which one subscriber has as many
- * addresses as wanted. Text that is no address stands for itself.
+ * Who is counted as one caller without a key: an IPv4 address, or the /64 of an IPv6 address, out of which one subscriber has as
+ * many addresses as wanted. Text that is no address stands for itself.
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;

@@ -1,4 +1,4 @@
-/** The `type` of an error envelope; one for each class of status in decisions.md, section 5. */
+/** The `type` of an error envelope; one for each class of status in src/http/README.md, "Errors and hostile input". */
 export type ErrorType = 'invalid_request_error' | 'rate_limit_error' | 'api_error';
 
 export interface ApiErrorOptions {

@@ -83,7 +83,7 @@ type RuleTypes = {
     : never;
 };
 
-/** The eight rule types (decisions.md, section 4). */
+/** The eight rule types (policy/README.md, "IAM rules"). */
 const TYPES: RuleTypes = {
   allow_models: { effect: 'allow', kind: 'models', step: 4 },
   deny_models: { effect: 'deny', kind: 'models', step: 3 },
@@ -99,7 +99,7 @@ const typeOf = ({ effect, kind }: RuleTypeFacts<RuleEffect, RuleKind>): RuleType
 
 export const RULE_TYPES: readonly RuleType[] = Object.values(TYPES).map(typeOf);
 
-/** The rule types in the order in which a denial's reason is looked for (decisions.md, section 4, "denial"). */
+/** The rule types in the order in which a denial's reason is looked for (policy/README.md, "Which reason is reported?"). */
 export const DENIAL_STEPS = Object.values(TYPES).toSorted((a, b) => a.step - b.step);
 
 export const effectOf = (type: RuleType): RuleEffect => TYPES[type].effect;

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 
-/** Prefixes of the identifiers that Portcullis makes (decisions.md, section 2; custom models and provider keys too). */
+/** Prefixes of the identifiers that Portcullis makes (src/domain/README.md, "identifiers"; custom models and provider keys too). */
 export type IdPrefix =
   | 'org'
   | 'proj'

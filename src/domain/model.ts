@@ -94,7 +94,7 @@ export interface Mapping extends MappingAttributes {
   readonly revision?: string;
   /** Of a custom model: when it was added, epoch milliseconds. */
   readonly createdAt?: number;
-  /** Every name by which model rules may mean it (decisions.md, section 4). */
+  /** Every name by which model rules may mean it (policy/README.md, "IAM rules"). */
   readonly names: readonly string[];
   /** Every name by which provider rules may mean it: the id, or `custom` and `custom:<name>`. */
   readonly providerNames: readonly string[];
@@ -106,7 +106,7 @@ export interface Mapping extends MappingAttributes {
 }
 
 /**
- * Pricing type `free` (decisions.md, section 4): no known price above zero, per request and image included, and input and
+ * Pricing type `free` (src/domain/README.md, "free"): no known price above zero, per request and image included, and input and
  * output price known or the mapping flagged free. Everything else is `paid`.
  */
 export function isFree(mapping: Pick<Mapping, 'prices' | 'tiers' | 'freeFlag'>): boolean {
@@ -118,7 +118,7 @@ export function isFree(mapping: Pick<Mapping, 'prices' | 'tiers' | 'freeFlag'>):
 }
 
 /**
- * Every name of a catalogue mapping (decisions.md, section 4, `allow_models`): canonical id and aliases, bare and behind the
+ * Every name of a catalogue mapping (policy/README.md, "IAM rules"): canonical id and aliases, bare and behind the
  * provider, and the provider's own id of the model behind the provider.
  */
 export function mappingNames(

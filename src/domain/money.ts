@@ -1,6 +1,6 @@
 import { invalidRequest } from './errors.ts';
 
-/** Pico-dollars in one US dollar. Every amount inside Portcullis is a BigInt count of them (decisions.md, section 2). */
+/** Pico-dollars in one US dollar. Every amount inside Portcullis is a BigInt count of them (src/domain/README.md, "money"). */
 export const PICO_PER_USD = 1_000_000_000_000n;
 
 /** The largest amount accepted or kept: 9,000,000 USD, which still fits a signed 64-bit integer. */
@@ -41,7 +41,7 @@ export function formatUsd(pico: bigint): string {
 
 /**
  * Pico-dollars per token of a price cap in USD per million tokens: a plain decimal with at most 6 places, 0 to 9,000,000;
- * a JSON number is read by its shortest decimal text. Anything else is a 400 (decisions.md, section 4, `allow_pricing`).
+ * a JSON number is read by its shortest decimal text. Anything else is a 400 (policy/README.md, "IAM rules").
  */
 export const parseUsdPerMillion = (price: string | number, param: string | null = null): bigint =>
   atMostMaximum(parseDecimal(String(price), 6, param), 9_000_000n * 1_000_000n, param);

@@ -1,4 +1,4 @@
-/** What is limited apart from each other (decisions.md, section 9). */
+/** What is limited apart from each other (src/http/README.md, "Rates and load"). */
 export type LimitedEndpoint = 'chat' | 'images' | 'models' | 'moderations' | 'mcp' | 'management' | 'sign_in' | 'oauth';
 
 /**

@@ -65,8 +65,8 @@ const budgetReserved = ({ limit, left, free }: Room, needed: bigint): ApiError =
 
 /**
  * What a call holds back of its key's limits and of the budgets, so that calls side by side never reserve more than is left of
- * any; or why it cannot: 401 where the call does not fit at all, 429 where it does not fit next to the open ones (decisions.md,
- * section 3, "hard cap", "budgets", "does not fit"). At least one limit applies.
+ * any; or why it cannot: 401 where the call does not fit at all, 429 where it does not fit next to the open ones
+ * (src/admin/README.md, "does not fit"). At least one limit applies.
  */
 export function reserve(
   key: SpendState,

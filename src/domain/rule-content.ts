@@ -39,7 +39,7 @@ const EXPLANATIONS = [
 ];
 
 /**
- * A rule from what a caller wrote (decisions.md, section 4, "Writing a rule").
+ * A rule from what a caller wrote (policy/README.md, "Writing a rule").
  * @throws ApiError 400 that names the first faulty entry, by its place and its text.
  */
 export function readRule(body: unknown): RuleContent {

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
-/** A secret encrypted with AES-256-GCM under the server's encryption key (decisions.md, section 2). */
+/** A secret encrypted with AES-256-GCM under the server's encryption key (src/domain/README.md, "stored secrets"). */
 export interface SealedSecret {
   /** Which key it was sealed with. */
   readonly keyId: string;

@@ -24,7 +24,7 @@ export interface SpendState extends SpendLimits {
 
 export type BudgetScope = 'member' | 'project' | 'organization';
 
-/** The limits that all keys of a member, a project or an organization share (decisions.md, section 3, "budgets"). */
+/** The limits that all keys of a member, a project or an organization share (src/admin/README.md, "budgets"). */
 export interface Budget extends SpendState {
   readonly scope: BudgetScope;
   /** Id of the member, the project or the organization. */

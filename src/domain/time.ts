@@ -82,7 +82,7 @@ function addMonths(startMs: number, months: number): number {
 
 /**
  * The instant, in epoch milliseconds, at which a window that began at `startMs` ends; that instant is already outside it.
- * Hours are elapsed time; days, weeks and months are counted in UTC (decisions.md, section 3, "window").
+ * Hours are elapsed time; days, weeks and months are counted in UTC (src/domain/README.md, "time").
  */
 export function windowEnd(startMs: number, value: number, unit: PeriodUnit): number {
   switch (unit) {

@@ -1,5 +1,5 @@
 /**
- * What one call consumed, in one normal form for every provider (decisions.md, section 5): `promptTokens` includes cached
+ * What one call consumed, in one normal form for every provider (src/domain/README.md, "usage"): `promptTokens` includes cached
  * reads and writes, `completionTokens` includes reasoning. Every count is a whole number, zero where nothing was reported.
  */
 export interface Usage {

@@ -53,8 +53,8 @@ export interface ConsentRequest {
 
 /**
  * OAuth 2.1 for MCP clients at one origin, by `oidc-provider`: codes with PKCE, refresh tokens that rotate, dynamic registration,
- * client credentials, revocation (decisions.md, section 8). Tokens are opaque and stored hashed; what they may do is what their key
- * may do, looked up with each request.
+ * client credentials, revocation (src/mcp/README.md, "MCP clients"). Tokens are opaque and stored hashed; what they may do is what
+ * their key may do, looked up with each request.
  */
 export class AuthorizationServer {
   readonly #provider: Provider;
@@ -181,7 +181,7 @@ function configurationOf(deps: AuthorizationServerDeps, resource: string, underW
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isHttps, signed: true } as const;
   async function resourceServer(ctx: KoaContextWithOIDC, wanted: string, client: { readonly clientId: string }) {
     if (wanted !== resource) throw new errors.InvalidTarget();
-    // A client acts by itself only with the key that it was bound to (decisions.md, section 8, "client credentials").
+    // A client acts by itself only with the key that it was bound to (src/mcp/README.md, "MCP clients").
     const isAlone = ctx.oidc.params?.grant_type === 'client_credentials';
     if (isAlone && !(await store.read((db) => isBoundClient(db, client.clientId)))) {
       throw new errors.UnauthorizedClient('the client is not bound to a gateway key, or not any more');

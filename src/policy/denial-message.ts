@@ -12,8 +12,8 @@ interface Told extends DenialReason {
 }
 
 /**
- * The sentence of a 403 (decisions.md, section 4): `Access denied: <reason>`, naming the kind, the value and the rules, and
- * whose rules they are when they are not the key's own. The only place where the policy's codes become prose.
+ * The sentence of a 403 (policy/README.md, "How a decision is made"): `Access denied: <reason>`, naming the kind, the value and
+ * the rules, and whose rules they are when they are not the key's own. The only place where the policy's codes become prose.
  * @param names of the organization's own rules
  */
 export function denialMessage(reason: DenialReason, names: RuleNames): string {

@@ -1,4 +1,4 @@
-// `keys roll --overlap` (decisions.md, section 3, "rolling with an overlap"): two valid secrets, of which the old one ends by itself.
+// `keys roll --overlap` (src/admin/README.md, "rolling with an overlap"): two valid secrets, of which the old one ends by itself.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/admin/audit/actor.ts';
 import { listAudit } from '../../src/admin/audit/audit.ts';

@@ -1,5 +1,6 @@
 // The specification's "States and transitions" of a gateway API key: one test for each row, and for each refused transition of
-// decisions.md, section 3. Management by the functions behind the master API, the command line and the dashboard; calls over HTTP.
+// src/admin/README.md, "changes of state". Management by the functions behind the master API, the command line and the dashboard;
+// calls over HTTP.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/admin/audit/actor.ts';

@@ -1,4 +1,4 @@
-// Which targets rest (decisions.md, section 5, "order of candidates").
+// Which targets rest (src/core/README.md, "order").
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Health } from '../../src/core/call/health.ts';
 import type { Target } from '../../src/core/models/target.ts';

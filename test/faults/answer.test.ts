@@ -1,4 +1,4 @@
-// An upstream whose answer is none (decisions.md, section 5, "failover", "error texts of upstreams"; section 9, "upstream answers").
+// An upstream whose answer is none (src/core/README.md, "failover").
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkFault, type FaultWorld, FIRST_COST, startFaultWorld } from '../support/fault-check.ts';

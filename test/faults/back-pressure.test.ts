@@ -1,4 +1,4 @@
-// A client that does not read while the upstream never stops: what the gateway takes stays bounded (decisions.md, section 5).
+// A client that does not read while the upstream never stops: what the gateway takes stays bounded (src/core/README.md, "streams").
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';

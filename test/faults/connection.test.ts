@@ -1,4 +1,4 @@
-// An upstream that fails before there is an answer (decisions.md, section 5, "failover", "timeouts").
+// An upstream that fails before there is an answer (src/core/README.md, "failover").
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { checkFault, type FaultWorld, startFaultWorld } from '../support/fault-check.ts';
 import { type FaultCase, lost, type Outcome, refused, SERVED, timedOut } from '../support/fault-outcome.ts';

@@ -1,4 +1,4 @@
-// An upstream that takes its time (decisions.md, section 5, "quiet streams", "timeouts").
+// An upstream that takes its time (src/core/README.md, "quiet streams").
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorOf, eventsOf, hello, streamedText } from '../support/chat.ts';

@@ -1,4 +1,4 @@
-// An upstream whose stream goes wrong (decisions.md, section 5, "failure after the first byte", "failover").
+// An upstream whose stream goes wrong (src/core/README.md, "broken streams").
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { checkFault, type FaultWorld, FIRST_COST, startFaultWorld } from '../support/fault-check.ts';
 import {

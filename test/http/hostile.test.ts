@@ -1,4 +1,5 @@
-// The hostile inputs of decisions.md, section 5, each with the answer stated there: never a 500, and nothing is lost.
+// The hostile inputs of src/http/README.md, "Errors and hostile input", each with the answer stated there: never a 500, and
+// nothing is lost.
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { bearer, chat, completionOf, errorOf, hello, JSON_TYPE, post } from '../support/chat.ts';

@@ -1,4 +1,4 @@
-/** The reason of a denial and its sentence, from rules to words (decisions.md, section 4). */
+/** The reason of a denial and its sentence, from rules to words (policy/README.md, "Which reason is reported?"). */
 import { describe, expect, test } from 'vitest';
 import type { PolicyRule } from '../../src/domain/iam-rule.ts';
 import type { PolicyInput } from '../../src/generated/types.ts';

@@ -1,6 +1,6 @@
 /**
- * The oracle: section 4 of decisions.md as naive loops over rule records. It shares nothing with src/policy and policy/
- * (no data document, no address code, no price code), so that what both answer alike is unlikely to be wrong in both.
+ * The oracle: policy/README.md, "How a decision is made" as naive loops over rule records. It shares nothing with src/policy and
+ * policy/ (no data document, no address code, no price code), so that what both answer alike is unlikely to be wrong in both.
  */
 import type {
   IpCidrsValue,

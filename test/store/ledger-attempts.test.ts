@@ -1,4 +1,5 @@
-// Another attempt of an open call: what the failed ones cost is held back besides the reservation (decisions.md, section 3, "hard cap").
+// Another attempt of an open call: what the failed ones cost is held back besides the reservation (src/admin/README.md, "hard
+// cap").
 import { describe, expect, test } from 'vitest';
 import { getBudget, setBudget } from '../../src/store/budgets/budgets.ts';
 import { build } from '../../src/store/db/sql.ts';

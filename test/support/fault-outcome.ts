@@ -1,4 +1,4 @@
-// What is documented to come of a fault (decisions.md, section 5).
+// What is documented to come of a fault (src/core/README.md, "failover").
 import type { Fault } from './fault-server.ts';
 
 /** Nothing was sent yet: the next provider is asked, and where there is none, the caller gets this status. */

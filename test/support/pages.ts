@@ -7,9 +7,11 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const NAMES = [
   'README.md',
+  'src/admin/README.md',
   'src/config/README.md',
   'src/core/README.md',
   'src/cli/README.md',
+  'src/domain/README.md',
   'src/http/README.md',
   'src/mcp/README.md',
   'src/store/README.md',

@@ -1,4 +1,4 @@
-// Tenancy (decisions.md, section 7): something of another organization is 404, on every route of the management listener, in
+// Tenancy (src/admin/README.md, "tenancy"): something of another organization is 404, on every route of the management listener, in
 // every place of a request, for every role, and nothing is changed.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

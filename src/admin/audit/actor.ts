@@ -10,7 +10,7 @@ export type Actor =
 
 const roleOf = (actor: Actor): Role => (actor.kind === 'cli' ? 'owner' : actor.role);
 
-/** Developers see and manage their own keys only (decisions.md, section 7, "roles"). */
+/** Developers see and manage their own keys only (src/admin/README.md, "roles"). */
 export const seesAllKeys = (actor: Actor): boolean => roleOf(actor) !== 'developer';
 
 export const seesKeyOf = (actor: Actor, owner: string): boolean =>

@@ -59,7 +59,7 @@ export type Change =
   | { readonly before: { readonly id: string }; readonly after: { readonly id: string } | null };
 
 /**
- * Notes a management change in the audit log, as `<type>.<done>` (decisions.md, section 7, "audit"). To be called inside the
+ * Notes a management change in the audit log, as `<type>.<done>` (src/admin/README.md, "audit"). To be called inside the
  * transaction of the change: there is neither without the other.
  * @param now epoch ms
  */

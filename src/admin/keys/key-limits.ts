@@ -34,8 +34,8 @@ export const NO_LIMITS: PresentLimits = {
 export const namesLimits = (fields: LimitFields): boolean => Object.keys(NO_LIMITS).some((name) => name in fields);
 
 /**
- * The limits of a key or a budget after a change: absent fields stay, null removes. The three period fields come together or not at all;
- * removing the recurring amount removes its window with it (decisions.md, section 3, "limits").
+ * The limits of a key or a budget after a change: absent fields stay, null removes. The three period fields come together or not
+ * at all; removing the recurring amount removes its window with it (src/admin/README.md, "limits").
  * @throws ApiError 400 naming the field.
  */
 export function newLimits(fields: LimitFields, present: PresentLimits): NewLimits {

@@ -8,13 +8,13 @@ import { optional } from '../audit/optional.ts';
 import { viewLimits } from './limits-view.ts';
 
 /**
- * A key as admin JSON shows it (decisions.md, section 3), at `now` in epoch ms.
+ * A key as admin JSON shows it (src/admin/README.md, "record"), at `now` in epoch ms.
  * @param ownerEmail undefined when the member who owns it has left.
  */
 export function viewKey(key: store.KeyRecord, ownerEmail: string | undefined, now: number): KeyRecord {
   const ownState = keyState(key, now);
   if (ownState === 'deleted') throw new Error('A deleted key is not shown.');
-  // A key without an owner is refused (decisions.md, section 3, "owner").
+  // A key without an owner is refused (src/admin/README.md, "owner").
   const state = ownerEmail === undefined ? 'disabled' : ownState;
   return {
     id: key.id,

@@ -118,7 +118,7 @@ export const enableKey = (db: Database, actor: Actor, id: string, now: number): 
 export const reactivateKey = (db: Database, actor: Actor, id: string, expiresAt: number, now: number): KeyAnswer =>
   transition(db, actor, id, 'reactivate', now, (key) => reactivate(key, expiresAt, now));
 
-/** Longest overlap, in ms (decisions.md, section 3, "rolling with an overlap"). */
+/** Longest overlap, in ms (src/admin/README.md, "rolling with an overlap"). */
 const MAX_OVERLAP = 7 * 86_400_000;
 
 /**

@@ -6,7 +6,7 @@ import { getProject } from '../../store/tenants/tenants.ts';
 
 /**
  * The key with which a member tries models in a project at the dashboard. It is made together with the member or the project
- * (decisions.md, section 3, "kind"), or here where it is missing; 404 for a member or a project that is not the organization's.
+ * (src/admin/README.md, "kind"), or here where it is missing; 404 for a member or a project that is not the organization's.
  * Runs inside one transaction of the caller's. @param now epoch ms
  */
 export function playgroundKey(

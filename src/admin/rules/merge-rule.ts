@@ -5,7 +5,7 @@ import type { RuleRecord } from '../../store/rules/rules.ts';
 
 /**
  * A rule with a change applied: within its type the named fields of a value replace, null removes one, the others stay
- * (decisions.md, section 4). @throws ApiError 400 for what is no rule then, and for another type without a value
+ * (policy/README.md, "Writing a rule"). @throws ApiError 400 for what is no rule then, and for another type without a value
  */
 export function mergedRule(present: RuleRecord, patch: RulePatch): RuleContent {
   const { failOnNewAccess: _, ruleType = present.ruleType, ruleValue, ...others } = patch;

@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../domain/errors.ts';
 import { type CanonicalRule, entriesOf } from '../../domain/iam-rule.ts';
 
-/** What one subject may have, in all of its rules, active or not (decisions.md, section 9). */
+/** What one subject may have, in all of its rules, active or not (policy/README.md, "Writing a rule"). */
 const SUBJECT_BOUNDS = { rules: 200, values: 5000, prefixes: 50 } as const;
 
 /** Throws 400 when these, all rules that a subject would have, are more than one decision can be asked to read. */

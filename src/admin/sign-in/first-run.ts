@@ -21,8 +21,8 @@ export interface FirstRun {
 const OWNER_EMAIL = 'owner@localhost';
 
 /**
- * Fills an empty database with an organization, a project, its owner with a link to sign in, a master key and a gateway key (decisions.md,
- * section 1, "first run"); undefined, with nothing changed, when there is an organization already. Runs inside one
+ * Fills an empty database with an organization, a project, its owner with a link to sign in, a master key and a gateway key
+ * (src/admin/README.md, "first run"); undefined, with nothing changed, when there is an organization already. Runs inside one
  * transaction of the caller's.
  */
 export function firstRun(db: Database, pepper: Pepper, now: number): FirstRun | undefined {

@@ -19,7 +19,7 @@ export const getOrganization = (db: Database, { organizationId }: Actor): Organi
 
 /**
  * Changes the name or the plan of the actor's organization, for owners only (403). A plan holds from the next write of a rule
- * on: rules that it could no longer write stay in force, and can be deleted (decisions.md, section 4).
+ * on: rules that it could no longer write stay in force, and can be deleted (src/admin/README.md, "plan").
  * @param body as `OrganizationPatch`, unchecked. @param now epoch ms
  */
 export function changeOrganization(db: Database, actor: Actor, body: unknown, now: number): OrganizationAnswer {

@@ -25,7 +25,7 @@ const COLUMNS: readonly (keyof UsageRow)[] = [
   'cost',
 ];
 
-/** What a spreadsheet would take for a formula is made text by an apostrophe (decisions.md, section 7, "usage"). */
+/** What a spreadsheet would take for a formula is made text by an apostrophe (src/admin/README.md, "usage"). */
 const asText = (cell: string): string => (/^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell);
 
 const quoted = (cell: string): string => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);

@@ -18,7 +18,7 @@ export interface AuthenticateDeps {
   peppers: readonly [Pepper, ...Pepper[]];
 }
 
-/** A bearer token becomes a principal. Throws the 401 of decisions.md, section 3, otherwise. */
+/** A bearer token becomes a principal. Throws the 401 of src/admin/README.md, "refusals", otherwise. */
 export type Authenticate = (token: string | undefined) => Promise<Principal>;
 
 /** Most keys whose stored hash is remembered. */

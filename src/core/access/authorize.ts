@@ -77,7 +77,7 @@ export interface PermissionRequest {
   readonly candidates: readonly Mapping[];
 }
 
-/** A request that the policy refused; the answer is the 403 of decisions.md, section 4. */
+/** A request that the policy refused; the answer is the 403 of policy/README.md, "How a decision is made". */
 export class Denial extends Error {
   readonly decision: Decision;
   readonly reason: DenialReason;

@@ -18,7 +18,7 @@ export type Documents = (principal: Principal) => Promise<KeptDocument>;
 /** Most documents that are remembered; one for each busy key. */
 const MAX_REMEMBERED = 4096;
 
-/** A scope whose rules cannot be had denies, as every failure of the policy does (decisions.md, section 4, "scopes"). */
+/** A scope whose rules cannot be had denies, as every failure of the policy does (policy/README.md, "Evaluation fails?"). */
 function rulesUnavailable(cause: unknown): never {
   throw cause instanceof ApiError ? cause : new PolicyFailure('The rules of a subject cannot be read.', cause);
 }

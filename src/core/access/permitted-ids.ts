@@ -4,7 +4,7 @@ import type { DataDocument } from '../../policy/data-document.ts';
 import { inputDocument } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 
-/** Candidates in one evaluation: its cost grows with their square (decisions.md, section 6, "lists"). */
+/** Candidates in one evaluation: its cost grows with their square (src/core/README.md, "lists"). */
 const BATCH = 64;
 
 /** Each model is judged for the action that it serves. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../domain/time.ts';
 import { RecentMap } from '../../lib/recent-map.ts';
 import type { Target } from '../models/target.ts';
 
-/** Failures in a row after which a target rests, and for how long (decisions.md, section 5, "order of candidates"). */
+/** Failures in a row after which a target rests, and for how long (src/core/README.md, "order"). */
 const FAILURES = 3;
 const REST_MS = 30_000;
 const MAX_REMEMBERED = 10_000;

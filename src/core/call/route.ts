@@ -13,7 +13,7 @@ import { type Charge, costOf } from '../price/meter.ts';
 import { amountOf, type Call } from './call.ts';
 import type { Health } from './health.ts';
 
-/** Most attempts for one call, the first included (decisions.md, section 5, "failover"). */
+/** Most attempts for one call, the first included (src/core/README.md, "failover"). */
 const MAX_ATTEMPTS = 3;
 
 export interface Routed<T> {
@@ -77,7 +77,7 @@ const retryAfter = (milliseconds: number | undefined): Record<string, string> =>
 });
 
 /**
- * What a caller is told when the last attempt has failed (decisions.md, section 5, "the last failure told").
+ * What a caller is told when the last attempt has failed (src/core/README.md, "the last failure").
  * @param attempt its record, if it was made
  * @param retryAfterMs the shortest wait that a provider asked for
  */
@@ -215,7 +215,7 @@ export const endedByUs = (error: unknown): boolean => transportErrorOf(error)?.s
 
 /**
  * What a failed attempt is charged for: what the provider reported, and where we ended it, the prompt by an estimate
- * (decisions.md, section 5, "cancel"); undefined: nothing. A whole answer that a bound of ours refused has been produced as well,
+ * (src/core/README.md, "cancel"); undefined: nothing. A whole answer that a bound of ours refused has been produced as well,
  * at a price that we do not know; so has what was shown in part.
  */
 async function chargeOf(

@@ -32,7 +32,7 @@ export type ChatOutcome =
 
 const answerId = (callId: string): string => `chatcmpl-${callId.slice('call_'.length)}`;
 
-/** The answer's `metadata`, exactly as the specification and decisions.md, section 5, have it. */
+/** The answer's `metadata`, exactly as the specification and src/core/README.md, "metadata.routing", have it. */
 export function callMetadata(
   { facts, call, requestedProvider }: AnswerFacts,
   mapping: Mapping,

@@ -14,7 +14,7 @@ export interface ChooseAutoDeps {
 
 /**
  * The candidates of `auto`: the three cheapest that fit the request and are permitted; where none is permitted, the 64 cheapest
- * that fit, so that the decision can say why (decisions.md, sections 5 and 6). It only chooses: the decision follows.
+ * that fit, so that the decision can say why (src/core/README.md, "lists"). It only chooses: the decision follows.
  * @throws ApiError 404 when nothing fits, PolicyFailure
  */
 export type ChooseAuto = (request: ChatRequest, caller: ListCaller) => Promise<readonly Mapping[]>;

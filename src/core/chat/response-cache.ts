@@ -34,7 +34,7 @@ export interface CachedAnswer {
 /** By which a mapping's answer to one request of one project is found. */
 export type CacheKey = (mapping: Mapping) => string;
 
-/** The key's parts: project, whole body as received, mapping, stream or not (decisions.md, section 5, "cache"). */
+/** The key's parts: project, whole body as received, mapping, stream or not (src/core/README.md, "cache"). */
 export function cacheKey({ projectId }: Principal, request: ChatRequest): CacheKey {
   const digest = hash('sha256', JSON.stringify(request), 'base64url');
   const kind = request.stream === true ? 'stream' : 'whole';

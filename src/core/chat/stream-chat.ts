@@ -46,7 +46,7 @@ async function routeStream(
 /**
  * Routes an opened call to a stream of chunks and settles it. The chunk that ends the last choice is held back until usage is
  * known and the settlement committed. Its reader must start it, and must end it or leave the loop: the call is settled in
- * either case, on a departure with what was produced (decisions.md, section 5, "streaming", "cancel").
+ * either case, on a departure with what was produced (src/core/README.md, "streams").
  */
 export async function* streamChat(
   deps: ChatExchangeDeps,

@@ -1,9 +1,9 @@
 import type { Mapping } from '../../domain/model.ts';
 import type { CustomProvider, OrganizationProviders, SealedProviderKey } from '../../domain/provider.ts';
 
-/** For which mappings the calls of a project have a credential (decisions.md, section 4, "candidates"). */
+/** For which mappings the calls of a project have a credential (policy/README.md, "What is judged?"). */
 export interface Credentials {
-  /** By name. A request's `<name>/…` means them before the catalogue's providers (decisions.md, section 2). */
+  /** By name. A request's `<name>/…` means them before the catalogue's providers (src/domain/README.md, "names"). */
   readonly customProviders: ReadonlyMap<string, CustomProvider>;
   /** A provider of the catalogue is out of reach while the organization has one of its own of that name. */
   isHidden(mapping: Mapping): boolean;

@@ -15,7 +15,7 @@ export interface Reach {
   readonly id: number;
   /** The mappings of the organization's custom models. */
   readonly custom: readonly Mapping[];
-  /** True when a request's `<name>/…` means a provider of the organization's own (decisions.md, section 2). */
+  /** True when a request's `<name>/…` means a provider of the organization's own (src/domain/README.md, "names"). */
   isCustomProvider(name: string): boolean;
   /** True when there is a credential to call the mapping with. */
   has(mapping: Mapping): boolean;

@@ -55,7 +55,7 @@ interface Judged {
 /** Without a rule on addresses every address gets the same answer; a forged one must not buy an evaluation. */
 export const judgesAddresses = ({ text }: DataDocument): boolean => text.includes('_ip_cidrs"');
 
-/** For lists and for choosing only: what it says opens nothing (decisions.md, section 6, "lists, `auto`"). */
+/** For lists and for choosing only: what it says opens nothing (src/core/README.md, "lists"). */
 export function createFindReachable({ catalog, findReach, documents, pdp }: ReachableDeps): FindReachable {
   const remembered = new RecentMap<string, Judged>(MAX_REMEMBERED);
 

@@ -33,7 +33,7 @@ export type Resolve = (
 /** What an organization's own providers make of names. */
 export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider'>;
 
-/** None of the model's providers can be called (decisions.md, section 4, "candidates"). */
+/** None of the model's providers can be called (policy/README.md, "What is judged?"). */
 export const noCredential = (model: string): ApiError =>
   modelNotFound(`No provider of the model \`${model}\` has a credential for this project.`);
 
@@ -45,7 +45,10 @@ export function retired(model: string, catalog: Catalog): ApiError {
   );
 }
 
-/** What a name means: the part before the first `/` is looked up as custom provider, then as provider (decisions.md, section 2). */
+/**
+ * What a name means: the part before the first `/` is looked up as custom provider, then as provider (src/domain/README.md,
+ * "names").
+ */
 export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): readonly Mapping[] | undefined {
   const slash = name.indexOf('/');
   if (slash === -1 || !reach.isCustomProvider(name.slice(0, slash))) return catalog.resolve(name);

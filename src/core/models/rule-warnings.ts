@@ -2,7 +2,7 @@ import { coversMappedBlock, parseRange, type TrustedProxies } from '../../domain
 import { byKind, type CanonicalRule } from '../../domain/iam-rule.ts';
 import type { KnownNames } from './known-names.ts';
 
-/** What is accepted but may not mean what was meant (decisions.md, section 4, "Writing a rule"). @param trustedProxies undefined: unset */
+/** What is accepted but may not mean what was meant (policy/README.md, "Writing a rule"). @param trustedProxies undefined: unset */
 export function ruleWarnings(
   rule: CanonicalRule,
   known: KnownNames,

@@ -27,7 +27,7 @@ export interface ModerateDeps extends WholeCallDeps {
 
 /**
  * The one way to moderate, for every door: as for images, but by the fixed model, so that rules on models and prices are skipped
- * (decisions.md, section 4, "moderation"). Nobody reports tokens here: only a fee per request costs anything.
+ * (policy/README.md, "Moderation?"). Nobody reports tokens here: only a fee per request costs anything.
  */
 export type Moderate = (
   principal: Principal,

@@ -3,7 +3,7 @@ import type { UpstreamChunk } from '../../providers/wire/adapter.ts';
 
 /**
  * A chunk as clients read it, who look at the first choice of a chunk and the first tool call of a delta only: one choice in each
- * piece, and at most one tool call (decisions.md, section 5, "stream deltas"). Most chunks are one piece already.
+ * piece, and at most one tool call (src/core/README.md, "stream deltas"). Most chunks are one piece already.
  */
 export function chunkPieces(chunk: UpstreamChunk): readonly UpstreamChunk[] {
   const { choices } = chunk;

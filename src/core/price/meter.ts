@@ -118,7 +118,7 @@ function chargeFees(bill: Bill, usage: Usage, prices: Prices): void {
 const hasUncountedImages = ({ images, completionTokens }: Usage): boolean => images > 0 && completionTokens === 0;
 
 /**
- * The price of a usage by a mapping's price lists (decisions.md, section 5, "cost"). A part that has no price of its own (a
+ * The price of a usage by a mapping's price lists (src/core/README.md, "cost"). A part that has no price of its own (a
  * cached read, reasoning, audio, an image's tokens) is charged as the whole that it belongs to.
  */
 export function costOf(usage: Usage, lists: PriceLists): Cost {

@@ -91,7 +91,7 @@ const outputPrices = ({ speaks }: Demand, { outputModalities }: Mapping): (keyof
 ];
 
 /**
- * The most that a mapping may charge for a request: `costOf` of no usage within its bounds is more (decisions.md, section 3, "hard
+ * The most that a mapping may charge for a request: `costOf` of no usage within its bounds is more (src/admin/README.md, "hard
  * cap"). Undefined: cannot be told, for want of a price.
  */
 export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
@@ -132,8 +132,8 @@ function affordable(bound: Bound, amount: bigint): number | undefined {
 }
 
 /**
- * What a call may cost at the most expensive of its candidates; there is at least one. A caller who named no maximum is served with as
- * much output as their key's limit pays for, and with one token at least.
+ * What a call may cost at the most expensive of its candidates; there is at least one. A caller who named no maximum is served
+ * with as much output as their key's limit pays for, and with one token at least.
  */
 export function worstCaseOf(bounds: readonly Bound[], { action, maxOutputTokens: named }: Demand): WorstCase {
   const most = Math.max(...bounds.map((bound) => bound.maxOutputTokens));

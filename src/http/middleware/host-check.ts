@@ -51,7 +51,8 @@ export function hostKnower(options: HostCheckOptions): (name: string) => boolean
 
 /**
  * Refuses a foreign `Host` with 421, so that a web page cannot reach a loopback listener by rebinding its own name to it
- * (decisions.md, section 1). A listener bound to every address also accepts any literal address: a name cannot be rebound to itself.
+ * (src/http/README.md, "Errors and hostile input"). A listener bound to every address also accepts any literal address: a name
+ * cannot be rebound to itself.
  */
 export function hostCheck(options: HostCheckOptions): AppMiddleware {
   const isKnown = hostKnower(options);

@@ -5,9 +5,10 @@ import type { AppMiddleware } from '../state.ts';
 const ALWAYS_ANSWERED = new Set(['/health', '/ready', '/metrics']);
 
 /**
- * Refuses what exceeds the bounds, of all or of this caller, before anything is done for it (decisions.md, section 9). A request
- * without a key counts for its address at once. A request that names a key counts for that key as soon as the key is known, and for
- * its address if the key is never known: a caller who fills the share of an address does not stop the keys that are used there.
+ * Refuses what exceeds the bounds, of all or of this caller, before anything is done for it (src/http/README.md, "Rates and
+ * load"). A request without a key counts for its address at once. A request that names a key counts for that key as soon as the
+ * key is known, and for its address if the key is never known: a caller who fills the share of an address does not stop the keys
+ * that are used there.
  */
 export function overload(load: Load): AppMiddleware {
   return (ctx, next) => {

@@ -26,8 +26,8 @@ function parsed(text: string): URLSearchParams {
 }
 
 /**
- * The query, parsed once, and only if it is bounded (decisions.md, section 9). Koa's own `ctx.query` must not be used: it takes time
- * with the square of the number of parameters.
+ * The query, parsed once, and only if it is bounded (src/http/README.md, "Rates and load"). Koa's own `ctx.query` must not be
+ * used: it takes time with the square of the number of parameters.
  */
 export const query: AppMiddleware = (ctx, next) => {
   const url = ctx.req.url ?? '';

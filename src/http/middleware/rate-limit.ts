@@ -25,7 +25,7 @@ export interface LimitRateDeps {
   telemetry: Telemetry;
 }
 
-/** Tells in headers, of every request that it counts, how much is left (decisions.md, section 5, errors, 429). */
+/** Tells in headers, of every request that it counts, how much is left (src/http/README.md, "Rates and load"). */
 export function limitRate({ takeRate, telemetry }: LimitRateDeps, endpoint: LimitedEndpoint): LimitRate {
   return async (ctx, caller, who) => {
     const rate = await takeRate(endpoint, caller);

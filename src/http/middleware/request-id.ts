@@ -3,7 +3,10 @@ import type { AppMiddleware } from '../state.ts';
 
 const WELL_FORMED = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** Gives the request an id of ours; the caller's own is kept next to it if it is well formed (decisions.md, section 5). */
+/**
+ * Gives the request an id of ours; the caller's own is kept next to it if it is well formed (src/http/README.md, "Errors and
+ * hostile input").
+ */
 export const requestId: AppMiddleware = (ctx, next) => {
   const id = newId('req');
   ctx.state.requestId = id;

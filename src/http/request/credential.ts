@@ -11,7 +11,7 @@ const afterBearer = (header: string): string | undefined =>
 
 /**
  * Refuses a request whose credential is ambiguous: two lines of one header, or two headers that differ
- * (decisions.md, section 5, hostile inputs). Read from the raw lines, since Node drops a second `authorization` silently.
+ * (src/http/README.md, "Errors and hostile input"). Read from the raw lines, since Node drops a second `authorization` silently.
  */
 function assertUnambiguous(req: IncomingMessage): void {
   const seen = new Map<string, string>();

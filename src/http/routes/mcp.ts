@@ -40,7 +40,7 @@ export interface McpRouteDeps extends LimitRateDeps {
 /** Streams for notifications that one key can hold open at once. */
 const MAX_STREAMS = 32;
 
-/** `/mcp`: MCP over streamable HTTP (decisions.md, section 8). */
+/** `/mcp`: MCP over streamable HTTP (src/mcp/README.md, "MCP clients"). */
 export function mcpRoutes(router: Router<RequestState>, deps: McpRouteDeps): void {
   const streams = new Streams(deps);
   const body = jsonBody(deps.bodyLimits, deps.telemetry);

@@ -39,7 +39,7 @@ function assertMayLook(req: IncomingMessage, metricsToken: string | undefined): 
   }
 }
 
-/** `GET /metrics`: for loopback, or with the token (decisions.md, section 7). */
+/** `GET /metrics`: for loopback, or with the token (src/http/README.md, "Metrics"). */
 export function metricsRoute(router: Router<RequestState>, { exposition, metricsToken }: MetricsRouteDeps): void {
   router.get('/metrics', async (ctx) => {
     assertMayLook(ctx.req, metricsToken);

@@ -56,7 +56,7 @@ async function listOf(
   return list;
 }
 
-/** The whole catalogue without a key, what the key may use with one (decisions.md, section 6). */
+/** The whole catalogue without a key, what the key may use with one (src/http/README.md, "Endpoints"). */
 function listRoute(deps: ModelsRouteDeps): AppMiddleware {
   return async (ctx) => {
     const options = listOptions(ctx);

@@ -17,7 +17,7 @@ interface TokenEstimate {
   readonly rough: boolean;
 }
 
-/** Counts tokens (o200k_base) outside the serving thread, for calls of which no provider told (decisions.md, section 9). */
+/** Counts tokens (o200k_base) outside the serving thread, for calls of which no provider told (src/core/README.md, "usage"). */
 export interface TokenEstimator {
   /**
    * At most 1,048,576 characters are counted, half of them of the completion, and for at most a quarter of a second; the rest

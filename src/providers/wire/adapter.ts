@@ -21,7 +21,9 @@ export interface ChatCall {
   readonly mapping: Mapping;
   /** Fields beyond those of the wire format that the operator lets through to the provider. Absent: none. */
   readonly namedFields?: ReadonlySet<string>;
-  /** The maximum that the gateway sets for a key with a spend limit, in place of the caller's (decisions.md, section 3, "does not fit"). */
+  /**
+   * The maximum that the gateway sets for a key with a spend limit, in place of the caller's (src/admin/README.md, "does not fit").
+   */
   readonly maxOutputTokens?: number;
 }
 

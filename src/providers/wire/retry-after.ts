@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../domain/time.ts';
 import type { ResponseHeaders } from '../../net/exchange.ts';
 
-/** An upstream may not keep us away for longer (decisions.md, section 5, "the last failure told"). */
+/** An upstream may not keep us away for longer (src/core/README.md, "the last failure"). */
 const MAX_MS = 300_000;
 
 /**

@@ -24,7 +24,7 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
 
 /**
  * An upstream's text made fit for a caller: one line, bounded, and without anything that looks like a credential
- * (decisions.md, section 5, "error texts of upstreams"). `secret` is the one that the request carried.
+ * (src/core/README.md, "error texts"). `secret` is the one that the request carried.
  */
 export function scrub(text: string, secret?: string): string {
   // The secret goes before the text is cut: the cut might leave a part of it that is no longer recognized.

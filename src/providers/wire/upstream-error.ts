@@ -30,7 +30,7 @@ export interface UpstreamErrorOptions {
 
 /**
  * A failed attempt. The message may be shown to its caller: our words, then the upstream's after scrubbing.
- * `retryable` is the failover rule of decisions.md, section 5.
+ * `retryable` is the failover rule of src/core/README.md, "failover".
  */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';

@@ -5,7 +5,7 @@ import { prepareLedgerStatements } from './ledger-statements.ts';
 
 /**
  * Settles, at start, what a crash left open: every open call counts as dispatched, is booked at its full reservation (none:
- * nothing) and marked `recovered` (decisions.md, section 3, "after a crash"). Returns how many there were.
+ * nothing) and marked `recovered` (src/admin/README.md, "after a crash"). Returns how many there were.
  */
 export function recoverOpenCalls(db: Database, now: number): number {
   const { bookCost, bookBudgets } = prepareLedgerStatements(db);

@@ -84,7 +84,7 @@ function toMappings(providers: readonly CustomProviderRecord[], models: readonly
   return mappings.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** A custom model is known by one name, `<custom>/<model>` (decisions.md, section 4). */
+/** A custom model is known by one name, `<custom>/<model>` (policy/README.md, "IAM rules"). */
 function toMapping({ name, updatedAt }: CustomProviderRecord, model: CustomModelRecord): Mapping {
   const id = `${name}/${model.model}`;
   return {

@@ -100,7 +100,7 @@ export function usable(key: KeyCredential, now: number): UsableKey | ApiError {
   const refused = refusal(key, now) ?? budgetRefusal(key.budgets, now);
   if (refused !== undefined) return refused;
   const { memberId } = key;
-  // Without a present owner there is no ceiling that could be judged (decisions.md, section 3, "owner").
+  // Without a present owner there is no ceiling that could be judged (src/admin/README.md, "owner").
   if (memberId === undefined) {
     return unauthorized('api_key_disabled', 'The owner of this API key has left the organization.');
   }

@@ -161,7 +161,7 @@ export function countMembers(db: Database, organizationId: string, role?: Role):
 }
 
 /**
- * Removes a member with their budget, sessions and passkeys, disables every key of theirs (decisions.md, section 3, "owner") and
+ * Removes a member with their budget, sessions and passkeys, disables every key of theirs (src/admin/README.md, "owner") and
  * deletes their master keys, which nobody could use any more; 404 when there is none.
  */
 export function removeMember(db: Database, organizationId: string, id: string, now: number): void {

@@ -1,4 +1,4 @@
-// POST /v1/chat/completions: a key that may not be used, each with the reason of decisions.md, section 3.
+// POST /v1/chat/completions: a key that may not be used, each with the reason of src/admin/README.md, "refusals".
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deleteKey } from '../../../src/admin/keys/keys.ts';
 import { type BudgetOwner, changeBudget, getBudget } from '../../../src/admin/tenants/budgets.ts';

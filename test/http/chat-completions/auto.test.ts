@@ -1,4 +1,4 @@
-// POST /v1/chat/completions with the model `auto` (decisions.md, sections 5 and 6).
+// POST /v1/chat/completions with the model `auto` (src/core/README.md, "auto").
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { validatePolicyInput } from '../../../src/generated/validators.js';
 import { chat, completionOf, errorOf, hello } from '../../support/chat.ts';

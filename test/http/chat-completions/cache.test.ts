@@ -1,4 +1,4 @@
-// POST /v1/chat/completions: answers that are given again (decisions.md, section 5, "cache").
+// POST /v1/chat/completions: answers that are given again (src/core/README.md, "cache").
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { updateProject } from '../../../src/store/tenants/tenants.ts';

@@ -1,4 +1,4 @@
-// POST /v1/chat/completions: with which credentials, and at whose provider (decisions.md, sections 2, 4 and 5).
+// POST /v1/chat/completions: with which credentials, and at whose provider (src/core/README.md, "order").
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Actor } from '../../../src/admin/audit/actor.ts';
 import { createCustomModel } from '../../../src/admin/providers/custom-models.ts';

@@ -1,4 +1,4 @@
-// POST /v1/chat/completions: what happens when the first provider fails (decisions.md, section 5, "failover").
+// POST /v1/chat/completions: what happens when the first provider fails (src/core/README.md, "failover").
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { chat, completionOf, errorOf, eventsOf, hello, streamedText } from '../../support/chat.ts';

@@ -1,4 +1,4 @@
-// The order in which a request is judged (decisions.md, section 3, "order"): the first that refuses answers.
+// The order in which a request is judged (src/http/README.md, "Errors and hostile input"): the first that refuses answers.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { bearer, errorOf, hello, JSON_TYPE, post } from '../../support/chat.ts';
 import { addKey, addRule, disable, startGateway, type TestGateway, type TestKey } from '../../support/gateway.ts';

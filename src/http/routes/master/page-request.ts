@@ -6,7 +6,7 @@ import type { AppContext } from '../../state.ts';
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 200;
 
-/** `limit` (default 50, at most 200) and `cursor` of a list (decisions.md, section 7); anything else in them is 400. */
+/** `limit` (default 50, at most 200) and `cursor` of a list (src/admin/README.md, "lists"); anything else in them is 400. */
 export function pageRequest(ctx: AppContext): PageRequest {
   const text = queryParameter(ctx, 'limit') ?? String(DEFAULT_LIMIT);
   const limit = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
