@@ -1,4 +1,4 @@
-// The fixtures of test/policy/cases are the specification of the policy (decisions.md, section 4).
+// The fixtures of test/policy/cases are the specification of the policy (policy/README.md, "How a decision is made").
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';

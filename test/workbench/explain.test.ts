@@ -139,10 +139,12 @@ it('offers what can be called in place of what cannot', () => {
 });
 
 describe('a request', () => {
-  it.each([
+  it.each<[Parameters<typeof readCall>[2], number, string | null]>([
     [{ model: 'gpt-9' }, 404, null],
     [{ model: 'gpt-5-mini', provider: 'azure' }, 404, null],
     [{ model: 'gpt-5', address: '10.0.0.1:80' }, 400, '/request/address'],
+    [{ model: 'gpt-5', action: 'image' }, 400, '/model'],
+    [{ model: 'gpt-5', action: 'moderation' }, 400, null],
   ])('%j is refused with %i', (call, status, param) => {
     expect(() => readCall(smallWorld(), CALLER, call, '/request')).toThrow(expect.objectContaining({ status, param }));
   });

@@ -162,7 +162,10 @@ function worldWith(
   };
 }
 
-/** What decisions.md says of a usable credential, spelt out: the oracle for who can call what. @param projectId null: any */
+/**
+ * What policy/README.md, "What is judged?" says of a usable credential, spelt out: the oracle for who can call what. @param
+ * projectId null: any
+ */
 export function canCall(world: World, projectId: string | null, { custom, providerId }: Mapping): boolean {
   const own = world.organizations.get('org_1')?.providers;
   if (own === undefined || own === null) throw new Error('a document knows no credentials');

@@ -14,7 +14,7 @@ const SERVICE: Readonly<Record<Action, string>> = {
 };
 
 /** Whether what a model gives is what an action asks for. Models that draw complete chats too, with the picture in the message. */
-const gives = ({ outputModalities }: Mapping, action: Action): boolean =>
+export const gives = ({ outputModalities }: Mapping, action: Action): boolean =>
   action === 'chat' ? !outputModalities.includes('moderation') : outputModalities.includes(action);
 
 /** Whether a provider's wire format has the operation. */

@@ -1,6 +1,7 @@
 import { comparePrice } from '../../catalog/cheapest.ts';
 import { actionOf, permittedIds } from '../../core/access/permitted-ids.ts';
 import { noCredential, retired } from '../../core/models/resolve.ts';
+import { doesNotServe, gives } from '../../core/models/serving.ts';
 import { canonicalAddress } from '../../domain/client-ip.ts';
 import { invalidRequest, modelNotFound } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
@@ -25,7 +26,7 @@ import { type JudgeWithout, smallestFlips } from './smallest-flips.ts';
 export interface AskedCall {
   readonly action: PolicyInput['action'];
   readonly model: string;
-  /** Those with a credential; where none has one, all that would be candidates if they had. */
+  /** Those that serve the action and have a credential; where none has one, all that would be candidates if they had. */
   readonly candidates: readonly Mapping[];
   readonly withoutCredential: readonly Mapping[];
   readonly hasCredential: boolean;
@@ -35,7 +36,8 @@ export interface AskedCall {
 
 /**
  * What the fields of a caller's request mean.
- * @param place where the request stands. @throws ApiError 404 for an unknown model, 400 for what is no address
+ * @param place where the request stands. @throws ApiError as the gateway: 404 for an unknown or retired model, 400 for
+ * one that cannot serve the action; 400 for what is no address
  */
 export function readCall(world: World, caller: Caller, call: EvaluateCall, place = ''): AskedCall {
   const model = call.provider === undefined ? call.model : `${call.provider}/${call.model}`;
@@ -46,14 +48,18 @@ export function readCall(world: World, caller: Caller, call: EvaluateCall, place
     meant.filter((mapping) => credentials(caller, mapping) === wanted),
   );
   const hasCredential = callable.length > 0;
-  const candidates = hasCredential ? callable : withoutCredential;
-  const [first] = candidates;
+  const meantNow = hasCredential ? callable : withoutCredential;
+  const [first] = meantNow;
   if (first === undefined) throw retired(model, world.catalog);
+  const action = call.action ?? actionOf(first);
+  const serving = meantNow.filter((mapping) => gives(mapping, action));
+  if (serving.length === 0 && hasCredential) throw doesNotServe(model, action);
   const address = call.address === undefined || call.address === null ? null : canonicalAddress(call.address);
   if (address === null && typeof call.address === 'string') {
     throw invalidRequest(`${place}/address ("${call.address}") is not an IPv4 or IPv6 address.`, `${place}/address`);
   }
-  return { action: call.action ?? actionOf(first), model, candidates, withoutCredential, hasCredential, address };
+  const candidates = serving.length > 0 ? serving : meantNow;
+  return { action, model, candidates, withoutCredential, hasCredential, address };
 }
 
 /**
