@@ -59,7 +59,9 @@ describe('an application that connects', () => {
   });
 
   it('with a key that is refused is told why, and led nowhere', async () => {
-    const headers = { authorization: `Bearer ${gateway.firstRun.gatewayKey.slice(0, -1)}x` };
+    const { gatewayKey } = gateway.firstRun;
+    const mistyped = `${gatewayKey.slice(0, -1)}${gatewayKey.endsWith('x') ? 'y' : 'x'}`;
+    const headers = { authorization: `Bearer ${mistyped}` };
     const answer = await fetch(`${gateway.origin}/mcp`, { method: 'POST', body: '{}', headers });
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
     expect(await answer.json()).toMatchObject({ error: { data: { code: 'invalid_api_key' } } });
