@@ -72,7 +72,6 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   'fastest-levenshtein': ['src/core/models/known-names.ts'],
   'fast-png': ['src/providers/sandbox'],
   'prom-client': ['src/metrics.ts'],
-  'rate-limiter-flexible': ['src/core/access/rate-limit.ts'],
   commander: ['src/cli.ts', 'src/cli'],
   yaml: ['src/workbench'],
 };

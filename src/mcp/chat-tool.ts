@@ -11,7 +11,7 @@ export const chatTool = (completeChat: CompleteChat): McpTool =>
     { name: 'chat', title: 'Chat', schema, isReadOnly: false },
     validateChatArguments,
     async ({ principal, context, takeRate }, args): Promise<CallToolResult> => {
-      await takeRate('chat');
+      takeRate('chat');
       const outcome = await completeChat(principal, context, args);
       if (outcome.kind === 'stream') throw new Error('a chat that was not to be streamed was streamed');
       const answer = readAnswer(outcome.completion);

@@ -86,7 +86,7 @@ async function generate(
   { principal, context, takeRate }: ToolCaller,
   request: ImageRequest,
 ): Promise<{ images: Generated[]; meta: CallToolResult['_meta'] }> {
-  await takeRate('images');
+  takeRate('images');
   const outcome = await generateImage(principal, context, request);
   if (outcome.kind === 'stream') throw new Error('images that were not to be streamed were streamed');
   const { signal } = context;

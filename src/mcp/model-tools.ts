@@ -72,7 +72,7 @@ async function usableModels(
   { principal, context: { clientIp }, takeRate }: ToolCaller,
   options: Pick<ModelListOptions, 'includeDeactivated' | 'excludeDeprecated'>,
 ): Promise<readonly Model[]> {
-  await takeRate('models');
+  takeRate('models');
   const { list } = await listModels({ principal, clientIp }, { ...options, noTraining: false, mapped: false });
   const parsed: unknown = JSON.parse(list.bytes.toString());
   if (!validateModelList(parsed)) throw new Error('the list of models is not what its schema says');

@@ -10,7 +10,7 @@ export interface ToolCaller {
   readonly principal: Principal;
   readonly context: CallContext;
   /** Counts the call against the organization's rate limit of an endpoint. @throws ApiError 429 */
-  takeRate(endpoint: LimitedEndpoint): Promise<void>;
+  takeRate(endpoint: LimitedEndpoint): void;
 }
 
 export interface McpTool {

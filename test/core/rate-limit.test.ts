@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { createTakeRate, type Rate, rateLimitExceeded } from '../../src/core/access/rate-limit.ts';
 
 const OFF = {
@@ -10,18 +10,20 @@ const OFF = {
   management: undefined,
 };
 
-// The windows are the package's, by the system's time and a timer.
-beforeEach(() => void vi.useFakeTimers({ now: 0, toFake: ['Date', 'setTimeout', 'clearTimeout'] }));
-afterEach(() => void vi.useRealTimers());
+let now: number;
+const clock = (): number => now;
+beforeEach(() => {
+  now = 0;
+});
 
 const passed = (rate: Rate | undefined): [boolean, number] | undefined => rate && [!rate.exceeded, rate.remaining];
 
-it('lets an organization make so many requests a minute, and says what is left and until when', async () => {
-  const take = createTakeRate({ ...OFF, chat: 2 });
+it('lets an organization make so many requests a minute, and says what is left and until when', () => {
+  const take = createTakeRate({ ...OFF, chat: 2 }, clock);
 
-  const first = await take('chat', 'org_1');
-  vi.advanceTimersByTime(20_000);
-  const rest = [await take('chat', 'org_1'), await take('chat', 'org_1'), await take('chat', 'org_1')];
+  const first = take('chat', 'org_1');
+  now += 20_000;
+  const rest = [take('chat', 'org_1'), take('chat', 'org_1'), take('chat', 'org_1')];
 
   expect([first, ...rest]).toEqual([
     { exceeded: false, limit: 2, remaining: 1, resetMs: 60_000 },
@@ -31,51 +33,51 @@ it('lets an organization make so many requests a minute, and says what is left a
   ]);
 });
 
-it('starts again when the minute is over, however often it was asked in between', async () => {
-  const take = createTakeRate({ ...OFF, chat: 1 });
-  await take('chat', 'org_1');
-  for (let i = 0; i < 5; i += 1) await take('chat', 'org_1');
+it('starts again when the minute is over, however often it was asked in between', () => {
+  const take = createTakeRate({ ...OFF, chat: 1 }, clock);
+  take('chat', 'org_1');
+  for (let i = 0; i < 5; i += 1) take('chat', 'org_1');
 
-  vi.advanceTimersByTime(59_999);
-  const before = await take('chat', 'org_1');
-  vi.advanceTimersByTime(1);
-  const after = await take('chat', 'org_1');
+  now += 59_999;
+  const before = take('chat', 'org_1');
+  now += 1;
+  const after = take('chat', 'org_1');
 
   expect([before?.exceeded, after]).toEqual([true, { exceeded: false, limit: 1, remaining: 0, resetMs: 60_000 }]);
 });
 
-it('counts organizations and endpoints apart', async () => {
-  const take = createTakeRate({ ...OFF, chat: 1, images: 1 });
+it('counts organizations and endpoints apart', () => {
+  const take = createTakeRate({ ...OFF, chat: 1, images: 1 }, clock);
 
   const taken = [];
   for (const endpoint of ['chat', 'images'] as const) {
-    for (const organization of ['org_1', 'org_2']) taken.push(passed(await take(endpoint, organization)));
+    for (const organization of ['org_1', 'org_2']) taken.push(passed(take(endpoint, organization)));
   }
 
   expect(taken).toEqual([1, 2, 3, 4].map(() => [true, 0]));
-  expect(passed(await take('images', 'org_2'))).toEqual([false, 0]);
+  expect(passed(take('images', 'org_2'))).toEqual([false, 0]);
 });
 
-it('does not count where there is no limit', async () => {
-  expect(await createTakeRate(OFF)('chat', 'org_1')).toBeUndefined();
+it('does not count where there is no limit', () => {
+  expect(createTakeRate(OFF)('chat', 'org_1')).toBeUndefined();
 });
 
-it('never lets more pass than the limit, however many ask at once', async () => {
-  const take = createTakeRate({ ...OFF, chat: 10 });
+it('never lets more pass than the limit, however many ask', () => {
+  const take = createTakeRate({ ...OFF, chat: 10 }, clock);
 
-  const rates = await Promise.all(Array.from({ length: 64 }, () => take('chat', 'org_1')));
+  const rates = Array.from({ length: 64 }, () => take('chat', 'org_1'));
 
   expect(rates.filter((rate) => rate?.exceeded === false)).toHaveLength(10);
 });
 
-it('remembers a bounded number of organizations: the window that began first is forgotten', async () => {
-  const take = createTakeRate({ ...OFF, chat: 1 }, 2);
-  for (const organization of ['org_1', 'org_2']) await take('chat', organization);
-  vi.advanceTimersByTime(60_000);
-  for (const organization of ['org_2', 'org_1', 'org_3']) await take('chat', organization);
+it('remembers a bounded number of organizations: the window that began first is forgotten', () => {
+  const take = createTakeRate({ ...OFF, chat: 1 }, clock, 2);
+  for (const organization of ['org_1', 'org_2']) take('chat', organization);
+  now += 60_000;
+  for (const organization of ['org_2', 'org_1', 'org_3']) take('chat', organization);
 
   const again = [];
-  for (const organization of ['org_1', 'org_3', 'org_2']) again.push(passed(await take('chat', organization)));
+  for (const organization of ['org_1', 'org_3', 'org_2']) again.push(passed(take('chat', organization)));
 
   expect(again).toEqual([
     [false, 0],

@@ -1,4 +1,3 @@
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { ApiError } from '../../domain/errors.ts';
 import { type LimitedEndpoint, OAUTH_RATE, type RateLimits, SIGN_IN_RATE } from '../../domain/rate-limits.ts';
 
@@ -14,60 +13,63 @@ export interface Rate {
 }
 
 /** Counts one request; undefined where nothing is limited. Whether it is let through is the caller's business. */
-export type TakeRate = (endpoint: LimitedEndpoint, caller: string) => Promise<Rate | undefined>;
+export type TakeRate = (endpoint: LimitedEndpoint, caller: string) => Rate | undefined;
 
-const WINDOW_SECONDS = 60;
+const WINDOW_MS = 60_000;
 
 /** Most callers whose windows are remembered; beyond, the window that began first is forgotten. */
 const MAX_REMEMBERED = 10_000;
 
+interface Window {
+  readonly endsAt: number;
+  requests: number;
+}
+
 /** Windows of a minute, each begun by a caller's first request. In memory: a start forgets them. */
 class EndpointRate {
   readonly #limit: number;
-  readonly #limiter: RateLimiterMemory;
   readonly #maxRemembered: number;
-  /** Callers in the order in which their windows began. */
-  readonly #remembered = new Set<string>();
+  /** In the order in which they began. */
+  readonly #windows = new Map<string, Window>();
 
   constructor(limit: number, maxRemembered: number) {
     this.#limit = limit;
-    this.#limiter = new RateLimiterMemory({ points: limit, duration: WINDOW_SECONDS });
     this.#maxRemembered = maxRemembered;
   }
 
-  async take(caller: string): Promise<Rate> {
-    const taken = await this.#limiter.consume(caller).catch(refused);
-    if (taken.isFirstInDuration) await this.#remember(caller);
+  take(caller: string, now: number): Rate {
+    const present = this.#windows.get(caller);
+    const window = present === undefined || present.endsAt <= now ? this.#begin(caller, now) : present;
+    window.requests += 1;
     return {
-      exceeded: taken.consumedPoints > this.#limit,
+      exceeded: window.requests > this.#limit,
       limit: this.#limit,
-      remaining: taken.remainingPoints,
-      resetMs: taken.msBeforeNext,
+      remaining: Math.max(0, this.#limit - window.requests),
+      resetMs: window.endsAt - now,
     };
   }
 
-  async #remember(caller: string): Promise<void> {
-    this.#remembered.delete(caller);
-    this.#remembered.add(caller);
-    if (this.#remembered.size <= this.#maxRemembered) return;
-    const [oldest] = this.#remembered;
-    if (oldest === undefined) return;
-    this.#remembered.delete(oldest);
-    await this.#limiter.delete(oldest);
+  #begin(caller: string, now: number): Window {
+    this.#windows.delete(caller);
+    if (this.#windows.size >= this.#maxRemembered) {
+      const [oldest] = this.#windows.keys();
+      if (oldest !== undefined) this.#windows.delete(oldest);
+    }
+    const window = { endsAt: now + WINDOW_MS, requests: 0 };
+    this.#windows.set(caller, window);
+    return window;
   }
 }
 
-/** The limiter rejects with the same kind of result that it resolves with. */
-function refused(reason: unknown): RateLimiterRes {
-  if (reason instanceof RateLimiterRes) return reason;
-  throw reason;
-}
-
 /**
- * Rate limits by caller and endpoint. Time is the system's own, not the injected clock's: windows are not kept, and nothing
- * of what is on record depends on them.
+ * Rate limits by caller and endpoint.
+ * @param now milliseconds that never go back, even when the system's clock is set
  */
-export function createTakeRate(limits: RateLimits, maxRemembered: number = MAX_REMEMBERED): TakeRate {
+export function createTakeRate(
+  limits: RateLimits,
+  now: () => number = () => performance.now(),
+  maxRemembered: number = MAX_REMEMBERED,
+): TakeRate {
   const rateOf = (limit: number | undefined): EndpointRate | undefined =>
     limit === undefined ? undefined : new EndpointRate(limit, maxRemembered);
   const rates: Readonly<Record<LimitedEndpoint, EndpointRate | undefined>> = {
@@ -80,7 +82,7 @@ export function createTakeRate(limits: RateLimits, maxRemembered: number = MAX_R
     sign_in: rateOf(SIGN_IN_RATE),
     oauth: rateOf(OAUTH_RATE),
   };
-  return async (endpoint, caller) => rates[endpoint]?.take(caller);
+  return (endpoint, caller) => rates[endpoint]?.take(caller, now());
 }
 
 /** The answer to one request too many: 429 `rate_limit_exceeded`. @param who `Your organization` or the like */

@@ -5,7 +5,7 @@ import { principalOf } from '../call-context.ts';
 import type { AppContext, AppMiddleware } from '../state.ts';
 
 /** Counts the request against a caller's limit. @param who the caller in words, `Your organization` or the like. @throws ApiError 429 */
-export type LimitRate = (ctx: AppContext, caller: string, who: string) => Promise<void>;
+export type LimitRate = (ctx: AppContext, caller: string, who: string) => void;
 
 /** Time as OpenAI writes it there: `1s`, `6m0s`. */
 function duration(milliseconds: number): string {
@@ -27,8 +27,8 @@ export interface LimitRateDeps {
 
 /** Tells in headers, of every request that it counts, how much is left (src/http/README.md, "Rates and load"). */
 export function limitRate({ takeRate, telemetry }: LimitRateDeps, endpoint: LimitedEndpoint): LimitRate {
-  return async (ctx, caller, who) => {
-    const rate = await takeRate(endpoint, caller);
+  return (ctx, caller, who) => {
+    const rate = takeRate(endpoint, caller);
     if (rate === undefined) return;
     setHeaders(ctx, rate);
     if (!rate.exceeded) return;
@@ -38,14 +38,14 @@ export function limitRate({ takeRate, telemetry }: LimitRateDeps, endpoint: Limi
 }
 
 /** Counts the authenticated request against its organization's limit. @throws ApiError 429 */
-export const limitOrganization = (ctx: AppContext, limit: LimitRate): Promise<void> =>
+export const limitOrganization = (ctx: AppContext, limit: LimitRate): void =>
   limit(ctx, principalOf(ctx).organizationId, 'Your organization');
 
 /** Step 5 of the journey: an authenticated caller may have asked too often. */
 export function rateLimit(deps: LimitRateDeps, endpoint: LimitedEndpoint): AppMiddleware {
   const limit = limitRate(deps, endpoint);
   return async (ctx, next) => {
-    await limitOrganization(ctx, limit);
+    limitOrganization(ctx, limit);
     return next();
   };
 }

@@ -265,12 +265,8 @@ function messageRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
 }
 
 /** The limit of the endpoint whose work a tool does. Its headers would come too late for a stream. @throws ApiError 429 */
-async function takeRate(
-  ctx: AppContext,
-  deps: LimitRateDeps,
-  endpoint: Parameters<McpCaller['takeRate']>[0],
-): Promise<void> {
-  const rate = await deps.takeRate(endpoint, principalOf(ctx).organizationId);
+function takeRate(ctx: AppContext, deps: LimitRateDeps, endpoint: Parameters<McpCaller['takeRate']>[0]): void {
+  const rate = deps.takeRate(endpoint, principalOf(ctx).organizationId);
   if (rate?.exceeded !== true) return;
   deps.telemetry.rateLimited(endpoint);
   throw rateLimitExceeded(rate, 'Your organization');

@@ -75,7 +75,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
     allowPrivateUpstreams: ['127.0.0.1:4000'],
     trustedProxies: [],
     telemetry: createTelemetry({ level: 'silent', accessLog: 'off' }),
-    takeRate: async () => undefined,
+    takeRate: () => undefined,
     load: new Load({ maxInFlight: 100, maxBufferedBytes: 10_000_000 }),
     readiness,
     hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
