@@ -125,7 +125,7 @@ function admit(deps: McpRouteDeps): AppMiddleware {
   const limited = limitRate(deps, 'mcp');
   return async (ctx, next) => {
     setPrincipal(ctx, await callerOf(ctx.req, deps));
-    await limitOrganization(ctx, limited);
+    limitOrganization(ctx, limited);
     await deps.checkAddress({ principal: principalOf(ctx), clientIp: ctx.state.clientIp });
     return next();
   };

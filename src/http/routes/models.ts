@@ -38,7 +38,7 @@ async function whichList(ctx: AppContext, { authenticate, limited }: ModelsRoute
     return 'catalogue';
   }
   setPrincipal(ctx, await authenticate(token));
-  await limitOrganization(ctx, limited);
+  limitOrganization(ctx, limited);
   ctx.set('cache-control', 'private, no-store');
   return includeRestricted ? 'all' : 'usable';
 }
