@@ -63,11 +63,11 @@ class EndpointRate {
 
 /**
  * Rate limits by caller and endpoint.
- * @param now milliseconds that never go back, even when the system's clock is set
+ * @param now whole milliseconds that never go back, even when the system's clock is set
  */
 export function createTakeRate(
   limits: RateLimits,
-  now: () => number = () => performance.now(),
+  now: () => number = () => Math.floor(performance.now()),
   maxRemembered: number = MAX_REMEMBERED,
 ): TakeRate {
   const rateOf = (limit: number | undefined): EndpointRate | undefined =>

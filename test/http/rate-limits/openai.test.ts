@@ -33,7 +33,7 @@ const client = (maxRetries: number, sent: number[] = []): OpenAI =>
 it('retries when the minute is over, and is served', async () => {
   const sent: number[] = [];
   const openai = client(1, sent);
-  vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'] });
+  vi.useFakeTimers({ toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout'] });
   await openai.chat.completions.create(hello);
 
   const second = openai.chat.completions.create(hello);
