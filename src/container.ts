@@ -9,23 +9,15 @@ import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { servedProviders } from './config/service-provider.ts';
 import { createAuthenticate, createAuthenticateToken } from './core/access/authenticate.ts';
-import { createAuthorize } from './core/access/authorize.ts';
 import { createDocuments } from './core/access/documents.ts';
 import { createTakeRate } from './core/access/rate-limit.ts';
 import { createAnswers } from './core/call/answers.ts';
 import { Health } from './core/call/health.ts';
-import { observedStore } from './core/call/observed-store.ts';
-import { createChooseAuto } from './core/chat/choose-auto.ts';
-import { createCompleteChat } from './core/chat/complete-chat.ts';
 import { ResponseCache } from './core/chat/response-cache.ts';
-import { createGenerateImage } from './core/images/generate-image.ts';
 import { createCheckAddress } from './core/models/check-address.ts';
-import { createFindImageModel } from './core/models/find-image-model.ts';
 import { createListModels } from './core/models/list-models.ts';
 import { createFindReach } from './core/models/reach.ts';
 import { createFindReachable } from './core/models/reachable.ts';
-import { createResolve } from './core/models/resolve.ts';
-import { createModerate } from './core/moderations/moderate.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { Turns } from './domain/turns.ts';
 import { type Listener, listen } from './http/connection/listen.ts';
@@ -171,39 +163,35 @@ async function build(
   });
   const catalog = createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock });
 
-  const mappingIds = new Set(catalog.mappings().map(({ id }) => id));
-
   const documents = createDocuments(store);
   const { pdp } = policy;
   const authenticate = createAuthenticate({ store, clock, peppers });
   const findReach = createFindReach({ store, providers, encryptionKeys, telemetry });
   const findReachable = createFindReachable({ catalog, findReach, documents, pdp });
   const health = new Health(clock);
-  const exchanges = {
-    resolve: createResolve({ catalog, findReach }),
-    authorize: createAuthorize({ store, documents, pdp, telemetry }),
-    store: observedStore(store, telemetry, (providerId, modelId) => mappingIds.has(`${providerId}/${modelId}`)),
-    transport,
-    answers,
-    findReach,
-    health,
-    telemetry,
-    totalTimeoutMs: timeouts.total,
-    clock,
-  };
   const estimator = createTokenEstimator();
   closers.add(() => estimator.close());
   const cache = new ResponseCache(clock, limits.cacheBytes);
-  const completeChat = createCompleteChat({
-    ...exchanges,
+  const calls = {
+    store,
+    telemetry,
+    clock,
+    catalog,
+    documents,
+    pdp,
+    findReach,
+    findReachable,
+    health,
+    transport,
+    answers,
     estimator,
-    chooseAuto: createChooseAuto({ findReachable, clock }),
     cache,
+    totalTimeoutMs: timeouts.total,
     defaultMaxOutputTokens: config.defaultMaxOutputTokens,
-  });
+    defaultImageModel: config.defaultImageModel,
+    moderationModel: config.moderationModel,
+  };
   warnOfUnknownModels(config, catalog, telemetry);
-  const generateImage = createGenerateImage({ ...exchanges, defaultModel: config.defaultImageModel });
-  const moderate = createModerate({ ...exchanges, model: config.moderationModel });
   const listModels = createListModels({
     catalog,
     findReach,
@@ -217,14 +205,9 @@ async function build(
   const closing = new AbortController();
   async function loadMcp(): Promise<McpServer> {
     const { createMcpServer } = await import('./mcp/mcp-server.ts');
-    const findImageModel = createFindImageModel({ findReachable, clock });
     const { nanoBananaModel } = config;
     return createMcpServer({
-      tools: [
-        chatTool(completeChat),
-        ...imageTools({ generateImage, answers, findImageModel, clock, nanoBananaModel, uploadDir, telemetry }),
-        ...modelTools(listModels),
-      ],
+      tools: [chatTool(calls), ...imageTools({ ...calls, nanoBananaModel, uploadDir }), ...modelTools(listModels)],
       version: manifest.version,
       keepAliveMs: timeouts.keepAliveComment,
       closing: closing.signal,
@@ -283,13 +266,9 @@ async function build(
     stallTimeoutMs: timeouts.idle,
   };
   const gatewayApp = createGatewayApp({
-    store,
-    clock,
+    ...calls,
     peppers,
     authenticate,
-    completeChat,
-    generateImage,
-    moderate,
     listModels,
     mcp() {
       loadedMcp ??= loadMcp();

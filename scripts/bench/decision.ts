@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type Authorize, createAuthorize } from '../../src/core/access/authorize.ts';
+import { type AuthorizeDeps, authorize } from '../../src/core/access/authorize.ts';
 import type { CallContext } from '../../src/core/access/call-context.ts';
 import { createDocuments } from '../../src/core/access/documents.ts';
 import type { Principal } from '../../src/core/access/principal.ts';
@@ -80,13 +80,13 @@ function principalOf(number: number): Principal {
 }
 
 /** Times single decisions as the gateway makes them: rules read, document, data loaded where they are not, evaluation. */
-async function measure(authorize: Authorize, nextKey: () => number): Promise<Percentiles> {
+async function measure(deps: AuthorizeDeps, nextKey: () => number): Promise<Percentiles> {
   const microseconds: number[] = [];
   const deadline = performance.now() + MAX_MS;
   for (let count = -WARM_UP; count < DECISIONS && performance.now() < deadline; count += 1) {
     const principal = principalOf(nextKey());
     const start = process.hrtime.bigint();
-    await authorize({ principal, context, action: 'chat', candidates: [mapping] });
+    await authorize(deps, { principal, context, action: 'chat', candidates: [mapping] });
     const nanoseconds = Number(process.hrtime.bigint() - start);
     if (count >= 0) microseconds.push(nanoseconds / 1000);
   }
@@ -110,9 +110,9 @@ export async function measureDecisions(folder: string, progress: Progress): Prom
       await addKeys(store, stored, keys);
       stored = keys;
       progress.say(`decision: ${keys} keys`);
-      const authorize = createAuthorize({ store, documents: createDocuments(store), pdp: () => pdp, telemetry });
-      const busy = await measure(authorize, () => 0);
-      const random = await measure(authorize, () => Math.floor(Math.random() * keys));
+      const deps = { store, documents: createDocuments(store), pdp: () => pdp, telemetry };
+      const busy = await measure(deps, () => 0);
+      const random = await measure(deps, () => Math.floor(Math.random() * keys));
       figures.push({ keys, busy, random });
     }
   } finally {

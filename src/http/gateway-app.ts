@@ -1,9 +1,9 @@
 import type Koa from 'koa';
 import type { Authenticate } from '../core/access/authenticate.ts';
-import type { CompleteChat } from '../core/chat/complete-chat.ts';
-import type { GenerateImage } from '../core/images/generate-image.ts';
+import type { CompleteChatDeps } from '../core/chat/complete-chat.ts';
+import type { GenerateImageDeps } from '../core/images/generate-image.ts';
 import type { ListModels } from '../core/models/list-models.ts';
-import type { Moderate } from '../core/moderations/moderate.ts';
+import type { ModerateDeps } from '../core/moderations/moderate.ts';
 import type { MetadataForm } from './answer/metadata-form.ts';
 import { type AppDeps, createApp } from './app.ts';
 import { authenticate } from './middleware/authenticate.ts';
@@ -22,19 +22,18 @@ import { type OAuthDeps, oauthEndpoints } from './routes/oauth/endpoints.ts';
 import { signInRoutes } from './routes/sign-in/sign-in-routes.ts';
 import type { RequestState } from './state.ts';
 
-export interface GatewayDeps
-  extends AppDeps,
-    Omit<PagesDeps, 'publicUrl'>,
-    Pick<McpRouteDeps, 'mcp' | 'closing' | 'checkAddress' | 'version' | 'authenticateToken'>,
-    Pick<OAuthDeps, 'authorizationServer'> {
-  authenticate: Authenticate;
-  completeChat: CompleteChat;
-  generateImage: GenerateImage;
-  moderate: Moderate;
-  listModels: ListModels;
-  keepAliveMs: number;
-  metadataForm: MetadataForm;
-}
+export type GatewayDeps = AppDeps &
+  CompleteChatDeps &
+  GenerateImageDeps &
+  ModerateDeps &
+  Omit<PagesDeps, 'publicUrl'> &
+  Pick<McpRouteDeps, 'mcp' | 'closing' | 'checkAddress' | 'version' | 'authenticateToken'> &
+  Pick<OAuthDeps, 'authorizationServer'> & {
+    authenticate: Authenticate;
+    listModels: ListModels;
+    keepAliveMs: number;
+    metadataForm: MetadataForm;
+  };
 
 /** The public gateway: one line for each route. */
 export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>

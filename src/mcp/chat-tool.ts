@@ -1,18 +1,18 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import schema from '../../schemas/mcp/chat.json' with { type: 'json' };
-import type { CompleteChat } from '../core/chat/complete-chat.ts';
+import { type CompleteChatDeps, completeChat } from '../core/chat/complete-chat.ts';
 import { validateChatArguments } from '../generated/validators.js';
 import { field, readAnswer } from './read-answer.ts';
 import { defineTool, type McpTool, text } from './tool.ts';
 
 /** `chat`: the same call as `POST /v1/chat/completions`, answered with the text of the first choice. */
-export const chatTool = (completeChat: CompleteChat): McpTool =>
+export const chatTool = (deps: CompleteChatDeps): McpTool =>
   defineTool(
     { name: 'chat', title: 'Chat', schema, isReadOnly: false },
     validateChatArguments,
     async ({ principal, context, takeRate }, args): Promise<CallToolResult> => {
       takeRate('chat');
-      const outcome = await completeChat(principal, context, args);
+      const outcome = await completeChat(deps, principal, context, args);
       if (outcome.kind === 'stream') throw new Error('a chat that was not to be streamed was streamed');
       const answer = readAnswer(outcome.completion);
       const message = field(field(field(answer, 'choices'), 0), 'message');

@@ -2,30 +2,22 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import imageSchema from '../../schemas/mcp/generate-image.json' with { type: 'json' };
 import bananaSchema from '../../schemas/mcp/generate-nano-banana.json' with { type: 'json' };
 import type { CallContext } from '../core/access/call-context.ts';
-import type { Answers } from '../core/call/answers.ts';
-import type { GenerateImage } from '../core/images/generate-image.ts';
-import type { FindImageModel } from '../core/models/find-image-model.ts';
+import { type GenerateImageDeps, generateImage } from '../core/images/generate-image.ts';
+import { type FindImageModelDeps, findImageModel } from '../core/models/find-image-model.ts';
 import { ApiError } from '../domain/errors.ts';
-import type { Clock } from '../domain/time.ts';
 import type { ImageRequest } from '../generated/types.ts';
 import { validateGenerateImageArguments, validateNanoBananaArguments } from '../generated/validators.js';
 import type { ParsedJson } from '../net/event-stream.ts';
-import type { Telemetry } from '../telemetry.ts';
 import { type Picture, pictureOf, previewOf } from './preview.ts';
 import { field, readPictures } from './read-answer.ts';
 import { defineTool, type McpTool, type ToolCaller, text } from './tool.ts';
 import { defaultFilename, saveUpload, type UploadName, uploadName } from './uploads.ts';
 
-export interface ImageToolsDeps {
-  readonly generateImage: GenerateImage;
-  readonly answers: Pick<Answers, 'parse'>;
-  readonly findImageModel: FindImageModel;
-  readonly clock: Clock;
+export interface ImageToolsDeps extends GenerateImageDeps, FindImageModelDeps {
   /** Of `generate-nano-banana`; undefined: the cheapest permitted one that takes an aspect ratio. */
   readonly nanoBananaModel: string | undefined;
   /** Absolute; undefined: no file is written. */
   readonly uploadDir: string | undefined;
-  readonly telemetry: Pick<Telemetry, 'failure'>;
 }
 
 /** One generated image: the picture, or an address where the provider keeps it. */
@@ -46,14 +38,14 @@ const generateImageTool = (deps: ImageToolsDeps): McpTool =>
   );
 
 function nanoBananaTool(deps: ImageToolsDeps): McpTool {
-  const { findImageModel, clock, nanoBananaModel } = deps;
+  const { clock, nanoBananaModel } = deps;
   return defineTool(
     { name: 'generate-nano-banana', title: 'Generate an image', schema: bananaSchema, isReadOnly: false },
     validateNanoBananaArguments,
     async (caller, { prompt, filename, aspect_ratio: ratio }): Promise<CallToolResult> => {
       const name = uploadName(filename ?? defaultFilename(clock.now()));
       const { principal, context } = caller;
-      const model = nanoBananaModel ?? (await findImageModel({ principal, clientIp: context.clientIp }));
+      const model = nanoBananaModel ?? (await findImageModel(deps, { principal, clientIp: context.clientIp }));
       const request = { prompt, model, ...(ratio === undefined ? {} : { aspect_ratio: ratio }) };
       const { images, meta } = await generate(deps, caller, request);
       const [first] = images;
@@ -82,16 +74,16 @@ async function saved(
 }
 
 async function generate(
-  { generateImage, answers }: ImageToolsDeps,
+  deps: ImageToolsDeps,
   { principal, context, takeRate }: ToolCaller,
   request: ImageRequest,
 ): Promise<{ images: Generated[]; meta: CallToolResult['_meta'] }> {
   takeRate('images');
-  const outcome = await generateImage(principal, context, request);
+  const outcome = await generateImage(deps, principal, context, request);
   if (outcome.kind === 'stream') throw new Error('images that were not to be streamed were streamed');
   const { signal } = context;
   const { json, longTexts } = await readPictures(outcome.answer, (large) =>
-    answers.parse(large, { share: principal.organizationId, signal }),
+    deps.answers.parse(large, { share: principal.organizationId, signal }),
   );
   const data = field(json, 'data');
   const { usage, metadata } = outcome.answer.ours;

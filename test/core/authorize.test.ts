@@ -21,7 +21,7 @@ import { createStore, type Store } from '../../src/store/store.ts';
 import { createTelemetry } from '../../src/telemetry.ts';
 import { addRule, removeRule, startGateway, type TestGateway } from '../support/gateway.ts';
 
-const { createAuthorize, Denial } = authorizeModule;
+const { authorize: judge, Denial } = authorizeModule;
 
 let gateway: TestGateway;
 let store: Store;
@@ -68,8 +68,8 @@ const context = (): CallContext => ({
 const telemetry = createTelemetry({ level: 'silent', accessLog: 'off' });
 
 async function authorize(candidates: readonly Mapping[], engine: () => Pdp = () => pdp): Promise<Permitted> {
-  const judge = createAuthorize({ store, documents: createDocuments(store), pdp: engine, telemetry });
-  return judge({ principal: await authenticated(), context: context(), action: 'chat', candidates });
+  const deps = { store, documents: createDocuments(store), pdp: engine, telemetry };
+  return judge(deps, { principal: await authenticated(), context: context(), action: 'chat', candidates });
 }
 
 const thrown = (promise: Promise<unknown>): Promise<unknown> =>
@@ -90,12 +90,7 @@ describe('a Permitted', () => {
     const permitted: Permitted = lookalike;
 
     expect(permitted).toBe(lookalike);
-    expect(Object.keys(authorizeModule).sort()).toEqual([
-      'Denial',
-      'createAuthorize',
-      'decisionRecord',
-      'policyRevision',
-    ]);
+    expect(Object.keys(authorizeModule).sort()).toEqual(['Denial', 'authorize', 'decisionRecord', 'policyRevision']);
   });
 
   it('holds the permitted candidates alone, and tells of its decision', async () => {

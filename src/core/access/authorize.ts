@@ -95,51 +95,53 @@ export class Denial extends Error {
   }
 }
 
-/** The only maker of `Permitted`. @throws Denial when no candidate is permitted, PolicyFailure when that cannot be told */
-export type Authorize = (request: PermissionRequest) => Promise<Permitted>;
-
 /** `x-policy-revision`: by which policy and which rules. */
 export const policyRevision = (bundleDigest: string, ruleRevision: number): string =>
   `${bundleDigest.slice(0, 12)}.${ruleRevision}`;
 
-/** The policy enforcement point: gathers the facts, asks the PDP, and lets pass only what it permits. */
-export function createAuthorize({ store, documents, pdp, telemetry }: AuthorizeDeps): Authorize {
-  async function decide({ principal, context, action, candidates }: PermissionRequest): Promise<Decision> {
-    const data = await documents(principal);
-    const engine = pdp();
-    const input = inputDocument(action, context.clientIp, principal.subjects, candidates, context.tool);
-    const startedAt = performance.now();
-    const result = engine.decide(input, data);
-    telemetry.policyEvaluated(performance.now() - startedAt);
-    return {
-      id: newId('dec'),
-      bundleDigest: engine.bundleDigest,
-      ruleRevision: principal.ruleRevision,
-      data,
-      input,
-      result,
-    };
+/**
+ * The policy enforcement point: gathers the facts, asks the PDP, and lets pass only what it permits. The only maker of `Permitted`.
+ * @throws Denial when no candidate is permitted, PolicyFailure when that cannot be told
+ */
+export async function authorize(deps: AuthorizeDeps, request: PermissionRequest): Promise<Permitted> {
+  const { store, pdp, telemetry } = deps;
+  const { context, candidates, principal } = request;
+  const decision = await decide(deps, request);
+  context.onDecision(decision.id, policyRevision(decision.bundleDigest, decision.ruleRevision));
+  if (decision.result.permitted.length === 0) {
+    const reason = denialReason(decision.input, decision.result);
+    telemetry.decided(`${reason.effect}_${reason.kind}`);
+    throw new Denial(decision, reason, await tellDenial(store, principal.organizationId, reason));
   }
+  telemetry.decided(undefined);
+  const reassert: Reassert = async (made, mapping, known) => {
+    const ruleRevision = known ?? (await store.ruleRevision(principal.organizationId));
+    if (ruleRevision === made.ruleRevision && pdp().bundleDigest === made.bundleDigest) return;
+    const again = await decide(deps, { ...request, principal: { ...principal, ruleRevision }, candidates: [mapping] });
+    if (again.result.permitted.length > 0) return;
+    const reason = denialReason(again.input, again.result);
+    throw permissionDenied(await tellDenial(store, principal.organizationId, reason));
+  };
+  return new PermittedCandidates(decision, candidates, reassert);
+}
 
-  return async (request) => {
-    const { context, candidates, principal } = request;
-    const decision = await decide(request);
-    context.onDecision(decision.id, policyRevision(decision.bundleDigest, decision.ruleRevision));
-    if (decision.result.permitted.length === 0) {
-      const reason = denialReason(decision.input, decision.result);
-      telemetry.decided(`${reason.effect}_${reason.kind}`);
-      throw new Denial(decision, reason, await tellDenial(store, principal.organizationId, reason));
-    }
-    telemetry.decided(undefined);
-    const reassert: Reassert = async (made, mapping, known) => {
-      const ruleRevision = known ?? (await store.ruleRevision(principal.organizationId));
-      if (ruleRevision === made.ruleRevision && pdp().bundleDigest === made.bundleDigest) return;
-      const again = await decide({ ...request, principal: { ...principal, ruleRevision }, candidates: [mapping] });
-      if (again.result.permitted.length > 0) return;
-      const reason = denialReason(again.input, again.result);
-      throw permissionDenied(await tellDenial(store, principal.organizationId, reason));
-    };
-    return new PermittedCandidates(decision, candidates, reassert);
+async function decide(
+  { documents, pdp, telemetry }: AuthorizeDeps,
+  { principal, context, action, candidates }: PermissionRequest,
+): Promise<Decision> {
+  const data = await documents(principal);
+  const engine = pdp();
+  const input = inputDocument(action, context.clientIp, principal.subjects, candidates, context.tool);
+  const startedAt = performance.now();
+  const result = engine.decide(input, data);
+  telemetry.policyEvaluated(performance.now() - startedAt);
+  return {
+    id: newId('dec'),
+    bundleDigest: engine.bundleDigest,
+    ruleRevision: principal.ruleRevision,
+    data,
+    input,
+    result,
   };
 }
 

@@ -1,50 +1,41 @@
-import { newId } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
-import { formatUsd } from '../../domain/money.ts';
+import { formatUsd, usdNumber } from '../../domain/money.ts';
 import type { Reservation } from '../../domain/reservation.ts';
 import { NO_USAGE, sumUsage, type Usage } from '../../domain/usage.ts';
 import type { PolicyInput, RoutingAttempt } from '../../generated/types.ts';
-import type { Credential } from '../../providers/providers.ts';
-import type { NewCall, OpenCall, Settlement } from '../../store/ledger/ledger.ts';
+import type { OpenCall, Settlement } from '../../store/ledger/ledger.ts';
 import type { Store } from '../../store/store.ts';
-import { type Denial, decisionRecord, type Permitted } from '../access/authorize.ts';
+import type { Telemetry } from '../../telemetry.ts';
+import type { Permitted } from '../access/authorize.ts';
 import type { CallContext } from '../access/call-context.ts';
 import type { Principal } from '../access/principal.ts';
-import { type Charge, type Cost, withCharges } from '../price/meter.ts';
+import type { Target } from '../models/target.ts';
+import { type Charge, type Cost, costOf, withCharges } from '../price/meter.ts';
 import type { OutputLimit } from '../price/worst-case.ts';
+import { toApiError } from './api-error.ts';
 
-/** A call whose row is committed: it may be dispatched, and must be settled. */
-export interface Call {
-  readonly id: string;
-  readonly permitted: Permitted;
-  /** What the ledger must know to settle it. */
-  readonly opened: OpenCall;
-  /** Of a chat at this mapping; undefined where the key has no limit. */
-  outputLimit(mapping: Mapping): OutputLimit | undefined;
-  /** What a provider has read of it by the time it answers: an estimate, with nothing of an answer in it. */
-  promptUsage(mapping: Mapping): Usage | Promise<Usage>;
+export interface CallDeps {
+  readonly store: Store;
+  readonly telemetry: Telemetry;
 }
 
-/** Of whom and what a call's row tells. */
+/** What came in: who asks for what. */
 export interface CallFacts {
   readonly principal: Principal;
   readonly context: CallContext;
   readonly action: PolicyInput['action'];
   readonly requestedModel: string;
+  /** The provider that the request pinned (`provider/model`). */
+  readonly requestedProvider: string | undefined;
   readonly stream: boolean;
 }
 
-/** Who is paid for a call. */
-export interface Billed {
-  readonly mapping: Mapping;
-  readonly credential: Pick<Credential, 'providerKeyId'>;
-}
-
 /** How a call ended. */
-export interface Outcome {
+interface Outcome {
   readonly statusCode: number;
   readonly errorCode: string | null;
-  readonly target: Billed | undefined;
+  /** Who is paid for it; undefined: nobody. */
+  readonly target: Target | undefined;
   readonly attempts: readonly RoutingAttempt[];
   readonly usage: Usage;
   /** Undefined when nothing was produced. */
@@ -53,88 +44,120 @@ export interface Outcome {
   readonly charges: readonly Charge[];
 }
 
-/** A call that nobody served, at the cost of its attempts. @param target of the last attempt, if any is paid for */
-export const failed = (
-  statusCode: number,
-  errorCode: string,
-  attempts: readonly RoutingAttempt[],
-  charges: readonly Charge[] = [],
-  target?: Billed,
-): Outcome => ({
-  statusCode,
-  errorCode,
-  attempts,
-  charges,
-  target: charges.length === 0 ? undefined : target,
-  usage: NO_USAGE,
-  cost: undefined,
-});
-
-export function newCall({ principal, context, action, requestedModel, stream }: CallFacts): NewCall {
-  return {
-    id: newId('call'),
-    organizationId: principal.organizationId,
-    projectId: principal.projectId,
-    keyId: principal.keyId,
-    memberId: principal.memberId,
-    action,
-    requestId: context.requestId,
-    clientRequestId: context.clientRequestId ?? null,
-    clientAddress: context.clientIp,
-    tool: context.tool ?? null,
-    requestedModel,
-    stream,
-  };
+/** What `openCall` has found. */
+export interface Opening {
+  readonly permitted: Permitted;
+  readonly opened: OpenCall;
+  /** By `performance.now()`. */
+  readonly startedAt: number;
+  /** Of a chat at this mapping; undefined where the key has no limit. */
+  outputLimit(mapping: Mapping): OutputLimit | undefined;
+  /** What a provider has read of it by the time it answers: an estimate, with nothing of an answer in it. */
+  promptUsage(mapping: Mapping): Usage | Promise<Usage>;
 }
 
-/** Writes the finished row of a denied call; resolves when it is committed. */
-export async function recordDenial(store: Store, facts: CallFacts, denial: Denial): Promise<void> {
-  const call = newCall(facts);
-  facts.context.onCall(call.id);
-  const { status, code } = denial.answer();
-  await store.recordFinishedCall(call, decisionRecord(denial.decision, denial.reason), {
-    state: 'denied',
-    cached: false,
-    providerId: null,
-    modelId: null,
-    statusCode: status,
-    errorCode: code,
-  });
-}
+/**
+ * An open call: its row is committed, so it may be dispatched, and it must be settled, once. Each of its ends (`settle`, `fail`,
+ * `breakOff`) resolves when the settlement is committed; the answer must wait for it.
+ */
+export class Call {
+  readonly facts: CallFacts;
+  readonly permitted: Permitted;
+  readonly opened: OpenCall;
+  readonly outputLimit: Opening['outputLimit'];
+  readonly promptUsage: Opening['promptUsage'];
+  /** In order. Of those that failed, `charges` has the ones that are paid for. */
+  readonly attempts: RoutingAttempt[] = [];
+  readonly charges: Charge[] = [];
+  /** Of the last attempt; undefined: nothing was sent to any provider. */
+  target: Target | undefined;
+  readonly #deps: CallDeps;
+  readonly #startedAt: number;
 
-/** Writes the finished row of a call that the cache answers; resolves when it is committed. */
-export async function recordCacheHit(
-  store: Store,
-  facts: CallFacts,
-  { decision }: Permitted,
-  { providerId, modelId }: Mapping,
-): Promise<Pick<Call, 'id'>> {
-  const call = newCall(facts);
-  facts.context.onCall(call.id);
-  await store.recordFinishedCall(call, decisionRecord(decision), {
-    state: 'settled',
-    cached: true,
-    providerId,
-    modelId,
-    statusCode: 200,
-    errorCode: null,
-  });
-  facts.context.onCacheHit();
-  return { id: call.id };
-}
+  constructor(deps: CallDeps, facts: CallFacts, opening: Opening) {
+    this.#deps = deps;
+    this.facts = facts;
+    this.permitted = opening.permitted;
+    this.opened = opening.opened;
+    this.outputLimit = opening.outputLimit;
+    this.promptUsage = opening.promptUsage;
+    this.#startedAt = opening.startedAt;
+  }
 
-/** The parts that are not nothing, as decimal strings in USD. */
-function costDetailsJson({ unknownPrice: _, unpricedSearch: __, hasFailedAttempts: ___, ...amounts }: Cost): string {
-  const parts: Record<string, string> = {};
-  for (const [name, amount] of Object.entries(amounts)) if (amount > 0n) parts[name] = formatUsd(amount);
-  return JSON.stringify(parts);
+  get id(): string {
+    return this.opened.callId;
+  }
+
+  /** What the attempts that failed have cost, in pico-dollars. */
+  get charged(): bigint {
+    return this.charges.reduce((sum, { cost }) => sum + amountOf(cost, this.opened.reservation), 0n);
+  }
+
+  /** Ends a call that its target served, or whose caller left while it did. Returns the cost of all attempts. */
+  async settle(usage: Usage, statusCode = 200, errorCode: string | null = null): Promise<Cost> {
+    if (this.target === undefined) throw new Error('a call that nobody served cannot be settled as served');
+    const cost = costOf(usage, this.target.mapping);
+    await this.#book('settled', this.#outcome({ statusCode, errorCode, target: this.target, usage, cost }));
+    return withCharges(cost, this.charges);
+  }
+
+  /**
+   * Ends a call that nobody served: at the cost of its attempts, or released where nothing was sent to a provider. Returns the
+   * error for the caller.
+   */
+  async fail(error: unknown): Promise<unknown> {
+    const target = this.charges.length === 0 ? undefined : this.target;
+    await this.#book(
+      this.target === undefined ? 'released' : 'settled',
+      this.#outcome({ ...this.#codes(error), target }),
+    );
+    return error;
+  }
+
+  /**
+   * Ends a call whose stream broke. Returns the error for the caller.
+   * @param usage what is charged for the stream; undefined: nothing
+   */
+  async breakOff(error: unknown, usage: Usage | undefined): Promise<unknown> {
+    const { target } = this;
+    const cost = usage === undefined || target === undefined ? undefined : costOf(usage, target.mapping);
+    await this.#book('settled', this.#outcome({ ...this.#codes(error), target, usage: usage ?? NO_USAGE, cost }));
+    return error;
+  }
+
+  #outcome(ended: Partial<Outcome> & Pick<Outcome, 'statusCode' | 'errorCode'>): Outcome {
+    const { attempts, charges } = this;
+    return { target: undefined, usage: NO_USAGE, cost: undefined, ...ended, attempts, charges };
+  }
+
+  /** Under which a failure is booked; 499 when the caller left, who is told nothing. */
+  #codes(error: unknown): Pick<Outcome, 'statusCode' | 'errorCode'> {
+    if (this.facts.context.signal.aborted) return { statusCode: 499, errorCode: 'client_closed_request' };
+    const { status, code } = toApiError(error);
+    return { statusCode: status, errorCode: code };
+  }
+
+  async #book(state: Settlement['state'], outcome: Outcome): Promise<void> {
+    const { store, telemetry } = this.#deps;
+    const booked = settlement(state, outcome, this.opened.reservation);
+    // False: it was settled before, by a start after a crash.
+    if (!(await store.settleCall(this.opened, booked))) return;
+    telemetry.callSettled({
+      action: this.facts.action,
+      target: outcome.target?.mapping,
+      errorCode: outcome.errorCode,
+      durationMs: performance.now() - this.#startedAt,
+      tokens: tokensOf(booked),
+      costUsd: usdNumber(booked.cost),
+    });
+  }
 }
 
 /**
  * What is booked for an attempt. Where its price is unknown, pictures are charged by tokens that the provider did not report, say,
  * a call with a limit pays what was reserved for it: the limit cannot be kept by taking them for free.
  */
-export const amountOf = ({ total, unknownPrice }: Cost, reservation: Reservation | undefined): bigint =>
+const amountOf = ({ total, unknownPrice }: Cost, reservation: Reservation | undefined): bigint =>
   unknownPrice && reservation !== undefined ? reservation.amount : total;
 
 /** What the answering attempt and those before it took. */
@@ -145,12 +168,12 @@ function wholeOf({ usage, cost, charges }: Outcome): [usage: Usage, cost: Cost |
   return [all, cost === undefined ? withCharges(first.cost, others) : withCharges(cost, charges)];
 }
 
-function settlement(outcome: Outcome, reservation?: Reservation): Settlement {
+function settlement(state: Settlement['state'], outcome: Outcome, reservation: Reservation | undefined): Settlement {
   const { target, attempts, statusCode, errorCode, charges } = outcome;
   const [usage, cost] = wholeOf(outcome);
   const costs = [...charges.map((charge) => charge.cost), ...(outcome.cost === undefined ? [] : [outcome.cost])];
   return {
-    state: 'settled',
+    state,
     cost: costs.reduce((sum, each) => sum + amountOf(each, reservation), 0n),
     priceUnknown: cost !== undefined && (cost.unknownPrice ? reservation === undefined : cost.unpricedSearch),
     costDetailsJson: cost === undefined ? null : costDetailsJson(cost),
@@ -169,12 +192,21 @@ function settlement(outcome: Outcome, reservation?: Reservation): Settlement {
   };
 }
 
-/** Settles a call on its row; resolves when that is committed. The answer must wait for it. */
-export async function settleCall(store: Store, call: Call, outcome: Outcome): Promise<void> {
-  await store.settleCall(call.opened, settlement(outcome, call.opened.reservation));
+/** The parts that are not nothing, as decimal strings in USD. */
+function costDetailsJson({ unknownPrice: _, unpricedSearch: __, hasFailedAttempts: ___, ...amounts }: Cost): string {
+  const parts: Record<string, string> = {};
+  for (const [name, amount] of Object.entries(amounts)) if (amount > 0n) parts[name] = formatUsd(amount);
+  return JSON.stringify(parts);
 }
 
-/** Ends a call of which nothing was sent to a provider: what was held back for it is free again. */
-export async function releaseCall(store: Store, call: Call, statusCode: number, errorCode: string): Promise<void> {
-  await store.settleCall(call.opened, { ...settlement(failed(statusCode, errorCode, [])), state: 'released' });
+/** For the metrics: each token once. */
+function tokensOf(booked: Settlement) {
+  const { promptTokens, completionTokens, reasoningTokens, cachedTokens, cacheWriteTokens } = booked;
+  return {
+    input: promptTokens - cachedTokens - cacheWriteTokens,
+    cached_input: cachedTokens,
+    cache_write_input: cacheWriteTokens,
+    output: completionTokens - reasoningTokens,
+    reasoning: reasoningTokens,
+  };
 }

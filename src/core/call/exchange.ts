@@ -5,23 +5,17 @@ import { parseJson } from '../../providers/wire/json.ts';
 import { type UpstreamError, unreadable } from '../../providers/wire/upstream-error.ts';
 import type { Target } from '../models/target.ts';
 import type { Answers } from './answers.ts';
-import type { CallFacts } from './call.ts';
 import type { AnswerKind, ReadAnswer } from './read-answer.ts';
+
+export interface ExchangeDeps {
+  readonly transport: Transport;
+  readonly answers: Answers;
+}
 
 /** Within what one exchange must be over, and what it may take of the process. */
 export interface ExchangeLimits extends SendOptions {
   readonly totalTimeoutMs: number;
 }
-
-export const limitsOf = (
-  { principal, context }: Pick<CallFacts, 'principal' | 'context'>,
-  totalTimeoutMs: number,
-): ExchangeLimits => ({
-  signal: context.signal,
-  share: principal.organizationId,
-  room: context.room,
-  totalTimeoutMs,
-});
 
 /** Where a target's requests go, and with which secret. */
 export const endpointOf = ({ provider: { base, addresses }, credential: { secret } }: Target): Endpoint => ({
@@ -56,7 +50,7 @@ function errorIn(response: GatheredResponse, adapter: Adapter, secret: string | 
 
 /** One call of an operation whose answer comes whole. @throws TransportError, UpstreamError, ApiError 503 */
 export async function exchangeWhole<Call>(
-  { transport, answers }: { readonly transport: Transport; readonly answers: Answers },
+  { transport, answers }: ExchangeDeps,
   target: Target,
   translation: WholeTranslation<Call, unknown>,
   kind: AnswerKind & { readonly call: Call },

@@ -1,11 +1,79 @@
-import type { ApiError } from '../../domain/errors.ts';
+import { ApiError } from '../../domain/errors.ts';
+import { newId } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { WorstCase } from '../../domain/reservation.ts';
-import type { Store } from '../../store/store.ts';
-import { decisionRecord, type Permitted } from '../access/authorize.ts';
+import type { FinishedCall, NewCall } from '../../store/ledger/ledger.ts';
+import { type AuthorizeDeps, authorize, Denial, decisionRecord, type Permitted } from '../access/authorize.ts';
 import type { Demand } from '../price/demand.ts';
 import { type Bound, boundOf, outputLimit, unpricedCall, worstCaseOf } from '../price/worst-case.ts';
-import { type Call, type CallFacts, newCall } from './call.ts';
+import { Call, type CallDeps, type CallFacts, type Opening } from './call.ts';
+
+/** The row of a new call, whose id the caller's log learns at once. */
+function newCall({ principal, context, action, requestedModel, stream }: CallFacts): NewCall {
+  const id = newId('call');
+  context.onCall(id);
+  return {
+    id,
+    organizationId: principal.organizationId,
+    projectId: principal.projectId,
+    keyId: principal.keyId,
+    memberId: principal.memberId,
+    action,
+    requestId: context.requestId,
+    clientRequestId: context.clientRequestId ?? null,
+    clientAddress: context.clientIp,
+    tool: context.tool ?? null,
+    requestedModel,
+    stream,
+  };
+}
+
+/** Asks the policy. A denial is answered when its row is committed. @throws ApiError 403, PolicyFailure, StoreUnavailable */
+export async function permit(
+  deps: AuthorizeDeps & CallDeps,
+  facts: CallFacts,
+  candidates: readonly Mapping[],
+): Promise<Permitted> {
+  const { principal, context, action } = facts;
+  try {
+    return await authorize(deps, { principal, context, action, candidates });
+  } catch (error) {
+    if (!(error instanceof Denial)) throw error;
+    const answer = error.answer();
+    await recordFinished(deps, facts, decisionRecord(error.decision, error.reason), undefined, {
+      state: 'denied',
+      cached: false,
+      statusCode: answer.status,
+      errorCode: answer.code,
+    });
+    throw answer;
+  }
+}
+
+/** Writes the finished row of a call that the cache answers; resolves with its id when it is committed. */
+export function recordCacheHit(
+  deps: CallDeps,
+  facts: CallFacts,
+  { decision }: Permitted,
+  mapping: Mapping,
+): Promise<string> {
+  const ended = { state: 'settled', cached: true, statusCode: 200, errorCode: null } as const;
+  return recordFinished(deps, facts, decisionRecord(decision), mapping, ended);
+}
+
+async function recordFinished(
+  { store, telemetry }: CallDeps,
+  facts: CallFacts,
+  decision: ReturnType<typeof decisionRecord>,
+  mapping: Mapping | undefined,
+  ended: Omit<FinishedCall, 'providerId' | 'modelId'>,
+): Promise<string> {
+  const call = newCall(facts);
+  const { providerId = null, modelId = null } = mapping ?? {};
+  await store.recordFinishedCall(call, decision, { ...ended, providerId, modelId });
+  telemetry.callFinished({ action: facts.action, target: mapping, errorCode: ended.errorCode });
+  return call.id;
+}
 
 /** The bounds of the candidates that have one, by their ids, and what the most expensive may cost. */
 interface Bounded {
@@ -29,14 +97,14 @@ function boundAll(candidates: readonly Mapping[], demand: Demand): Bounded {
  * @throws ApiError 401 or 429 when the limits leave no room, StoreUnavailable
  */
 export async function openCall(
-  store: Store,
+  deps: CallDeps,
   facts: CallFacts,
   permitted: Permitted,
   findDemand: () => Demand,
-  promptUsage: Call['promptUsage'],
+  promptUsage: Opening['promptUsage'],
 ): Promise<Call> {
+  const startedAt = performance.now();
   const call = newCall(facts);
-  facts.context.onCall(call.id);
   // Measuring a large body takes long, which no transaction should; a key that got its limit just now is the exception.
   let demand: Demand | undefined = facts.principal.capped ? findDemand() : undefined;
   let bounded: Bounded | undefined;
@@ -46,18 +114,26 @@ export async function openCall(
     bounded ??= boundAll(candidates, demand);
     return bounded.worstCase;
   };
-  const opened = await store.openCall(call, decisionRecord(permitted.decision), findWorstCase, candidates);
+  const opened = await deps.store
+    .openCall(call, decisionRecord(permitted.decision), findWorstCase, candidates)
+    .catch((error: unknown) => {
+      // A refusal has its row; that the store could not do its work has none.
+      if (error instanceof ApiError && error.status < 500) {
+        deps.telemetry.callFinished({ action: facts.action, target: undefined, errorCode: error.code });
+      }
+      throw error;
+    });
   const { reservation } = opened;
   if (reservation === undefined || bounded === undefined || demand === undefined) {
-    return { id: call.id, permitted, opened, outputLimit: () => undefined, promptUsage };
+    return new Call(deps, facts, { permitted, opened, startedAt, outputLimit: () => undefined, promptUsage });
   }
   const { bounds } = bounded;
   const { maxOutputTokens: named } = demand;
-  return {
-    id: call.id,
+  return new Call(deps, facts, {
     permitted: permitted.narrowed(({ id }) => bounds.has(id)),
     opened,
+    startedAt,
     outputLimit: ({ id }) => outputLimit(bounds.get(id), reservation, named),
     promptUsage,
-  };
+  });
 }

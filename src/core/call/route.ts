@@ -1,55 +1,21 @@
 import { comparePrice } from '../../catalog/cheapest.ts';
-import { ApiError } from '../../domain/errors.ts';
+import type { Usage } from '../../domain/usage.ts';
 import type { RoutingAttempt } from '../../generated/types.ts';
-import { TransportError } from '../../net/transport-error.ts';
-import { fromTransportError, UpstreamError } from '../../providers/wire/upstream-error.ts';
-import type { Store } from '../../store/store.ts';
-import type { AttemptFailure, Telemetry } from '../../telemetry.ts';
-import type { CallContext } from '../access/call-context.ts';
-import type { Principal } from '../access/principal.ts';
+import { UpstreamError } from '../../providers/wire/upstream-error.ts';
 import type { FindReach, Reach } from '../models/reach.ts';
 import type { Target } from '../models/target.ts';
-import { type Charge, costOf } from '../price/meter.ts';
-import { amountOf, type Call } from './call.ts';
+import { type Charge, type Cost, costOf } from '../price/meter.ts';
+import { cutByUs, endedByUs, failureAnswer, isTooLarge, loggedFailure, toUpstreamError } from './attempt-failure.ts';
+import type { Call, CallDeps } from './call.ts';
+import type { ExchangeLimits } from './exchange.ts';
 import type { Health } from './health.ts';
 
 /** Most attempts for one call, the first included (src/core/README.md, "failover"). */
 const MAX_ATTEMPTS = 3;
 
-export interface Routed<T> {
-  readonly value: T;
-  readonly target: Target;
-  /** Every attempt in order; the last one succeeded. */
-  readonly attempts: readonly RoutingAttempt[];
-  /** Of the attempts that failed, where they are paid for. */
-  readonly charges: readonly Charge[];
-}
-
-/** A call that no attempt served: its cause is why, and it says what was tried. */
-export class RouteFailure extends Error {
-  readonly attempts: readonly RoutingAttempt[];
-  readonly charges: readonly Charge[];
-  /** Of the last attempt; undefined: nothing was sent to any provider. */
-  readonly target: Target | undefined;
-
-  constructor(
-    cause: unknown,
-    attempts: readonly RoutingAttempt[],
-    charges: readonly Charge[],
-    target: Target | undefined,
-  ) {
-    super('No attempt served the call.', { cause });
-    this.attempts = attempts;
-    this.charges = charges;
-    this.target = target;
-  }
-}
-
-export interface RouteDeps {
-  readonly store: Store;
+export interface RouteDeps extends CallDeps {
   readonly findReach: FindReach;
   readonly health: Health;
-  readonly telemetry: Telemetry;
   /** Milliseconds for a call as a whole, failover included. */
   readonly totalTimeoutMs: number;
 }
@@ -63,68 +29,95 @@ export interface RouteOptions {
   readonly dropped?: (target: Target) => readonly string[];
 }
 
-/**
- * One exchange with a target, in at most `remainingMs`; for a stream they bound the whole of it.
- * @throws TransportError, UpstreamError
- */
-export type Attempt<T> = (target: Target, remainingMs: number) => Promise<T>;
+/** One exchange with a target; for a stream the limits bound the whole of it. @throws TransportError, UpstreamError */
+type Attempt<T> = (target: Target, limits: ExchangeLimits) => Promise<T>;
 
-const NO_RETRY = { 'x-should-retry': 'false' };
-
-/** Seconds, as the header has them. */
-const retryAfter = (milliseconds: number | undefined): Record<string, string> => ({
-  'retry-after': String(Math.max(1, Math.ceil((milliseconds ?? 0) / 1000))),
-});
-
-/**
- * What a caller is told when the last attempt has failed (src/core/README.md, "the last failure").
- * @param attempt its record, if it was made
- * @param retryAfterMs the shortest wait that a provider asked for
- */
-export function failureAnswer(
-  error: UpstreamError,
-  attempt?: RoutingAttempt,
-  retryAfterMs = error.retryAfterMs,
-): ApiError {
-  if (error.status === 402 && attempt?.credentialSource === 'byok') {
-    return new ApiError(402, 'billing_error', error.message, { cause: error });
-  }
-  if (error.errorType === 'rejected') {
-    const { code = 'invalid_request', param = null } = error;
-    return new ApiError(400, code, error.message, { cause: error, param });
-  }
-  const again = { cause: error, headers: retryAfter(retryAfterMs) };
-  if (error.errorType === 'rate_limited') return new ApiError(429, 'upstream_rate_limited', error.message, again);
-  if (error.status === 503 || error.status === 529) {
-    return new ApiError(503, 'upstream_overloaded', error.message, again);
-  }
-  const [status, code] = error.errorType === 'timeout' ? [504, 'upstream_timeout'] : [502, 'upstream_error'];
-  return new ApiError(status, code, error.message, { cause: error, headers: NO_RETRY });
+/** The answer of the attempt that succeeded: the last of the call's. */
+export interface Routed<T> {
+  readonly value: T;
+  readonly target: Target;
 }
 
-/** Anything an attempt throws, as a failed attempt; what is neither the network's nor the provider's doing is a bug and passes. */
-export function toUpstreamError(error: unknown): UpstreamError {
-  if (error instanceof UpstreamError) return error;
-  if (error instanceof TransportError) return fromTransportError(error);
-  throw error;
+/** A call whose answer came whole, and which is settled. */
+export interface Served<T> extends Routed<T> {
+  /** Of the attempt that served it. */
+  readonly usage: Usage;
+  /** Of the whole call. */
+  readonly cost: Cost;
 }
 
-function attemptRecord(target: Target, callId: string, error: UpstreamError | undefined): RoutingAttempt {
-  const { mapping, credential } = target;
-  const status = error === undefined ? 200 : error.status;
-  return {
-    provider: mapping.providerId,
-    model: mapping.modelId,
-    region: mapping.region ?? 'global',
-    ...(status === undefined ? {} : { status_code: status }),
-    error_type: error?.errorType ?? 'none',
-    succeeded: error === undefined,
-    ...(credential.apiKeyHash === undefined ? {} : { apiKeyHash: credential.apiKeyHash }),
-    credentialSource: credential.source,
-    ...(credential.providerKeyId === undefined ? {} : { providerKeyId: credential.providerKeyId }),
-    ...(credential.providerKeyLabel === undefined ? {} : { providerKeyLabel: credential.providerKeyLabel }),
-    logId: callId,
-  };
+/**
+ * Routes an open call to an answer that comes whole, and settles it; resolves when the settlement is committed.
+ * @param attempt gives the answer, and what it is billed by
+ * @throws as `route` does
+ */
+export async function serveWhole<T>(
+  deps: RouteDeps,
+  call: Call,
+  attempt: Attempt<{ readonly value: T; readonly usage: Usage }>,
+  options?: RouteOptions,
+): Promise<Served<T>> {
+  const { value: answer, target } = await route(deps, call, attempt, options);
+  return { ...answer, target, cost: await call.settle(answer.usage) };
+}
+
+/**
+ * Tries the permitted candidates until one attempt succeeds: those that honour the whole request first, then the cheapest,
+ * each with the customer's keys in their order and then the service's. What failed recently goes last. Only what `Permitted`
+ * holds is ever called, and each attempt checks it again.
+ * @throws ApiError, PolicyFailure or StoreUnavailable when no attempt succeeded: then the call is settled
+ */
+export async function route<T>(
+  deps: RouteDeps,
+  call: Call,
+  attempt: Attempt<T>,
+  options: RouteOptions = {},
+): Promise<Routed<T>> {
+  const { findReach, health } = deps;
+  const { permitted, opened, attempts } = call;
+  const { principal, context } = call.facts;
+  const deadline = performance.now() + deps.totalTimeoutMs;
+  const most = context.noFallback ? 1 : MAX_ATTEMPTS;
+  let last: UpstreamError | undefined;
+  let retryAfterMs: number | undefined;
+  try {
+    // The first attempt follows at once on the opening of the call, which read what it goes by; later ones read it again.
+    let reach = await findReach(principal, opened.providers);
+    let plan = health.ordered(targetsOf(call, reach, options));
+    for (let next = plan.shift(); next !== undefined && attempts.length < most; next = plan.shift()) {
+      const isFirst = attempts.length === 0;
+      if (!isFirst) reach = await findReach(principal);
+      const target = current(reach, next);
+      if (target === undefined) continue;
+      // What was reserved is there for one attempt, so what the failed ones cost is held back in addition.
+      if (!isFirst && !(await deps.store.continueCall(opened, call.charged))) break;
+      await permitted.assertHolds(target.mapping, isFirst ? opened.ruleRevision : undefined);
+      const remainingMs = Math.ceil(deadline - performance.now());
+      if (remainingMs <= 0) break;
+      const result = await tryTarget(deps, call, target, remainingMs, attempt, options);
+      if (result.error === undefined) return { value: result.value, target };
+      last = result.error;
+      const isShown = options.isShown?.() === true;
+      const charge = await chargeOf(call, target, last, isShown);
+      if (charge !== undefined) call.charges.push(charge);
+      retryAfterMs = shorter(retryAfterMs, last.retryAfterMs);
+      if (!last.retryable || context.signal.aborted || isShown) break;
+      plan = afterFailure(plan, target, last);
+    }
+    last ??= new UpstreamError('connection', 'No provider is left to serve the call.');
+    throw failureAnswer(last, attempts.at(-1), retryAfterMs);
+  } catch (error) {
+    throw await call.fail(error);
+  }
+}
+
+/** Every way to serve a call, in the order in which they are tried. */
+function targetsOf({ permitted: { candidates } }: Call, reach: Reach, { dropped }: RouteOptions): readonly Target[] {
+  const cheapestFirst = candidates.length === 1 ? candidates : candidates.toSorted(comparePrice);
+  const targets = cheapestFirst.flatMap((mapping) => reach.targets(mapping));
+  if (targets.length < 2 || dropped === undefined) return targets;
+  const honoursAll = (target: Target): boolean => dropped(target).length === 0;
+  return [...targets.filter(honoursAll), ...targets.filter((target) => !honoursAll(target))];
 }
 
 /** The same way to the same provider, as far as it still exists: keys are withdrawn and providers removed while a call runs. */
@@ -138,80 +131,8 @@ function afterFailure(rest: readonly Target[], { mapping }: Target, { errorType 
   return [...rest.filter((target) => !isSame(target)), ...rest.filter(isSame)];
 }
 
-/**
- * Tries the permitted candidates until one attempt succeeds: those that honour the whole request first, then the cheapest,
- * each with the customer's keys in their order and then the service's. What failed recently goes last. Only what `Permitted`
- * holds is ever called, and each attempt checks it again.
- * @throws RouteFailure, whatever happened
- */
-export async function route<T>(
-  deps: RouteDeps,
-  call: Call,
-  principal: Principal,
-  context: CallContext,
-  attempt: Attempt<T>,
-  { kind = 'whole', isShown, dropped }: RouteOptions = {},
-): Promise<Routed<T>> {
-  const { findReach, health } = deps;
-  const { permitted, opened } = call;
-  const attempts: RoutingAttempt[] = [];
-  const charges: Charge[] = [];
-  const deadline = performance.now() + deps.totalTimeoutMs;
-  const most = context.noFallback ? 1 : MAX_ATTEMPTS;
-  let last: UpstreamError | undefined;
-  let retryAfterMs: number | undefined;
-  let tried: Target | undefined;
-  try {
-    const { candidates } = permitted;
-    const cheapestFirst = candidates.length === 1 ? candidates : candidates.toSorted(comparePrice);
-    // The first attempt follows at once on the opening of the call, which read what it goes by; later ones read it again.
-    let reach = await findReach(principal, opened.providers);
-    let plan = health.ordered(
-      honouringFirst(
-        cheapestFirst.flatMap((mapping) => reach.targets(mapping)),
-        dropped,
-      ),
-    );
-    for (let next = plan.shift(); next !== undefined && attempts.length < most; next = plan.shift()) {
-      if (attempts.length > 0) reach = await findReach(principal);
-      const target = current(reach, next);
-      if (target === undefined) continue;
-      if (attempts.length > 0 && !(await mayContinue(deps, call, charges))) break;
-      await permitted.assertHolds(target.mapping, attempts.length === 0 ? opened.ruleRevision : undefined);
-      const remainingMs = Math.ceil(deadline - performance.now());
-      if (remainingMs <= 0) break;
-      tried = target;
-      const result = await tryTarget(deps, call, target, context, kind, () => attempt(target, remainingMs));
-      attempts.push(attemptRecord(target, call.id, result.error));
-      if (result.error === undefined) return { value: result.value, target, attempts, charges };
-      last = result.error;
-      const charge = await chargeOf(call, target, last, isShown?.() === true);
-      if (charge !== undefined) charges.push(charge);
-      retryAfterMs = shorter(retryAfterMs, last.retryAfterMs);
-      if (!last.retryable || context.signal.aborted || isShown?.() === true) break;
-      plan = afterFailure(plan, target, last);
-    }
-    throw failureAnswer(
-      last ?? new UpstreamError('connection', 'No provider is left to serve the call.'),
-      attempts.at(-1),
-      retryAfterMs,
-    );
-  } catch (error) {
-    throw new RouteFailure(error, attempts, charges, tried);
-  }
-}
-
-/** The failed exchange behind an error, if there is one. */
-const transportErrorOf = (error: unknown): TransportError | undefined => {
-  if (error instanceof TransportError) return error;
-  return error instanceof Error ? transportErrorOf(error.cause) : undefined;
-};
-
-/**
- * True where we ended the attempt while the provider had the request: our caller left, a timeout of ours passed, or the answer was
- * too large. The provider has read the prompt by then, and charges for it.
- */
-export const endedByUs = (error: unknown): boolean => transportErrorOf(error)?.sent === true;
+const shorter = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 
 /**
  * What a failed attempt is charged for: what the provider reported, and where we ended it, the prompt by an estimate
@@ -228,57 +149,29 @@ async function chargeOf(
   if (!endedByUs(error)) return undefined;
   const usage = await call.promptUsage(mapping);
   const cost = costOf(usage, mapping);
-  const wasProduced = wasShown || transportErrorOf(error)?.kind === 'too_large';
-  return { usage, cost: wasProduced ? { ...cost, unknownPrice: true } : cost };
+  return { usage, cost: wasShown || isTooLarge(error) ? { ...cost, unknownPrice: true } : cost };
 }
-
-/**
- * Whether another attempt may follow: what was reserved is there for one, so what the failed ones cost is held back in addition.
- * @throws ApiError 401 for a key that may not be used any more, StoreUnavailable
- */
-function mayContinue({ store }: RouteDeps, { opened }: Call, charges: readonly Charge[]): Promise<boolean> {
-  const { reservation } = opened;
-  const charged = charges.reduce((sum, { cost }) => sum + amountOf(cost, reservation), 0n);
-  return store.continueCall(opened, charged);
-}
-
-function honouringFirst(targets: readonly Target[], dropped: RouteOptions['dropped']): readonly Target[] {
-  if (targets.length < 2 || dropped === undefined) return targets;
-  const { whole = [], part = [] } = Object.groupBy(targets, (target) =>
-    dropped(target).length === 0 ? 'whole' : 'part',
-  );
-  return [...whole, ...part];
-}
-
-const shorter = (one: number | undefined, other: number | undefined): number | undefined =>
-  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 
 type Tried<T> = { readonly value: T; readonly error?: undefined } | { readonly error: UpstreamError };
 
-/** For the log: our words and the system's (`ECONNREFUSED`, a certificate), apart from what the upstream said. */
-function failureOf(error: UpstreamError): AttemptFailure {
-  const { errorType, summary, status, message } = error;
-  let innermost: unknown = error;
-  while (innermost instanceof Error && innermost.cause instanceof Error) innermost = innermost.cause;
-  const system = innermost === error || !(innermost instanceof Error) ? [] : [innermost.message];
-  const facts = [...(status === undefined ? [] : [`status ${status}`]), ...system];
-  return { errorType, detail: facts.length === 0 ? summary : `${summary} (${facts.join(', ')})`, said: message };
-}
-
-/** One attempt, with its bearing on the target's health. */
+/** One attempt, with its record and its bearing on the target's health. */
 async function tryTarget<T>(
   { health, telemetry }: RouteDeps,
-  { id }: Call,
+  call: Call,
   target: Target,
-  { signal }: CallContext,
-  kind: 'whole' | 'stream',
-  attempt: () => Promise<T>,
+  totalTimeoutMs: number,
+  attempt: Attempt<T>,
+  { kind = 'whole' }: RouteOptions,
 ): Promise<Tried<T>> {
+  const { principal, context } = call.facts;
+  const { signal, room } = context;
   const isProbe = health.begun(target);
   let outcome: 'succeeded' | 'failed' | undefined;
   let restMs: number | undefined;
+  call.target = target;
   try {
-    const value = await attempt();
+    const value = await attempt(target, { signal, room, share: principal.organizationId, totalTimeoutMs });
+    call.attempts.push(attemptRecord(call, target));
     if (kind === 'whole') {
       outcome = 'succeeded';
       telemetry.attemptSucceeded(target.mapping);
@@ -286,10 +179,11 @@ async function tryTarget<T>(
     return { value };
   } catch (thrown) {
     const error = toUpstreamError(thrown);
+    call.attempts.push(attemptRecord(call, target, error));
     if (signal.aborted) return { error };
     if (error.errorType !== 'rejected' && !cutByUs(error)) outcome = 'failed';
     restMs = error.retryAfterMs;
-    telemetry.attemptFailed(id, target.mapping, failureOf(error));
+    telemetry.attemptFailed(call.id, target.mapping, loggedFailure(error));
     return { error };
   } finally {
     health.ended(target, isProbe, outcome, restMs);
@@ -297,23 +191,32 @@ async function tryTarget<T>(
 }
 
 /** A stream has come to its end: only now its attempt has succeeded. */
-export function streamEnded({ health, telemetry }: RouteDeps, { target }: Routed<unknown>): void {
+export function streamEnded({ health, telemetry }: RouteDeps, target: Target): void {
   health.ended(target, false, 'succeeded');
   telemetry.attemptSucceeded(target.mapping);
 }
 
-/** True where a bound of ours cut the answer off: that says nothing about the provider, and what came was produced. */
-const cutByUs = ({ cause }: UpstreamError): boolean =>
-  cause instanceof TransportError && (cause.phase === 'total' || cause.kind === 'too_large');
-
-/** A stream has broken after it had begun. Returns the attempts as they are told of then: the last one failed. */
-export function streamBroke(
-  { health, telemetry }: RouteDeps,
-  { id }: Call,
-  { target, attempts }: Routed<unknown>,
-  error: UpstreamError,
-): RoutingAttempt[] {
+/** A stream has broken after it had begun: its attempt has failed after all. */
+export function streamBroke({ health, telemetry }: RouteDeps, call: Call, target: Target, error: UpstreamError): void {
   if (!cutByUs(error)) health.ended(target, false, 'failed', error.retryAfterMs);
-  telemetry.attemptFailed(id, target.mapping, failureOf(error));
-  return [...attempts.slice(0, -1), attemptRecord(target, id, error)];
+  telemetry.attemptFailed(call.id, target.mapping, loggedFailure(error));
+  call.attempts.splice(-1, 1, attemptRecord(call, target, error));
+}
+
+/** @param error undefined: it succeeded */
+function attemptRecord({ id }: Call, { mapping, credential }: Target, error?: UpstreamError): RoutingAttempt {
+  const status = error === undefined ? 200 : error.status;
+  return {
+    provider: mapping.providerId,
+    model: mapping.modelId,
+    region: mapping.region ?? 'global',
+    ...(status === undefined ? {} : { status_code: status }),
+    error_type: error?.errorType ?? 'none',
+    succeeded: error === undefined,
+    ...(credential.apiKeyHash === undefined ? {} : { apiKeyHash: credential.apiKeyHash }),
+    credentialSource: credential.source,
+    ...(credential.providerKeyId === undefined ? {} : { providerKeyId: credential.providerKeyId }),
+    ...(credential.providerKeyLabel === undefined ? {} : { providerKeyLabel: credential.providerKeyLabel }),
+    logId: id,
+  };
 }

@@ -1,41 +1,25 @@
 import type { ChatRequest } from '../../generated/types.ts';
-import type { OutboundResponse } from '../../net/exchange.ts';
-import type { Transport } from '../../net/transport.ts';
+import type { OutboundRequest } from '../../net/transport.ts';
 import type { TokenEstimator } from '../../providers/tokens/token-estimate.ts';
-import type { Answers } from '../call/answers.ts';
 import type { Call } from '../call/call.ts';
-import { type ExchangeLimits, endpointOf, exchange } from '../call/exchange.ts';
+import { type ExchangeDeps, endpointOf } from '../call/exchange.ts';
 import type { RouteDeps } from '../call/route.ts';
 import type { FindUnsupported } from '../models/resolve.ts';
 import type { Target } from '../models/target.ts';
 import { Produced } from '../price/produced.ts';
 
-/** What both kinds of answer need. */
-export interface ChatExchangeDeps extends RouteDeps {
-  readonly transport: Transport;
-  readonly answers: Answers;
+/** What it takes to dispatch a chat. */
+export interface DispatchChatDeps extends RouteDeps, ExchangeDeps {
   readonly estimator: TokenEstimator;
 }
 
-/** Sends a chat request to a target; whatever is not a success of the wanted kind is thrown as the adapter reads it. */
-export async function exchangeChat<Kind extends OutboundResponse['kind']>(
-  { transport }: ChatExchangeDeps,
-  target: Target,
-  call: Call,
-  request: ChatRequest,
-  kind: Kind,
-  limits: ExchangeLimits,
-): Promise<Extract<OutboundResponse, { kind: Kind }>> {
+/** A chat request as a target is sent it, held to what the key's limit pays for. */
+export function outboundChat(call: Call, request: ChatRequest, target: Target): OutboundRequest {
   const { mapping, provider } = target;
   const limit = call.outputLimit(mapping);
-  const chatCall = {
-    request,
-    mapping,
-    namedFields: provider.namedFields,
-    ...(limit === undefined ? {} : { maxOutputTokens: limit.tokens }),
-  };
-  const outbound = provider.adapter.buildRequest(chatCall, endpointOf(target));
-  return exchange(transport, target, outbound, kind, limits);
+  const maxOutputTokens = limit === undefined ? {} : { maxOutputTokens: limit.tokens };
+  const chatCall = { request, mapping, namedFields: provider.namedFields, ...maxOutputTokens };
+  return provider.adapter.buildRequest(chatCall, endpointOf(target));
 }
 
 /** What of a chat request a provider cannot take. */

@@ -17,13 +17,13 @@ export interface ChooseAutoDeps {
  * that fit, so that the decision can say why (src/core/README.md, "lists"). It only chooses: the decision follows.
  * @throws ApiError 404 when nothing fits, PolicyFailure
  */
-export type ChooseAuto = (request: ChatRequest, caller: ListCaller) => Promise<readonly Mapping[]>;
-
-export function createChooseAuto({ findReachable, clock }: ChooseAutoDeps): ChooseAuto {
-  return async (request, caller) => {
-    const { reach, mappings, usable } = await findReachable(caller);
-    const fitting = choicesFor(request, mappings, clock.now());
-    if (fitting.length === 0) throw modelNotFound('No model that this project has a credential for fits the request.');
-    return choose(takers(fitting, reach, unsupportedIn(request)), usable);
-  };
+export async function chooseAuto(
+  { findReachable, clock }: ChooseAutoDeps,
+  request: ChatRequest,
+  caller: ListCaller,
+): Promise<readonly Mapping[]> {
+  const { reach, mappings, usable } = await findReachable(caller);
+  const fitting = choicesFor(request, mappings, clock.now());
+  if (fitting.length === 0) throw modelNotFound('No model that this project has a credential for fits the request.');
+  return choose(takers(fitting, reach, unsupportedIn(request)), usable);
 }

@@ -1,13 +1,14 @@
 import { ApiError } from '../../domain/errors.ts';
 import type { ChatRequest, ChunkChoice } from '../../generated/types.ts';
 import type { LongTexts } from '../../net/long-texts.ts';
+import type { Transport } from '../../net/transport.ts';
 import { TransportError } from '../../net/transport-error.ts';
 import type { UpstreamChunk } from '../../providers/wire/adapter.ts';
 import { UpstreamError, unreadable } from '../../providers/wire/upstream-error.ts';
 import type { Call } from '../call/call.ts';
-import type { ExchangeLimits } from '../call/exchange.ts';
+import { type ExchangeLimits, exchange } from '../call/exchange.ts';
 import type { Target } from '../models/target.ts';
-import { type ChatExchangeDeps, exchangeChat } from './chat-exchange.ts';
+import { outboundChat } from './chat-exchange.ts';
 
 /**
  * A stream that has begun to say something: until then an attempt may fail over, from then on it is this one or none. What was
@@ -56,13 +57,13 @@ const saysSomething = ({ delta, finish_reason }: ChunkChoice): boolean =>
 
 /** Asks a target for a stream, and reads it until it says something. @throws TransportError, UpstreamError, ApiError 503 */
 export async function openStream(
-  deps: ChatExchangeDeps,
+  transport: Transport,
   target: Target,
   call: Call,
   request: ChatRequest,
   limits: ExchangeLimits,
 ): Promise<OpenedStream> {
-  const response = await exchangeChat(deps, target, call, request, 'streamed', limits);
+  const response = await exchange(transport, target, outboundChat(call, request, target), 'streamed', limits);
   const { provider, credential } = target;
   const rest = provider.adapter.parseStream(response, credential.secret)[Symbol.asyncIterator]();
   const begun: UpstreamChunk[] = [];

@@ -1,10 +1,11 @@
 import { NO_USAGE } from '../../domain/usage.ts';
 import type { ChatChunk, ChatRequest } from '../../generated/types.ts';
-import type { Store } from '../../store/store.ts';
 import type { Permitted } from '../access/authorize.ts';
-import { recordCacheHit } from '../call/call.ts';
+import type { CallDeps, CallFacts } from '../call/call.ts';
+import { callMetadata } from '../call/call-metadata.ts';
+import { recordCacheHit } from '../call/open-call.ts';
 import { chatUsage, costOf } from '../price/meter.ts';
-import { type AnswerFacts, type ChatOutcome, callMetadata, chatChunk, chatCompletion } from './chat-answer.ts';
+import { type AnswerFacts, type ChatOutcome, chatChunk, chatCompletion } from './chat-answer.ts';
 import type { CachedAnswer, CacheKey, KeptStream, ResponseCache } from './response-cache.ts';
 
 /** A kept answer of the first permitted candidate that has one: only who may be called may be quoted. */
@@ -18,26 +19,21 @@ export function findCached(cache: ResponseCache, key: CacheKey, { candidates }: 
 
 /** Gives a kept answer again, under a call of its own that costs nothing; resolves when that is on record. */
 export async function serveCached(
-  store: Store,
-  { facts, requestedProvider, created }: Omit<AnswerFacts, 'call'>,
+  deps: CallDeps,
+  facts: CallFacts,
+  created: number,
   permitted: Permitted,
   request: ChatRequest,
   { mapping, upstreamModel, usage, dropped, kept }: CachedAnswer,
 ): Promise<ChatOutcome> {
-  const answer: AnswerFacts = {
-    facts,
-    requestedProvider,
-    created,
-    call: await recordCacheHit(store, facts, permitted, mapping),
-  };
+  const call = { id: await recordCacheHit(deps, facts, permitted, mapping), facts };
+  const answer: AnswerFacts = { call, created };
+  facts.context.onCacheHit();
   facts.context.onDropped(dropped);
-  const metadata = callMetadata(answer, mapping, upstreamModel, [], true);
+  const metadata = callMetadata(call, mapping, upstreamModel, [], true);
   const free = chatUsage(usage, costOf(NO_USAGE, { prices: {} }));
   if (kept.kind === 'whole') {
-    return {
-      kind: 'completion',
-      completion: chatCompletion(answer, kept.json, mapping.modelId, free, metadata),
-    };
+    return { kind: 'completion', completion: chatCompletion(answer, kept.json, mapping.modelId, free, metadata) };
   }
   return { kind: 'stream', chunks: streamCached(answer, request, mapping.modelId, kept, { usage: free, metadata }) };
 }

@@ -7,16 +7,16 @@ import { LongTexts } from '../../net/long-texts.ts';
 import type { PartialImage } from '../../providers/wire/adapter.ts';
 import { unknownImageField } from '../../providers/wire/request-fields.ts';
 import { notTakenByProvider } from '../../providers/wire/upstream-error.ts';
-import type { Authorize } from '../access/authorize.ts';
+import type { AuthorizeDeps } from '../access/authorize.ts';
 import type { CallContext } from '../access/call-context.ts';
 import type { Principal } from '../access/principal.ts';
-import type { CallFacts } from '../call/call.ts';
-import { type ExchangeLimits, endpointOf, exchange, exchangeWhole } from '../call/exchange.ts';
-import { openCall } from '../call/open-call.ts';
+import type { Call, CallFacts } from '../call/call.ts';
+import { callMetadata } from '../call/call-metadata.ts';
+import { type ExchangeDeps, type ExchangeLimits, endpointOf, exchange, exchangeWhole } from '../call/exchange.ts';
+import { openCall, permit } from '../call/open-call.ts';
 import { madeImages, type ReadAnswer } from '../call/read-answer.ts';
-import { permit, serveWhole, type WholeCallDeps } from '../call/whole-call.ts';
-import { callMetadata } from '../chat/chat-answer.ts';
-import type { Resolve } from '../models/resolve.ts';
+import { type RouteDeps, serveWhole } from '../call/route.ts';
+import { type ResolveDeps, resolve } from '../models/resolve.ts';
 import type { Target } from '../models/target.ts';
 import { imageDemand } from '../price/demand.ts';
 import {
@@ -29,12 +29,10 @@ import {
   type WrittenImages,
 } from './image-answer.ts';
 
-export interface GenerateImageDeps extends WholeCallDeps {
-  readonly resolve: Resolve;
-  readonly authorize: Authorize;
+export interface GenerateImageDeps extends ExchangeDeps, RouteDeps, ResolveDeps, AuthorizeDeps {
   readonly clock: Clock;
   /** Of a request that names none. */
-  readonly defaultModel: string;
+  readonly defaultImageModel: string;
 }
 
 /** A whole answer, or a stream; nothing of a stream is asked of the upstream before its first event is asked for. */
@@ -46,11 +44,38 @@ type ImageOutcome =
  * The one way to make images, for every door: resolve, decide, open the call, route, settle. Throws ApiError, PolicyFailure or
  * StoreUnavailable, a stream to its reader; whatever was dispatched is settled by then.
  */
-export type GenerateImage = (
+export async function generateImage(
+  deps: GenerateImageDeps,
   principal: Principal,
   context: CallContext,
   request: ImageRequest,
-) => Promise<ImageOutcome>;
+): Promise<ImageOutcome> {
+  const requestedModel = request.model ?? deps.defaultImageModel;
+  const { candidates, requestedProvider } = await resolve(
+    deps,
+    requestedModel,
+    'image',
+    principal,
+    (_, { namedFields }) => unknownImageField(request, namedFields),
+  );
+  const stream = request.stream === true;
+  const facts: CallFacts = { principal, context, action: 'image', requestedModel, requestedProvider, stream };
+  const permitted = await permit(deps, facts, candidates);
+  const call = await openCall(
+    deps,
+    facts,
+    permitted,
+    () => imageDemand(request),
+    (mapping) => promptUsage(request, mapping),
+  );
+  const created = Math.floor(deps.clock.now() / 1000);
+  if (stream) {
+    const serve = (view: View): Promise<Made> => serveImages(deps, call, request, view);
+    return { kind: 'stream', events: imageEvents(created, context.signal, serve) };
+  }
+  const { json, end } = await serveImages(deps, call, request);
+  return { kind: 'answer', answer: imageAnswer(created, json[0], end) };
+}
 
 /** What no tokens are charged for has none. */
 const promptUsage = ({ prompt }: ImageRequest, { prices }: Mapping): Usage =>
@@ -58,68 +83,46 @@ const promptUsage = ({ prompt }: ImageRequest, { prices }: Mapping): Usage =>
     ? NO_USAGE
     : { ...NO_USAGE, promptTokens: guessTokens(Buffer.byteLength(prompt)), estimated: true };
 
-export function createGenerateImage(deps: GenerateImageDeps): GenerateImage {
-  const { resolve, store, clock, defaultModel } = deps;
-
-  async function draw(
-    request: ImageRequest,
-    target: Target,
-    limits: ExchangeLimits,
-    view: View | undefined,
-  ): Promise<ReadAnswer> {
-    const { mapping, provider, credential } = target;
-    const { images } = provider.adapter;
-    if (images === undefined) throw notTakenByProvider(`${mapping.providerId} does not make images.`);
-    const call = { request, mapping, namedFields: provider.namedFields };
-    const { partials } = images;
-    if (view === undefined || partials?.areGiven(call) !== true) {
-      return exchangeWhole(deps, target, images, { operation: 'image', call }, limits);
-    }
-    const outbound = images.buildRequest(call, endpointOf(target));
-    const { signal } = view;
-    const response = await exchange(deps.transport, target, outbound, 'streamed', { ...limits, signal });
-    view.longTexts = response.longTexts;
-    return madeImages(await partials.parseStream(response, (partial) => view.show(partial), credential.secret), true);
-  }
-
-  return async (principal, context, request) => {
-    const model = request.model ?? defaultModel;
-    const { candidates, requestedProvider } = await resolve(model, 'image', principal, (_, { namedFields }) =>
-      unknownImageField(request, namedFields),
-    );
-    const stream = request.stream === true;
-    const facts: CallFacts = { principal, context, action: 'image', requestedModel: model, stream };
-    const permitted = await permit(deps, facts, candidates);
-    const call = await openCall(
-      store,
-      facts,
-      permitted,
-      () => imageDemand(request),
-      (mapping) => promptUsage(request, mapping),
-    );
-    const created = Math.floor(clock.now() / 1000);
-    const dropped = ({ mapping, provider: { adapter, namedFields } }: Target): readonly string[] =>
-      adapter.images?.dropped({ request, mapping, namedFields }) ?? [];
-
-    async function serve(view?: View): Promise<Made> {
+/** Routes an open call to its images and settles it. @param view where a stream shows them; absent: not before they are made */
+async function serveImages(deps: GenerateImageDeps, call: Call, request: ImageRequest, view?: View): Promise<Made> {
+  const dropped = ({ mapping, provider: { adapter, namedFields } }: Target): readonly string[] =>
+    adapter.images?.dropped({ request, mapping, namedFields }) ?? [];
+  const { value, target, usage, cost } = await serveWhole(
+    deps,
+    call,
+    async (each, limits) => {
+      const made = await draw(deps, request, each, limits, view);
       // What a provider leaves unreported is no tokens: where they alone would be charged, the cost is unknown.
-      const { value, target, attempts, usage, cost } = await serveWhole(
-        deps,
-        call,
-        facts,
-        (each, limits) => draw(request, each, limits, view),
-        (made) => made.usage ?? { ...NO_USAGE, images: made.images },
-        { isShown: () => view?.isShown === true, dropped },
-      );
-      context.onDropped(dropped(target));
-      const metadata = callMetadata({ facts, call, requestedProvider, created }, target.mapping, value.model, attempts);
-      return { json: value.json, end: { usage: imageUsage(usage, cost), metadata } };
-    }
+      return { value: made, usage: made.usage ?? { ...NO_USAGE, images: made.images } };
+    },
+    { isShown: () => view?.isShown === true, dropped },
+  );
+  call.facts.context.onDropped(dropped(target));
+  const metadata = callMetadata(call, target.mapping, value.model, call.attempts);
+  return { json: value.json, end: { usage: imageUsage(usage, cost), metadata } };
+}
 
-    if (stream) return { kind: 'stream', events: imageEvents(created, context.signal, serve) };
-    const { json, end } = await serve();
-    return { kind: 'answer', answer: imageAnswer(created, json[0], end) };
-  };
+/** One attempt. */
+async function draw(
+  deps: ExchangeDeps,
+  request: ImageRequest,
+  target: Target,
+  limits: ExchangeLimits,
+  view: View | undefined,
+): Promise<ReadAnswer> {
+  const { mapping, provider, credential } = target;
+  const { images } = provider.adapter;
+  if (images === undefined) throw notTakenByProvider(`${mapping.providerId} does not make images.`);
+  const call = { request, mapping, namedFields: provider.namedFields };
+  const { partials } = images;
+  if (view === undefined || partials?.areGiven(call) !== true) {
+    return exchangeWhole(deps, target, images, { operation: 'image', call }, limits);
+  }
+  const outbound = images.buildRequest(call, endpointOf(target));
+  const { signal } = view;
+  const response = await exchange(deps.transport, target, outbound, 'streamed', { ...limits, signal });
+  view.longTexts = response.longTexts;
+  return madeImages(await partials.parseStream(response, (partial) => view.show(partial), credential.secret), true);
 }
 
 /** What a served call tells its caller. */

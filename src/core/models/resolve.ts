@@ -19,16 +19,10 @@ export interface Resolved {
 /** What of a request a provider cannot take; undefined: it takes all of it. */
 export type FindUnsupported = (mapping: Mapping, provider: Provider) => Unsupported | undefined;
 
-/**
- * A provider that cannot take the request is no candidate.
- * @throws ApiError 404, or 400 for a model that is of no use to the action, or whose providers cannot take the request
- */
-export type Resolve = (
-  model: string,
-  action: PolicyInput['action'],
-  principal: Principal,
-  findUnsupported?: FindUnsupported,
-) => Promise<Resolved>;
+export interface ResolveDeps {
+  readonly catalog: Catalog;
+  readonly findReach: FindReach;
+}
 
 /** What an organization's own providers make of names. */
 export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider'>;
@@ -56,20 +50,28 @@ export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): rea
   return own.length === 0 ? undefined : own;
 }
 
-/** Names become candidates: the catalogue and the organization know the names, the reach tells for whom there is a credential. */
-export function createResolve({ catalog, findReach }: { catalog: Catalog; findReach: FindReach }): Resolve {
-  return async (model, action, principal, findUnsupported = () => undefined) => {
-    const reach = await findReach(principal);
-    const mappings = meaningOf(model, catalog, reach);
-    if (mappings === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
-    if (mappings.length === 0) throw retired(model, catalog);
-    const callable = mappings.filter((mapping) => reach.has(mapping));
-    if (callable.length === 0) throw noCredential(model);
-    const serving = callable.filter((mapping) => serves(mapping, action, reach));
-    if (serving.length === 0) throw doesNotServe(model, action);
-    const candidates = takers(serving, reach, findUnsupported);
-    return { candidates, requestedProvider: pinnedProvider(model, candidates) };
-  };
+/**
+ * Names become candidates: the catalogue and the organization know the names, the reach tells for whom there is a credential. A
+ * provider that cannot take the request is no candidate.
+ * @throws ApiError 404, or 400 for a model that is of no use to the action, or whose providers cannot take the request
+ */
+export async function resolve(
+  { catalog, findReach }: ResolveDeps,
+  model: string,
+  action: PolicyInput['action'],
+  principal: Principal,
+  findUnsupported: FindUnsupported = () => undefined,
+): Promise<Resolved> {
+  const reach = await findReach(principal);
+  const mappings = meaningOf(model, catalog, reach);
+  if (mappings === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
+  if (mappings.length === 0) throw retired(model, catalog);
+  const callable = mappings.filter((mapping) => reach.has(mapping));
+  if (callable.length === 0) throw noCredential(model);
+  const serving = callable.filter((mapping) => serves(mapping, action, reach));
+  if (serving.length === 0) throw doesNotServe(model, action);
+  const candidates = takers(serving, reach, findUnsupported);
+  return { candidates, requestedProvider: pinnedProvider(model, candidates) };
 }
 
 /** The provider that a name `provider/model` pins. */

@@ -1,4 +1,4 @@
-import type { CompleteChat } from '../../core/chat/complete-chat.ts';
+import { type CompleteChatDeps, completeChat } from '../../core/chat/complete-chat.ts';
 import { validateChatRequest } from '../../generated/validators.js';
 import { type MetadataForm, metadataForm, writtenInForm } from '../answer/metadata-form.ts';
 import { type SendEventsDeps, sendEvents } from '../answer/send-events.ts';
@@ -7,8 +7,7 @@ import { callContext, principalOf } from '../call-context.ts';
 import { checkedBody } from '../request/checked-body.ts';
 import type { AppMiddleware } from '../state.ts';
 
-export interface ChatCompletionsDeps extends SendEventsDeps {
-  completeChat: CompleteChat;
+export interface ChatCompletionsDeps extends SendEventsDeps, CompleteChatDeps {
   metadataForm: MetadataForm;
 }
 
@@ -17,7 +16,7 @@ export function chatCompletionsRoute(deps: ChatCompletionsDeps): AppMiddleware {
   return async (ctx) => {
     const request = checkedBody(ctx, validateChatRequest, deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
-    const outcome = await deps.completeChat(principalOf(ctx), callContext(ctx), request);
+    const outcome = await completeChat(deps, principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'completion') sendJsonText(ctx, writtenInForm(outcome.completion, form));
     else await sendEvents(deps, ctx, outcome.chunks, form, { end: '[DONE]' });
   };

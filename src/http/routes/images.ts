@@ -1,4 +1,4 @@
-import type { GenerateImage } from '../../core/images/generate-image.ts';
+import { type GenerateImageDeps, generateImage } from '../../core/images/generate-image.ts';
 import { validateImageRequest } from '../../generated/validators.js';
 import { type MetadataForm, metadataForm, writtenInForm } from '../answer/metadata-form.ts';
 import { type SendEventsDeps, sendEvents } from '../answer/send-events.ts';
@@ -7,8 +7,7 @@ import { callContext, principalOf } from '../call-context.ts';
 import { checkedBody } from '../request/checked-body.ts';
 import type { AppMiddleware } from '../state.ts';
 
-export interface ImagesDeps extends SendEventsDeps {
-  generateImage: GenerateImage;
+export interface ImagesDeps extends SendEventsDeps, GenerateImageDeps {
   metadataForm: MetadataForm;
 }
 
@@ -17,7 +16,7 @@ export function imagesRoute(deps: ImagesDeps): AppMiddleware {
   return async (ctx) => {
     const request = checkedBody(ctx, validateImageRequest, deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
-    const outcome = await deps.generateImage(principalOf(ctx), callContext(ctx), request);
+    const outcome = await generateImage(deps, principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'answer') sendJsonText(ctx, writtenInForm(outcome.answer, form));
     else await sendEvents(deps, ctx, outcome.events, form, { nameOf: ({ type }) => type });
   };

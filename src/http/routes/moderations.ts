@@ -1,15 +1,12 @@
-import type { Moderate } from '../../core/moderations/moderate.ts';
+import { type ModerateDeps, moderate } from '../../core/moderations/moderate.ts';
 import { validateModerationRequest } from '../../generated/validators.js';
-import type { Telemetry } from '../../telemetry.ts';
 import { type MetadataForm, metadataForm, writtenInForm } from '../answer/metadata-form.ts';
 import { sendJsonText } from '../answer/send-json.ts';
 import { callContext, principalOf } from '../call-context.ts';
 import { checkedBody } from '../request/checked-body.ts';
 import type { AppMiddleware } from '../state.ts';
 
-export interface ModerationsDeps {
-  telemetry: Telemetry;
-  moderate: Moderate;
+export interface ModerationsDeps extends ModerateDeps {
   metadataForm: MetadataForm;
 }
 
@@ -18,7 +15,7 @@ export function moderationsRoute(deps: ModerationsDeps): AppMiddleware {
   return async (ctx) => {
     const request = checkedBody(ctx, validateModerationRequest, deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
-    const answer = await deps.moderate(principalOf(ctx), callContext(ctx), request);
+    const answer = await moderate(deps, principalOf(ctx), callContext(ctx), request);
     sendJsonText(ctx, writtenInForm(answer, form));
   };
 }
