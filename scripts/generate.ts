@@ -1,4 +1,4 @@
-// Writes src/generated from the JSON Schemas: one TypeScript type and one validator for each title, the OpenAPI documents, and what queries can say.
+// Writes src/generated from the JSON Schemas: one TypeScript type and one validator for each title, and the OpenAPI documents.
 // `--check` writes nothing, names the stale files and exits 1.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,11 +6,10 @@ import path from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import standalone from 'ajv/dist/standalone/index.js';
 import { compile } from 'json-schema-to-typescript';
+import { gateway } from '../src/http/operations/gateway.ts';
+import { management } from '../src/http/operations/management.ts';
+import type { Listener } from '../src/http/operations/operation.ts';
 import { openApiDocument } from './openapi/document.ts';
-import { gateway } from './openapi/gateway.ts';
-import { management } from './openapi/management.ts';
-import type { Listener } from './openapi/operation.ts';
-import { queryNamesModule } from './openapi/query-names.ts';
 import { referencePage } from './openapi/reference.ts';
 import type { JsonObject, TitledSchema } from './schema-set.ts';
 import { mapSubschemas, readTitledSchemas, withoutKeywords } from './schema-set.ts';
@@ -114,7 +113,6 @@ export async function generate(): Promise<Map<string, string>> {
     ['validators.d.ts', writeDeclarations(schemas)],
     ...describe('gateway', gateway, schemas),
     ...describe('management', management, schemas),
-    ['query-names.ts', format('query-names.ts', banner + queryNamesModule(management, schemas))],
   ]);
 }
 

@@ -1,7 +1,8 @@
 // The OpenAPI 3.1 document of a listener, made of its operations and of the schemas that they name.
 import manifest from '../../package.json' with { type: 'json' };
+import { COMMON } from '../../src/http/operations/common.ts';
+import type { Listener, Operation } from '../../src/http/operations/operation.ts';
 import { type Json, type JsonObject, mapSubschemas, type TitledSchema } from '../schema-set.ts';
-import type { Listener, Operation } from './operation.ts';
 
 /** What is no contract of ours in detail. */
 const OWN_SCHEMAS: Readonly<Record<string, JsonObject>> = {
@@ -89,25 +90,24 @@ const content = (media: Readonly<Record<string, string>>, components: Components
     ]),
   );
 
-function queryOf(query: Operation['query'], components: Components): JsonObject[] {
-  if (query === undefined) return [];
-  if (typeof query !== 'string') {
-    return Object.entries(query).map(([name, { description, type }]) => ({
-      name,
-      in: 'query',
-      description,
-      schema: { type },
-    }));
-  }
-  const { properties = {} } = components.find(query);
-  return Object.entries(properties ?? {}).map(([name, schema]: [string, Json]) => ({
+function queryOf({ query = {}, querySchema }: Operation, components: Components): JsonObject[] {
+  const named = Object.entries(query).map(([name, { description, type }]) => ({
+    name,
+    in: 'query',
+    description,
+    schema: { type },
+  }));
+  const { properties = {} } = querySchema === undefined ? {} : components.find(querySchema.title);
+  const bySchema = Object.entries(properties ?? {}).map(([name, schema]: [string, Json]) => ({
     name,
     in: 'query',
     schema: typeof schema === 'object' && schema !== null && !Array.isArray(schema) ? components.rewrite(schema) : {},
   }));
+  return [...named, ...bySchema];
 }
 
-function parametersOf({ path, query, headers = {} }: Operation, components: Components): JsonObject[] {
+function parametersOf(operation: Operation, components: Components): JsonObject[] {
+  const { path, headers = {} } = operation;
   const parts = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
     name,
     in: 'path',
@@ -121,7 +121,7 @@ function parametersOf({ path, query, headers = {} }: Operation, components: Comp
     description,
     schema: { type: 'string' },
   }));
-  return [...parts, ...queryOf(query, components), ...named];
+  return [...parts, ...queryOf(operation, components), ...named];
 }
 
 function operationObject(operation: Operation, components: Components): JsonObject {
@@ -149,20 +149,21 @@ function operationObject(operation: Operation, components: Components): JsonObje
 export function openApiDocument(listener: Listener, schemas: readonly TitledSchema[]): JsonObject {
   const components = new Components(schemas);
   const paths: Record<string, JsonObject> = {};
-  for (const operation of listener.operations) {
+  const operations = [...listener.operations, ...COMMON];
+  for (const operation of operations) {
     paths[operation.path] = {
       ...paths[operation.path],
       [operation.method]: operationObject(operation, components),
     };
   }
-  const statuses = [...new Set(listener.operations.flatMap(({ errors }) => errors))].sort();
+  const statuses = [...new Set(operations.flatMap(({ errors }) => errors))].sort();
   const envelope = content({ 'application/json': 'ErrorEnvelope' }, components);
   const responses = statuses.map((status) => [
     `Error${status}`,
     { description: ERRORS[status] ?? '', content: envelope },
   ]);
   const schemes = new Set(
-    listener.operations.flatMap(({ key }) => Object.keys(key === undefined ? {} : (SECURITY[key][0] ?? {}))),
+    operations.flatMap(({ key }) => Object.keys(key === undefined ? {} : (SECURITY[key][0] ?? {}))),
   );
   return {
     openapi: '3.1.1',

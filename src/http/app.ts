@@ -14,8 +14,11 @@ import { methodNotAllowed } from './middleware/method-not-allowed.ts';
 import { overload } from './middleware/overload.ts';
 import { query } from './middleware/query.ts';
 import { requestId } from './middleware/request-id.ts';
+import { COMMON } from './operations/common.ts';
 import { pageFaults } from './pages/page.ts';
-import { healthRoutes, type Readiness } from './routes/health.ts';
+import { register } from './register.ts';
+import { descriptionHandlers } from './routes/description.ts';
+import { healthHandlers, type Readiness } from './routes/health.ts';
 import type { AppContext, RequestState } from './state.ts';
 
 /** What both listeners work with. */
@@ -31,11 +34,15 @@ export interface AppDeps {
   bodyLimits: BodyLimits;
 }
 
-/** A listener's transport half: the steps before every route in their order, health, then the routes that `addRoutes` puts. */
-export function createApp(deps: AppDeps, addRoutes: (router: Router<RequestState>) => void): Koa<RequestState> {
+/** A listener's transport half: the steps before every route in their order, what both listeners have, then the routes that `addRoutes` puts. */
+export function createApp(
+  listener: 'gateway' | 'management',
+  deps: AppDeps,
+  addRoutes: (router: Router<RequestState>) => void,
+): Koa<RequestState> {
   const { telemetry } = deps;
   const router = new Router<RequestState>();
-  healthRoutes(router, deps.readiness);
+  register(router, COMMON, { ...healthHandlers(deps.readiness), ...descriptionHandlers(listener) });
   addRoutes(router);
 
   const app = new Koa<RequestState>();

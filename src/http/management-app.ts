@@ -4,25 +4,27 @@ import { authenticateMaster, limitAddress } from './middleware/authenticate-mast
 import { jsonBody } from './middleware/json-body.ts';
 import { knownQuery } from './middleware/known-query.ts';
 import type { LimitRateDeps } from './middleware/rate-limit.ts';
+import { management } from './operations/management.ts';
+import type { Operation } from './operations/operation.ts';
 import { createPages } from './pages/pages.ts';
-import { descriptionRoutes } from './routes/description.ts';
-import { auditRoutes } from './routes/master/audit.ts';
-import { budgetRoutes } from './routes/master/budgets.ts';
-import { customModelRoutes } from './routes/master/custom-models.ts';
-import { customProviderRoutes } from './routes/master/custom-providers.ts';
-import { ruleRoutes } from './routes/master/iam-rules.ts';
-import { invitationRoutes } from './routes/master/invitations.ts';
-import { keyRoutes } from './routes/master/keys.ts';
-import { masterKeyRoutes } from './routes/master/master-keys.ts';
+import { register } from './register.ts';
+import { auditHandlers } from './routes/master/audit.ts';
+import { budgetHandlers } from './routes/master/budgets.ts';
+import { customModelHandlers } from './routes/master/custom-models.ts';
+import { customProviderHandlers } from './routes/master/custom-providers.ts';
+import { ruleHandlers } from './routes/master/iam-rules.ts';
+import { invitationHandlers } from './routes/master/invitations.ts';
+import { keyHandlers } from './routes/master/keys.ts';
+import { masterKeyHandlers } from './routes/master/master-keys.ts';
 import type { MasterDeps } from './routes/master/master-route.ts';
-import { memberRoutes } from './routes/master/members.ts';
-import { organizationRoutes } from './routes/master/organization.ts';
-import { platformKeyRoutes } from './routes/master/platform-keys.ts';
-import { policyRoutes } from './routes/master/policy.ts';
-import { projectRoutes } from './routes/master/projects.ts';
-import { providerKeyRoutes } from './routes/master/provider-keys.ts';
-import { usageRoutes } from './routes/master/usage.ts';
-import { metricsRoute } from './routes/metrics.ts';
+import { memberHandlers } from './routes/master/members.ts';
+import { organizationHandlers } from './routes/master/organization.ts';
+import { platformKeyHandlers } from './routes/master/platform-keys.ts';
+import { policyHandlers } from './routes/master/policy.ts';
+import { projectHandlers } from './routes/master/projects.ts';
+import { providerKeyHandlers } from './routes/master/provider-keys.ts';
+import { usageHandlers } from './routes/master/usage.ts';
+import { metricsHandlers } from './routes/metrics.ts';
 import { signInRoutes } from './routes/sign-in/sign-in-routes.ts';
 import type { AppMiddleware, RequestState } from './state.ts';
 
@@ -31,42 +33,49 @@ export interface ManagementDeps extends AppDeps, MasterDeps, LimitRateDeps {
   metricsToken: string | undefined;
 }
 
-const inOrder =
-  (first: AppMiddleware, second: AppMiddleware): AppMiddleware =>
-  (ctx, next) =>
-    first(ctx, async () => second(ctx, next));
-
 /** Bytes that a caller without a key may send. */
 const SMALL_BODY = 4096;
 
+/** What a request of the master API goes through before its handler: by whom, what it may ask for, and its body. */
+function masterSteps(deps: ManagementDeps): (operation: Operation) => readonly AppMiddleware[] {
+  const { bodyLimits, telemetry } = deps;
+  const authenticated = authenticateMaster(deps);
+  const byAddress = limitAddress(deps);
+  const body = jsonBody(bodyLimits, telemetry);
+  const smallBody = jsonBody({ ...bodyLimits, bytes: Math.min(SMALL_BODY, bodyLimits.bytes) }, telemetry);
+  return ({ key, query, querySchema, request }) => {
+    if (key === 'metrics') return [];
+    const hasKey = key === 'master';
+    return [
+      hasKey ? authenticated : byAddress,
+      knownQuery(Object.keys(query ?? querySchema?.properties ?? {})),
+      ...(request === undefined ? [] : [hasKey ? body : smallBody]),
+    ];
+  };
+}
+
 /** The management host: the master API. */
 export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
-  createApp(deps, (router) => {
-    descriptionRoutes(router, 'management');
-    const master = {
-      router,
-      deps,
-      authenticated: inOrder(authenticateMaster(deps), knownQuery),
-      byAddress: inOrder(limitAddress(deps), knownQuery),
-      jsonBody: jsonBody(deps.bodyLimits, deps.telemetry),
-      smallBody: jsonBody({ ...deps.bodyLimits, bytes: Math.min(SMALL_BODY, deps.bodyLimits.bytes) }, deps.telemetry),
+  createApp('management', deps, (router) => {
+    const handlers = {
+      ...keyHandlers(deps),
+      ...ruleHandlers(deps),
+      ...budgetHandlers(deps),
+      ...organizationHandlers(deps),
+      ...projectHandlers(deps),
+      ...memberHandlers(deps),
+      ...invitationHandlers(deps),
+      ...masterKeyHandlers(deps),
+      ...platformKeyHandlers(deps),
+      ...providerKeyHandlers(deps),
+      ...customProviderHandlers(deps),
+      ...customModelHandlers(deps),
+      ...policyHandlers(deps),
+      ...auditHandlers(deps),
+      ...usageHandlers(deps),
+      ...metricsHandlers({ exposition: deps.telemetry.exposition, metricsToken: deps.metricsToken }),
     };
-    keyRoutes(master);
-    ruleRoutes(master);
-    budgetRoutes(master);
-    organizationRoutes(master);
-    projectRoutes(master);
-    memberRoutes(master);
-    invitationRoutes(master);
-    masterKeyRoutes(master);
-    platformKeyRoutes(master);
-    providerKeyRoutes(master);
-    customProviderRoutes(master);
-    customModelRoutes(master);
-    policyRoutes(master);
-    auditRoutes(master);
-    metricsRoute(router, { exposition: deps.telemetry.exposition, metricsToken: deps.metricsToken });
-    usageRoutes(master);
+    register(router, management.operations, handlers, masterSteps(deps));
     // `PUBLIC_URL` is the gateway's.
     signInRoutes(createPages(router, { ...deps, publicUrl: undefined }), { ...deps, hasApplications: false });
   });

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type Router from '@koa/router';
 import type { Authenticate, AuthenticateToken } from '../../core/access/authenticate.ts';
 import type { Principal } from '../../core/access/principal.ts';
 import { rateLimitExceeded } from '../../core/access/rate-limit.ts';
@@ -18,8 +17,9 @@ import { isOurFault } from '../middleware/error-envelope.ts';
 import { type HostCheckOptions, hostKnower } from '../middleware/host-check.ts';
 import { type BodyLimits, jsonBody } from '../middleware/json-body.ts';
 import { type LimitRateDeps, limitOrganization, limitRate } from '../middleware/rate-limit.ts';
+import type { Handlers } from '../register.ts';
 import { apiKeyToken } from '../request/credential.ts';
-import type { AppContext, AppMiddleware, FaultForm, RequestState } from '../state.ts';
+import type { AppContext, AppMiddleware, FaultForm } from '../state.ts';
 import { oauthOrigin } from './oauth/oauth-origin.ts';
 
 export interface McpRouteDeps extends LimitRateDeps {
@@ -41,12 +41,14 @@ export interface McpRouteDeps extends LimitRateDeps {
 const MAX_STREAMS = 32;
 
 /** `/mcp`: MCP over streamable HTTP (src/mcp/README.md, "MCP clients"). */
-export function mcpRoutes(router: Router<RequestState>, deps: McpRouteDeps): void {
+export function mcpHandlers(deps: McpRouteDeps): Handlers {
   const streams = new Streams(deps);
   const body = jsonBody(deps.bodyLimits, deps.telemetry);
   const faults = jsonRpcFaults(deps);
-  router.get('/mcp', faults, ownOrigin(deps), listenRoute(deps, streams));
-  router.post('/mcp', faults, ownOrigin(deps), admit(deps), body, messageRoute(deps, streams));
+  return {
+    getMcp: [faults, ownOrigin(deps), listenRoute(deps, streams)],
+    sendMcpMessage: [faults, ownOrigin(deps), admit(deps), body, messageRoute(deps, streams)],
+  };
 }
 
 /** Parse error, invalid request and internal error of JSON-RPC; the HTTP status says more. */

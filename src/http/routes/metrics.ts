@@ -1,10 +1,9 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type Router from '@koa/router';
 import { canonicalAddress } from '../../domain/client-ip.ts';
 import { permissionDenied, unauthorized } from '../../domain/errors.ts';
+import type { Handlers } from '../register.ts';
 import { bearerToken } from '../request/credential.ts';
-import type { RequestState } from '../state.ts';
 
 export interface MetricsRouteDeps {
   /** All metrics, in Prometheus' text format. */
@@ -40,10 +39,10 @@ function assertMayLook(req: IncomingMessage, metricsToken: string | undefined): 
 }
 
 /** `GET /metrics`: for loopback, or with the token (src/http/README.md, "Metrics"). */
-export function metricsRoute(router: Router<RequestState>, { exposition, metricsToken }: MetricsRouteDeps): void {
-  router.get('/metrics', async (ctx) => {
+export const metricsHandlers = ({ exposition, metricsToken }: MetricsRouteDeps): Handlers => ({
+  getMetrics: async (ctx) => {
     assertMayLook(ctx.req, metricsToken);
     ctx.type = 'text/plain; version=0.0.4; charset=utf-8';
     ctx.body = await exposition();
-  });
-}
+  },
+});

@@ -1,4 +1,3 @@
-import type Router from '@koa/router';
 import type { ModelListOptions } from '../../catalog/list.ts';
 import type { Authenticate } from '../../core/access/authenticate.ts';
 import type { ListModels } from '../../core/models/list-models.ts';
@@ -7,9 +6,10 @@ import { modelNotFound } from '../../domain/errors.ts';
 import { principalOf } from '../call-context.ts';
 import { setPrincipal } from '../middleware/authenticate.ts';
 import { type LimitRate, limitOrganization } from '../middleware/rate-limit.ts';
+import type { Handlers } from '../register.ts';
 import { bearerToken } from '../request/credential.ts';
 import { flag } from '../request/query-parameter.ts';
-import type { AppContext, AppMiddleware, RequestState } from '../state.ts';
+import type { AppContext, AppMiddleware } from '../state.ts';
 import { pathParameter } from './master/master-route.ts';
 
 export interface ModelsRouteDeps {
@@ -86,7 +86,7 @@ function oneRoute(deps: ModelsRouteDeps): AppMiddleware {
 }
 
 /** `GET /v1/models` and `GET /v1/models/{id}`, whose id may hold `/`, encoded or not. */
-export function modelsRoutes(router: Router<RequestState>, deps: ModelsRouteDeps): void {
-  router.get('/v1/models', listRoute(deps));
-  router.get('/v1/models/*id', oneRoute(deps));
-}
+export const modelsHandlers = (deps: ModelsRouteDeps): Handlers => ({
+  listModels: listRoute(deps),
+  getModel: oneRoute(deps),
+});

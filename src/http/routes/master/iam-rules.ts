@@ -12,56 +12,57 @@ import type { RuleWidening } from '../../../generated/types.ts';
 import { validateRuleWidening } from '../../../generated/validators.js';
 import type { Analysis } from '../../../workbench/analysis/analysis-job.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { Handlers } from '../../register.ts';
 import type { AppContext } from '../../state.ts';
-import { answer, type MasterRouter, pathParameter } from './master-route.ts';
+import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `…/iam` and `…/iam/{ruleId}` of a key, a member (membership id or e-mail) and the organization. */
-export function ruleRoutes(master: MasterRouter): void {
-  rulesOf(master, '/v1/master/keys/:id/iam', (ctx) => ({ kind: 'key', key: pathParameter(ctx, 'id') }));
-  rulesOf(master, '/v1/master/members/:member/iam', (ctx) => ({
-    kind: 'member',
-    member: pathParameter(ctx, 'member'),
-  }));
-  rulesOf(master, '/v1/master/organization/iam', () => ({ kind: 'organization' }));
-}
+export const ruleHandlers = (deps: MasterDeps): Handlers => ({
+  ...rulesOf(deps, 'KeyRule', (ctx) => ({ kind: 'key', key: pathParameter(ctx, 'id') })),
+  ...rulesOf(deps, 'MemberRule', (ctx) => ({ kind: 'member', member: pathParameter(ctx, 'member') })),
+  ...rulesOf(deps, 'OrganizationRule', () => ({ kind: 'organization' })),
+});
 
-function rulesOf(master: MasterRouter, path: string, ownerOf: (ctx: AppContext) => RuleOwner): void {
-  const { router, deps, authenticated, jsonBody } = master;
-  const { store, catalog, trustedProxies, analyst } = deps;
+function rulesOf(
+  { store, catalog, trustedProxies, analyst }: MasterDeps,
+  name: string,
+  ownerOf: (ctx: AppContext) => RuleOwner,
+): Handlers {
   const world = { catalog, trustedProxies };
-
-  router.get(path, authenticated, async (ctx) => {
-    const page = pageRequest(ctx);
-    answer(ctx, await store.read((db) => listRules(db, actorOf(ctx), ownerOf(ctx), page)));
-  });
-  router.post(path, authenticated, jsonBody, async (ctx) => {
-    const made = await store.write((db, now) =>
-      createRule(db, actorOf(ctx), ownerOf(ctx), ctx.state.body, { now, ...world }),
-    );
-    answer(ctx, made, 201);
-  });
-  router.get(`${path}/:ruleId`, authenticated, async (ctx) => {
-    const id = pathParameter(ctx, 'ruleId');
-    answer(ctx, await store.read((db) => getRule(db, actorOf(ctx), ownerOf(ctx), id, world)));
-  });
-  router.patch(`${path}/:ruleId`, authenticated, jsonBody, async (ctx) => {
-    const id = pathParameter(ctx, 'ruleId');
-    const [actor, owner, { body }] = [actorOf(ctx), ownerOf(ctx), ctx.state];
-    const changed = await changeJudged({
-      plan: () => store.read((db) => readRulePlan(db, actor, owner, id, body)),
-      judge: ({ subject, ruleId, rule }) =>
-        analyst
-          .analyse({ kind: 'widening', organizationId: actor.organizationId, subject, ruleId, rule })
-          .then(wideningIn),
-      write: (judged) => store.write((db, now) => changeRule(db, actor, owner, id, body, { now, ...world }, judged)),
-    });
-    answer(ctx, changed);
-  });
-  router.delete(`${path}/:ruleId`, authenticated, async (ctx) => {
-    const id = pathParameter(ctx, 'ruleId');
-    answer(ctx, await store.write((db, now) => deleteRule(db, actorOf(ctx), ownerOf(ctx), id, now)));
-  });
+  return {
+    [`list${name}s`]: async (ctx) => {
+      const page = pageRequest(ctx);
+      answer(ctx, await store.read((db) => listRules(db, actorOf(ctx), ownerOf(ctx), page)));
+    },
+    [`create${name}`]: async (ctx) => {
+      const made = await store.write((db, now) =>
+        createRule(db, actorOf(ctx), ownerOf(ctx), ctx.state.body, { now, ...world }),
+      );
+      answer(ctx, made, 201);
+    },
+    [`get${name}`]: async (ctx) => {
+      const id = pathParameter(ctx, 'ruleId');
+      answer(ctx, await store.read((db) => getRule(db, actorOf(ctx), ownerOf(ctx), id, world)));
+    },
+    [`change${name}`]: async (ctx) => {
+      const id = pathParameter(ctx, 'ruleId');
+      const [actor, owner, { body }] = [actorOf(ctx), ownerOf(ctx), ctx.state];
+      const changed = await changeJudged({
+        plan: () => store.read((db) => readRulePlan(db, actor, owner, id, body)),
+        judge: ({ subject, ruleId, rule }) =>
+          analyst
+            .analyse({ kind: 'widening', organizationId: actor.organizationId, subject, ruleId, rule })
+            .then(wideningIn),
+        write: (judged) => store.write((db, now) => changeRule(db, actor, owner, id, body, { now, ...world }, judged)),
+      });
+      answer(ctx, changed);
+    },
+    [`delete${name}`]: async (ctx) => {
+      const id = pathParameter(ctx, 'ruleId');
+      answer(ctx, await store.write((db, now) => deleteRule(db, actorOf(ctx), ownerOf(ctx), id, now)));
+    },
+  };
 }
 
 /** The answer of the analyst, which comes as bytes. */

@@ -6,33 +6,36 @@ import {
   revokeInvitation,
 } from '../../../admin/tenants/invitations.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
-import { answer, type MasterRouter, pathParameter } from './master-route.ts';
+import type { Handlers } from '../../register.ts';
+import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/invitations`, `/v1/master/invitations/{id}` and, without a master key, `/v1/master/invitations/accept`. */
-export function invitationRoutes({ router, deps, authenticated, byAddress, jsonBody, smallBody }: MasterRouter): void {
+export function invitationHandlers(deps: MasterDeps): Handlers {
   const { store, clock, peppers } = deps;
   const [pepper] = peppers;
 
-  router.get('/v1/master/invitations', authenticated, async (ctx) => {
-    const page = pageRequest(ctx);
-    answer(ctx, await store.read((db) => listInvitations(db, actorOf(ctx), page, clock.now())));
-  });
-  router.post('/v1/master/invitations', authenticated, jsonBody, async (ctx) => {
-    const made = await store.write((db, now) => createInvitation(db, actorOf(ctx), ctx.state.body, { now, pepper }));
-    answer(ctx, made, 201);
-  });
-  router.post('/v1/master/invitations/accept', byAddress, smallBody, async (ctx) => {
-    const accepted = await store.write((db, now) =>
-      acceptInvitation(db, ctx.state.body, { now, peppers, by: 'person' }),
-    );
-    answer(ctx, accepted, 201);
-  });
-  router.get('/v1/master/invitations/:id', authenticated, async (ctx) => {
-    answer(ctx, await store.read((db) => getInvitation(db, actorOf(ctx), pathParameter(ctx, 'id'), clock.now())));
-  });
-  router.delete('/v1/master/invitations/:id', authenticated, async (ctx) => {
-    const id = pathParameter(ctx, 'id');
-    answer(ctx, await store.write((db, now) => revokeInvitation(db, actorOf(ctx), id, now)));
-  });
+  return {
+    listInvitations: async (ctx) => {
+      const page = pageRequest(ctx);
+      answer(ctx, await store.read((db) => listInvitations(db, actorOf(ctx), page, clock.now())));
+    },
+    createInvitation: async (ctx) => {
+      const made = await store.write((db, now) => createInvitation(db, actorOf(ctx), ctx.state.body, { now, pepper }));
+      answer(ctx, made, 201);
+    },
+    acceptInvitation: async (ctx) => {
+      const accepted = await store.write((db, now) =>
+        acceptInvitation(db, ctx.state.body, { now, peppers, by: 'person' }),
+      );
+      answer(ctx, accepted, 201);
+    },
+    getInvitation: async (ctx) => {
+      answer(ctx, await store.read((db) => getInvitation(db, actorOf(ctx), pathParameter(ctx, 'id'), clock.now())));
+    },
+    deleteInvitation: async (ctx) => {
+      const id = pathParameter(ctx, 'id');
+      answer(ctx, await store.write((db, now) => revokeInvitation(db, actorOf(ctx), id, now)));
+    },
+  };
 }

@@ -9,35 +9,38 @@ import {
 } from '../../../admin/keys/keys.ts';
 import { invalidRequest } from '../../../domain/errors.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { Handlers } from '../../register.ts';
 import { queryParameter } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
-import { answer, type MasterRouter, pathParameter } from './master-route.ts';
+import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/keys` and `/v1/master/keys/{id}`. */
-export function keyRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {
+export function keyHandlers(deps: MasterDeps): Handlers {
   const { store, clock, peppers } = deps;
   const [pepper] = peppers;
 
-  router.get('/v1/master/keys', authenticated, async (ctx) => {
-    const request = { ...pageRequest(ctx), projectId: queryParameter(ctx, 'projectId'), kind: listedKind(ctx) };
-    answer(ctx, await store.read((db) => listKeys(db, actorOf(ctx), request, clock.now())));
-  });
-  router.post('/v1/master/keys', authenticated, jsonBody, async (ctx) => {
-    const made = await store.write((db, now) => createKey(db, actorOf(ctx), ctx.state.body, { now, pepper }));
-    answer(ctx, made, 201);
-  });
-  router.get('/v1/master/keys/:id', authenticated, async (ctx) => {
-    answer(ctx, await store.read((db) => getKey(db, actorOf(ctx), pathParameter(ctx, 'id'), clock.now())));
-  });
-  router.patch('/v1/master/keys/:id', authenticated, jsonBody, async (ctx) => {
-    const id = pathParameter(ctx, 'id');
-    answer(ctx, await store.write((db, now) => changeKey(db, actorOf(ctx), id, ctx.state.body, now)));
-  });
-  router.delete('/v1/master/keys/:id', authenticated, async (ctx) => {
-    const id = pathParameter(ctx, 'id');
-    answer(ctx, await store.write((db, now) => deleteKey(db, actorOf(ctx), id, now)));
-  });
+  return {
+    listKeys: async (ctx) => {
+      const request = { ...pageRequest(ctx), projectId: queryParameter(ctx, 'projectId'), kind: listedKind(ctx) };
+      answer(ctx, await store.read((db) => listKeys(db, actorOf(ctx), request, clock.now())));
+    },
+    createKey: async (ctx) => {
+      const made = await store.write((db, now) => createKey(db, actorOf(ctx), ctx.state.body, { now, pepper }));
+      answer(ctx, made, 201);
+    },
+    getKey: async (ctx) => {
+      answer(ctx, await store.read((db) => getKey(db, actorOf(ctx), pathParameter(ctx, 'id'), clock.now())));
+    },
+    changeKey: async (ctx) => {
+      const id = pathParameter(ctx, 'id');
+      answer(ctx, await store.write((db, now) => changeKey(db, actorOf(ctx), id, ctx.state.body, now)));
+    },
+    deleteKey: async (ctx) => {
+      const id = pathParameter(ctx, 'id');
+      answer(ctx, await store.write((db, now) => deleteKey(db, actorOf(ctx), id, now)));
+    },
+  };
 }
 
 function listedKind(ctx: AppContext): ListedKind | undefined {

@@ -1,4 +1,3 @@
-import type Router from '@koa/router';
 import type { UsageReporter } from '../../../admin/usage/usage-reporter.ts';
 import type { Catalog } from '../../../catalog/catalog.ts';
 import type { TrustedProxies } from '../../../domain/client-ip.ts';
@@ -8,7 +7,7 @@ import type { Pepper } from '../../../domain/secret.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { Store } from '../../../store/store.ts';
 import type { Analyst } from '../../../workbench/analysis/analyst.ts';
-import type { AppContext, AppMiddleware, RequestState } from '../../state.ts';
+import type { AppContext } from '../../state.ts';
 
 /** What the routes of the master API work with. */
 export interface MasterDeps {
@@ -25,18 +24,6 @@ export interface MasterDeps {
   trustedProxies: TrustedProxies | undefined;
   analyst: Pick<Analyst, 'analyse'>;
   usageReporter: Pick<UsageReporter, 'report'>;
-}
-
-/** Where the master API's routes are put, with the steps before them. */
-export interface MasterRouter {
-  router: Router<RequestState>;
-  deps: MasterDeps;
-  authenticated: AppMiddleware;
-  /** For routes that need no master key: counts the request against the rate of its address. */
-  byAddress: AppMiddleware;
-  jsonBody: AppMiddleware;
-  /** The same for a body of at most a few kB, as a caller without a key may send it. */
-  smallBody: AppMiddleware;
 }
 
 /** A named part of the path, decoded. */

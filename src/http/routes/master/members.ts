@@ -1,25 +1,28 @@
 import { changeMember, getMember, listMembers, removeMember } from '../../../admin/tenants/members.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
-import { answer, type MasterRouter, pathParameter } from './master-route.ts';
+import type { Handlers } from '../../register.ts';
+import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/members` and `/v1/master/members/{member}` (membership id, or e-mail). They come by invitation. */
-export function memberRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {
+export function memberHandlers(deps: MasterDeps): Handlers {
   const { store } = deps;
 
-  router.get('/v1/master/members', authenticated, async (ctx) => {
-    const page = pageRequest(ctx);
-    answer(ctx, await store.read((db) => listMembers(db, actorOf(ctx), page)));
-  });
-  router.get('/v1/master/members/:member', authenticated, async (ctx) => {
-    answer(ctx, await store.read((db) => getMember(db, actorOf(ctx), pathParameter(ctx, 'member'))));
-  });
-  router.patch('/v1/master/members/:member', authenticated, jsonBody, async (ctx) => {
-    const member = pathParameter(ctx, 'member');
-    answer(ctx, await store.write((db, now) => changeMember(db, actorOf(ctx), member, ctx.state.body, now)));
-  });
-  router.delete('/v1/master/members/:member', authenticated, async (ctx) => {
-    const member = pathParameter(ctx, 'member');
-    answer(ctx, await store.write((db, now) => removeMember(db, actorOf(ctx), member, now)));
-  });
+  return {
+    listMembers: async (ctx) => {
+      const page = pageRequest(ctx);
+      answer(ctx, await store.read((db) => listMembers(db, actorOf(ctx), page)));
+    },
+    getMember: async (ctx) => {
+      answer(ctx, await store.read((db) => getMember(db, actorOf(ctx), pathParameter(ctx, 'member'))));
+    },
+    changeMember: async (ctx) => {
+      const member = pathParameter(ctx, 'member');
+      answer(ctx, await store.write((db, now) => changeMember(db, actorOf(ctx), member, ctx.state.body, now)));
+    },
+    deleteMember: async (ctx) => {
+      const member = pathParameter(ctx, 'member');
+      answer(ctx, await store.write((db, now) => removeMember(db, actorOf(ctx), member, now)));
+    },
+  };
 }

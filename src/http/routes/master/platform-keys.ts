@@ -5,28 +5,31 @@ import {
   listPlatformKeys,
 } from '../../../admin/keys/platform-keys.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { Handlers } from '../../register.ts';
 import { queryParameter } from '../../request/query-parameter.ts';
-import { answer, type MasterRouter, pathParameter } from './master-route.ts';
+import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/platform-keys` and `/v1/master/platform-keys/{id}`. */
-export function platformKeyRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {
+export function platformKeyHandlers(deps: MasterDeps): Handlers {
   const { store, clock, peppers } = deps;
   const [pepper] = peppers;
 
-  router.get('/v1/master/platform-keys', authenticated, async (ctx) => {
-    const request = { ...pageRequest(ctx), projectId: queryParameter(ctx, 'projectId') };
-    answer(ctx, await store.read((db) => listPlatformKeys(db, actorOf(ctx), request, clock.now())));
-  });
-  router.post('/v1/master/platform-keys', authenticated, jsonBody, async (ctx) => {
-    const made = await store.write((db, now) => createPlatformKey(db, actorOf(ctx), ctx.state.body, { now, pepper }));
-    answer(ctx, made, 201);
-  });
-  router.get('/v1/master/platform-keys/:id', authenticated, async (ctx) => {
-    answer(ctx, await store.read((db) => getPlatformKey(db, actorOf(ctx), pathParameter(ctx, 'id'), clock.now())));
-  });
-  router.delete('/v1/master/platform-keys/:id', authenticated, async (ctx) => {
-    const id = pathParameter(ctx, 'id');
-    answer(ctx, await store.write((db, now) => deletePlatformKey(db, actorOf(ctx), id, now)));
-  });
+  return {
+    listPlatformKeys: async (ctx) => {
+      const request = { ...pageRequest(ctx), projectId: queryParameter(ctx, 'projectId') };
+      answer(ctx, await store.read((db) => listPlatformKeys(db, actorOf(ctx), request, clock.now())));
+    },
+    createPlatformKey: async (ctx) => {
+      const made = await store.write((db, now) => createPlatformKey(db, actorOf(ctx), ctx.state.body, { now, pepper }));
+      answer(ctx, made, 201);
+    },
+    getPlatformKey: async (ctx) => {
+      answer(ctx, await store.read((db) => getPlatformKey(db, actorOf(ctx), pathParameter(ctx, 'id'), clock.now())));
+    },
+    deletePlatformKey: async (ctx) => {
+      const id = pathParameter(ctx, 'id');
+      answer(ctx, await store.write((db, now) => deletePlatformKey(db, actorOf(ctx), id, now)));
+    },
+  };
 }

@@ -5,37 +5,38 @@ import type { DraftRule } from '../../../generated/types.ts';
 import { validateDraftRules, validateEvaluateRequest } from '../../../generated/validators.js';
 import type { Analysis } from '../../../workbench/analysis/analysis-job.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { Handlers } from '../../register.ts';
 import { flag } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
-import { type MasterRouter, pathParameter } from './master-route.ts';
+import { type MasterDeps, pathParameter } from './master-route.ts';
 
 /** `…/keys/{id}/access`, `…/policy/evaluate` and `…/policy/diff`: what the rules, stored or drafted, mean. */
-export function policyRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {
+export function policyHandlers(deps: MasterDeps): Handlers {
   const { store, clock, analyst } = deps;
   const checkSees = (ctx: AppContext, keyId: string) =>
     store.read((db) => getKey(db, actorOf(ctx), keyId, clock.now()));
 
-  router.get('/v1/master/keys/:id/access', authenticated, async (ctx) => {
-    const { organizationId } = actorOf(ctx);
-    const keyId = pathParameter(ctx, 'id');
-    await checkSees(ctx, keyId);
-    send(ctx, await analyst.analyse({ kind: 'access', organizationId, keyId, ...shown(ctx) }));
-  });
-
-  router.post('/v1/master/policy/evaluate', authenticated, jsonBody, async (ctx) => {
-    const { organizationId } = actorOf(ctx);
-    const body = checkShape(validateEvaluateRequest, ctx.state.body);
-    if (body.key === undefined || (body.rules ?? []).some(concernsOthers)) checkManagesOrganization(actorOf(ctx));
-    if (body.key !== undefined) await checkSees(ctx, body.key);
-    send(ctx, await analyst.analyse({ kind: 'evaluate', organizationId, body }));
-  });
-
-  router.post('/v1/master/policy/diff', authenticated, jsonBody, async (ctx) => {
-    const { organizationId } = actorOf(ctx);
-    const { rules } = checkShape(validateDraftRules, ctx.state.body);
-    checkManagesOrganization(actorOf(ctx));
-    send(ctx, await analyst.analyse({ kind: 'diff', organizationId, rules, ...shown(ctx) }));
-  });
+  return {
+    getKeyAccess: async (ctx) => {
+      const { organizationId } = actorOf(ctx);
+      const keyId = pathParameter(ctx, 'id');
+      await checkSees(ctx, keyId);
+      send(ctx, await analyst.analyse({ kind: 'access', organizationId, keyId, ...shown(ctx) }));
+    },
+    evaluatePolicy: async (ctx) => {
+      const { organizationId } = actorOf(ctx);
+      const body = checkShape(validateEvaluateRequest, ctx.state.body);
+      if (body.key === undefined || (body.rules ?? []).some(concernsOthers)) checkManagesOrganization(actorOf(ctx));
+      if (body.key !== undefined) await checkSees(ctx, body.key);
+      send(ctx, await analyst.analyse({ kind: 'evaluate', organizationId, body }));
+    },
+    diffPolicy: async (ctx) => {
+      const { organizationId } = actorOf(ctx);
+      const { rules } = checkShape(validateDraftRules, ctx.state.body);
+      checkManagesOrganization(actorOf(ctx));
+      send(ctx, await analyst.analyse({ kind: 'diff', organizationId, rules, ...shown(ctx) }));
+    },
+  };
 }
 
 /** Whether what cannot be called for lack of a credential is in the answer too. @throws ApiError 400 */

@@ -6,35 +6,40 @@ import {
   listProviderKeys,
 } from '../../../admin/providers/provider-keys.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { Handlers } from '../../register.ts';
 import { queryParameter } from '../../request/query-parameter.ts';
-import { answer, type MasterRouter, pathParameter } from './master-route.ts';
+import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/provider-keys` and `/v1/master/provider-keys/{id}`. */
-export function providerKeyRoutes({ router, deps, authenticated, jsonBody }: MasterRouter): void {
+export function providerKeyHandlers(deps: MasterDeps): Handlers {
   const { store, catalog, encryptionKey, allowPrivateUpstreams } = deps;
   const world = { catalog, encryptionKey, allowPrivateUpstreams };
 
-  router.get('/v1/master/provider-keys', authenticated, async (ctx) => {
-    const request = { ...pageRequest(ctx), provider: queryParameter(ctx, 'provider') };
-    answer(ctx, await store.read((db) => listProviderKeys(db, actorOf(ctx), request)));
-  });
-  router.post('/v1/master/provider-keys', authenticated, jsonBody, async (ctx) => {
-    const made = await store.write((db, now) => createProviderKey(db, actorOf(ctx), ctx.state.body, { now, ...world }));
-    answer(ctx, made, 201);
-  });
-  router.get('/v1/master/provider-keys/:id', authenticated, async (ctx) => {
-    answer(ctx, await store.read((db) => getProviderKey(db, actorOf(ctx), pathParameter(ctx, 'id'))));
-  });
-  router.patch('/v1/master/provider-keys/:id', authenticated, jsonBody, async (ctx) => {
-    const id = pathParameter(ctx, 'id');
-    const changed = await store.write((db, now) =>
-      changeProviderKey(db, actorOf(ctx), id, ctx.state.body, { now, ...world }),
-    );
-    answer(ctx, changed);
-  });
-  router.delete('/v1/master/provider-keys/:id', authenticated, async (ctx) => {
-    const id = pathParameter(ctx, 'id');
-    answer(ctx, await store.write((db, now) => deleteProviderKey(db, actorOf(ctx), id, now)));
-  });
+  return {
+    listProviderKeys: async (ctx) => {
+      const request = { ...pageRequest(ctx), provider: queryParameter(ctx, 'provider') };
+      answer(ctx, await store.read((db) => listProviderKeys(db, actorOf(ctx), request)));
+    },
+    createProviderKey: async (ctx) => {
+      const made = await store.write((db, now) =>
+        createProviderKey(db, actorOf(ctx), ctx.state.body, { now, ...world }),
+      );
+      answer(ctx, made, 201);
+    },
+    getProviderKey: async (ctx) => {
+      answer(ctx, await store.read((db) => getProviderKey(db, actorOf(ctx), pathParameter(ctx, 'id'))));
+    },
+    changeProviderKey: async (ctx) => {
+      const id = pathParameter(ctx, 'id');
+      const changed = await store.write((db, now) =>
+        changeProviderKey(db, actorOf(ctx), id, ctx.state.body, { now, ...world }),
+      );
+      answer(ctx, changed);
+    },
+    deleteProviderKey: async (ctx) => {
+      const id = pathParameter(ctx, 'id');
+      answer(ctx, await store.write((db, now) => deleteProviderKey(db, actorOf(ctx), id, now)));
+    },
+  };
 }

@@ -1,4 +1,5 @@
-import { COMMON, json, type Listener, type Operation, type QueryParameter } from './operation.ts';
+import usageQuery from '../../../schemas/admin/usage-query.json' with { type: 'json' };
+import { json, type Listener, type Operation, type QueryParameter } from './operation.ts';
 
 const text = (description: string): QueryParameter => ({ description, type: 'string' });
 
@@ -315,7 +316,7 @@ const singles: readonly Operation[] = [
     tag: 'Usage',
     summary: 'Sums of calls, tokens and cost',
     key: 'master',
-    query: 'UsageQuery',
+    querySchema: usageQuery,
     answer: {
       status: 200,
       description: 'The report.',
@@ -375,6 +376,5 @@ export const management: Listener = {
     ...budget('/v1/master/projects/{id}/budget', 'ProjectBudget', 'a project'),
     ...budget('/v1/master/organization/budget', 'OrganizationBudget', 'the organization'),
     ...singles,
-    ...COMMON,
   ],
 };

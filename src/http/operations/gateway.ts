@@ -1,4 +1,4 @@
-import { COMMON, json, type Listener, type Operation, type QueryParameter } from './operation.ts';
+import { json, type Listener, type Operation, type QueryParameter } from './operation.ts';
 
 const flag = (description: string): QueryParameter => ({ description, type: 'boolean' });
 
@@ -83,6 +83,7 @@ const operations: readonly Operation[] = [
   {
     method: 'get',
     path: '/v1/models/{id}',
+    isOpenEnded: true,
     id: 'getModel',
     tag: 'Models',
     summary: 'One model',
@@ -145,5 +146,5 @@ export const gateway: Listener = {
     MCP: 'The gateway as an MCP server.',
     Operation: 'Health and description.',
   },
-  operations: [...operations, ...mcp, ...COMMON],
+  operations: [...operations, ...mcp],
 };
