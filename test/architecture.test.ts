@@ -18,7 +18,6 @@ const RANKS: Record<string, number> = {
   'metrics.ts': 1,
   'event-loop.ts': 1,
   'folders.ts': 1,
-  'threads.ts': 1,
   net: 1,
   catalog: 2,
   store: 2,

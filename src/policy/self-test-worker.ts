@@ -1,10 +1,15 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
+import type { PolicyBundle } from './bundle.ts';
 import { createPdp } from './pdp.ts';
 import { selfTestFault } from './self-test-cases.ts';
 
-/** Answers null, or the first fault of the policy in `workerData`. */
-try {
-  parentPort?.postMessage(selfTestFault(createPdp(workerData)));
-} catch (error) {
-  parentPort?.postMessage(error instanceof Error ? `${error.message} ${error.cause ?? ''}` : String(error));
+/** The first fault of a policy; null: none. */
+function faultOf(bundle: PolicyBundle): string | null {
+  try {
+    return selfTestFault(createPdp(bundle));
+  } catch (error) {
+    return error instanceof Error ? `${error.message} ${error.cause ?? ''}` : String(error);
+  }
 }
+
+parentPort?.on('message', (bundle: PolicyBundle) => parentPort?.postMessage(faultOf(bundle)));

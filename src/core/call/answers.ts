@@ -1,4 +1,6 @@
+import { Worker } from 'node:worker_threads';
 import { exceededBound } from '../../lib/json-bounds.ts';
+import { Threads, ThreadsBusy } from '../../lib/threads.ts';
 import { noRoom, SMALL_BYTES } from '../../net/answer-bounds.ts';
 import type { ParsedJson } from '../../net/event-stream.ts';
 import type { GatheredResponse } from '../../net/exchange.ts';
@@ -6,7 +8,6 @@ import type { SendOptions } from '../../net/transport.ts';
 import { TransportError } from '../../net/transport-error.ts';
 import { ANSWER_BOUNDS } from '../../providers/wire/json.ts';
 import { UpstreamError } from '../../providers/wire/upstream-error.ts';
-import { Threads, ThreadsBusy } from '../../threads.ts';
 import type { Target } from '../models/target.ts';
 import type { AnswerQuestion, AnswerReply, EventQuestion } from './answer-worker.ts';
 import { type AnswerKind, type ReadAnswer, readAnswer } from './read-answer.ts';
@@ -32,7 +33,8 @@ const READ_HERE_BOUNDS = { ...ANSWER_BOUNDS, values: 20_000 };
 /** Two, so that one organization's large answers do not keep another's waiting. */
 const THREADS = 2;
 const MAX_WAITING = 256;
-const MAX_OLD_SPACE_MB = 256;
+/** The young generation would take three times as much by default, and their work gains nothing by it. */
+const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 };
 
 /** True for what would stop the serving thread. A small answer is not even looked at. */
 const isLarge = ({ body }: GatheredResponse): boolean =>
@@ -43,11 +45,10 @@ const tooMuch = (): TransportError => new TransportError('too_large', 'the answe
 
 export function createAnswers({ limitMs = 10_000 }: AnswersOptions = {}): Answers {
   const threads = new Threads<AnswerQuestion | EventQuestion, AnswerReply>({
-    script: new URL('./answer-worker.ts', import.meta.url),
+    start: () => new Worker(new URL('./answer-worker.ts', import.meta.url), { resourceLimits: RESOURCE_LIMITS }),
     most: THREADS,
     maxWaiting: MAX_WAITING,
     limitMs,
-    maxOldSpaceMb: MAX_OLD_SPACE_MB,
   });
 
   async function ask(

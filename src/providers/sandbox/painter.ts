@@ -1,4 +1,5 @@
-import { Threads } from '../../threads.ts';
+import { Worker } from 'node:worker_threads';
+import { Threads } from '../../lib/threads.ts';
 import type { Detail } from './draw-image.ts';
 import type { DrawQuestion } from './draw-worker.ts';
 import type { ImageSize } from './image-size.ts';
@@ -15,15 +16,14 @@ export interface Painter {
 /** Requests that may wait for a picture of another. */
 const MAX_WAITING = 32;
 const LIMIT_MS = 20_000;
-const MAX_OLD_SPACE_MB = 128;
+const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
 export function createPainter(): Painter {
   const threads = new Threads<DrawQuestion, string>({
-    script: new URL('./draw-worker.ts', import.meta.url),
+    start: () => new Worker(new URL('./draw-worker.ts', import.meta.url), { resourceLimits: RESOURCE_LIMITS }),
     most: 1,
     maxWaiting: MAX_WAITING,
     limitMs: LIMIT_MS,
-    maxOldSpaceMb: MAX_OLD_SPACE_MB,
   });
   let requests = 0;
   const nextShare = (): string => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { ThreadsBusy } from '../../threads.ts';
+import { ThreadsBusy } from '../../lib/threads.ts';
 import { completeChat, type SandboxPace } from './chat.ts';
 import { generateImages } from './images.ts';
 import { ALL_MODELS } from './models.ts';

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { guessTokens } from '../../domain/usage.ts';
+import { Threads } from '../../lib/threads.ts';
 import type { CountAnswer, Counted, CountMessage } from './token-estimate-worker.ts';
 import { characterEnd } from './token-pieces.ts';
 
@@ -43,6 +44,9 @@ const MAX_CHARACTERS = 1024 * 1024;
 /** The tokenizer's tables are 40 MB of it; the small young generation keeps garbage from adding as much again. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 8 };
 
+/** Calls are counted in their order, for all organizations together. */
+const EVERYONE = '';
+
 /** Starts the thread that counts. */
 export const startTokenWorker = (): Worker =>
   new Worker(new URL('./token-estimate-worker.ts', import.meta.url), { resourceLimits: RESOURCE_LIMITS });
@@ -54,48 +58,18 @@ export function createTokenEstimator({
   maxWaiting = 256,
   startWorker = startTokenWorker,
 }: TokenEstimatorOptions = {}): TokenEstimator {
-  let worker: Worker | undefined;
-  let last: Promise<unknown> = Promise.resolve();
-  let unfinished = 0;
-  let closed = false;
-
-  function start(): Worker {
-    const started = startWorker();
-    started.unref(); // The waiting side has a timer.
-    started.on('error', () => {}); // The waiting side is told by `ask`.
-    started.once('exit', () => {
-      if (worker === started) worker = undefined;
-    });
-    return started;
-  }
-
-  async function count(message: CountMessage, expired: AbortSignal): Promise<CountAnswer> {
-    if (closed || expired.aborted) throw new Error('No time is left to count tokens.');
-    worker ??= start();
-    const asked = worker;
-    try {
-      return await ask(asked, message, expired);
-    } catch (error) {
-      await asked.terminate(); // It may still count, or be broken.
-      throw error;
-    }
-  }
+  const threads = new Threads<CountMessage, CountAnswer>({ start: startWorker, most: 1, maxWaiting, limitMs });
 
   async function counted(message: CountMessage): Promise<CountAnswer | undefined> {
-    if (closed || unfinished > maxWaiting) return undefined;
     const expiry = new AbortController();
     const timer = setTimeout(() => expiry.abort(), limitMs);
-    unfinished += 1;
-    const turn = last.then(() => count(message, expiry.signal));
-    last = turn.catch(() => {});
     try {
-      return await Promise.race([turn, aborted(expiry.signal)]);
+      const answer = threads.ask(message, { share: EVERYONE, signal: expiry.signal });
+      return await Promise.race([answer, aborted(expiry.signal)]);
     } catch {
       return undefined;
     } finally {
-      unfinished -= 1;
       clearTimeout(timer);
-      expiry.abort();
     }
   }
 
@@ -106,10 +80,7 @@ export function createTokenEstimator({
       const answer = await counted({ prompt: asked.texts, completion: said.texts, budgetMs });
       return estimateOf(answer, asked.bytes + prompt.omittedBytes, said.bytes + completion.omittedBytes);
     },
-    async close() {
-      closed = true;
-      await worker?.terminate();
-    },
+    close: () => threads.close(),
   };
 }
 
@@ -156,17 +127,4 @@ function aborted(signal: AbortSignal): Promise<never> {
   signal.addEventListener('abort', () => reject(new Error('No time is left to count tokens.')), { once: true });
   promise.catch(() => {});
   return promise;
-}
-
-/** The worker's answer; rejects when it ends without one, or when the signal aborts. */
-async function ask(worker: Worker, message: CountMessage, expired: AbortSignal): Promise<CountAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<CountAnswer>();
-  const ended = (): void => reject(new Error('The thread that counts tokens has ended.'));
-  worker.once('message', resolve).once('error', ended).once('exit', ended);
-  worker.postMessage(message);
-  try {
-    return await Promise.race([promise, aborted(expired)]);
-  } finally {
-    worker.off('message', resolve).off('error', ended).off('exit', ended);
-  }
 }

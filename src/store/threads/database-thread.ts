@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { ApiError } from '../../domain/errors.ts';
 import type { Turns } from '../../domain/turns.ts';
+import { Thread, ThreadTimeout } from '../../lib/thread.ts';
 import type { ThreadAnswer } from './answer-questions.ts';
 
 /** A second thread that answers questions about the database, on a connection of its own. */
@@ -32,28 +33,18 @@ export function createDatabaseThread<Question extends object, Answer>({
   limitMs,
   tooSlow,
 }: DatabaseThreadOptions): DatabaseThread<Question, Answer> {
-  let worker: Worker | undefined;
+  const thread = new Thread<Question, ThreadAnswer<Answer>>(
+    () => new Worker(script, { workerData, resourceLimits: { maxOldGenerationSizeMb: MAX_OLD_SPACE_MB } }),
+  );
   let closed = false;
-
-  function startWorker(): Worker {
-    const started = new Worker(script, { workerData, resourceLimits: { maxOldGenerationSizeMb: MAX_OLD_SPACE_MB } });
-    started.unref();
-    started.on('error', () => {}); // The waiting side is told by `awaitAnswer`.
-    started.once('exit', () => {
-      if (worker === started) worker = undefined;
-    });
-    return started;
-  }
 
   async function run(question: Question): Promise<Answer> {
     if (closed) throw new ApiError(503, 'overloaded', 'The server is stopping.');
-    worker ??= startWorker();
-    const asked = worker;
     try {
-      return read(await awaitAnswer<Answer>(asked, question, { limitMs, tooSlow }));
+      return read(await thread.ask(question, { limitMs }));
     } catch (error) {
-      if (error instanceof ApiError && error.status < 500) throw error;
-      await asked.terminate(); // It may still compute, or be broken.
+      if (error instanceof ThreadTimeout) throw tooSlow();
+      if (!(error instanceof ApiError) || error.status >= 500) await thread.end(); // It may be broken.
       throw error;
     }
   }
@@ -62,28 +53,9 @@ export function createDatabaseThread<Question extends object, Answer>({
     ask: (organizationId, question) => turns.take(organizationId, () => run(question)),
     async close() {
       closed = true;
-      await worker?.terminate();
+      await thread.end();
     },
   };
-}
-
-/** The worker's answer; rejects when it ends without one, or when it takes too long. */
-async function awaitAnswer<Answer>(
-  worker: Worker,
-  question: object,
-  { limitMs, tooSlow }: Pick<DatabaseThreadOptions, 'limitMs' | 'tooSlow'>,
-): Promise<ThreadAnswer<Answer>> {
-  const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer<Answer>>();
-  const ended = (cause: unknown): void => reject(new Error('The thread ended without an answer.', { cause }));
-  const timer = setTimeout(() => reject(tooSlow()), limitMs);
-  worker.once('message', resolve).once('error', ended).once('exit', ended);
-  worker.postMessage(question);
-  try {
-    return await promise;
-  } finally {
-    clearTimeout(timer);
-    worker.off('message', resolve).off('error', ended).off('exit', ended);
-  }
 }
 
 function read<Answer>(answer: ThreadAnswer<Answer>): Answer {

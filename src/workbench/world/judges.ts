@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
+import { Thread } from '../../lib/thread.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createPdp } from '../../policy/pdp.ts';
 import { type SubjectChange, subjectChange } from './subject-change.ts';
@@ -30,6 +31,8 @@ export interface JudgeWorkerData {
 
 export type JudgeAnswer = { readonly changes: readonly SubjectChange[] } | { readonly failure: unknown };
 
+type JudgeThread = Thread<readonly SubjectTask[], JudgeAnswer>;
+
 /** Documents are judged one after the other, so few need to stay loaded. */
 export const JUDGE_ENGINE = { maxInstances: 4 } as const;
 /** Tasks that a thread is given at once: few, so that both end together and progress shows; tasks of one subject are alike. */
@@ -45,12 +48,12 @@ export function createJudges(bundle: PolicyBundle, mappings: readonly Mapping[],
     mappings,
     async judge(tasks, onProgress) {
       if (threads === 0 || tasks.length < WORTH_THREADS) return here.judge(tasks, onProgress);
-      while (workers.length < threads) workers.push(new JudgeThread({ bundle, mappings }));
+      while (workers.length < threads) workers.push(new Thread(() => startJudge({ bundle, mappings })));
       return judgeByThreads(workers, tasks, onProgress);
     },
     async close() {
       here.close();
-      await Promise.all(workers.map((worker) => worker.close()));
+      await Promise.all(workers.map((worker) => worker.end()));
     },
   };
 }
@@ -87,7 +90,7 @@ async function judgeByThreads(
     while (next < tasks.length) {
       const start = next;
       next += CHUNK;
-      const answers = await worker.judge(tasks.slice(start, start + CHUNK));
+      const answers = await judgeElsewhere(worker, tasks.slice(start, start + CHUNK));
       for (const [index, change] of answers.entries()) changes[start + index] = change;
       done += answers.length;
       onProgress?.(done, tasks.length);
@@ -97,30 +100,11 @@ async function judgeByThreads(
   return changes;
 }
 
-/** A thread that judges, one request at a time. */
-class JudgeThread {
-  readonly #worker: Worker;
-  #pending = Promise.withResolvers<readonly SubjectChange[]>();
+const startJudge = (workerData: JudgeWorkerData): Worker =>
+  new Worker(new URL('./judge-worker.ts', import.meta.url), { workerData });
 
-  constructor(data: JudgeWorkerData) {
-    this.#worker = new Worker(new URL('./judge-worker.ts', import.meta.url), { workerData: data });
-    this.#worker.on('message', (answer: JudgeAnswer) => {
-      if ('changes' in answer) this.#pending.resolve(answer.changes);
-      else this.#pending.reject(answer.failure);
-    });
-    this.#worker.on('error', (error) => this.#pending.reject(error));
-    this.#worker.on('exit', () => this.#pending.reject(new Error('A judging thread ended.')));
-    this.#pending.promise.catch(() => {}); // Nobody waits yet.
-  }
-
-  judge(tasks: readonly SubjectTask[]): Promise<readonly SubjectChange[]> {
-    this.#pending = Promise.withResolvers();
-    this.#worker.postMessage(tasks);
-    return this.#pending.promise;
-  }
-
-  async close(): Promise<void> {
-    this.#pending.promise.catch(() => {});
-    await this.#worker.terminate();
-  }
+async function judgeElsewhere(thread: JudgeThread, tasks: readonly SubjectTask[]): Promise<readonly SubjectChange[]> {
+  const answer = await thread.ask(tasks);
+  if ('failure' in answer) throw answer.failure;
+  return answer.changes;
 }

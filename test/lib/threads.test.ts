@@ -1,19 +1,19 @@
+import { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Threads, ThreadsBusy, type ThreadsOptions } from '../src/threads.ts';
-import type { Order } from './support/obedient-thread.ts';
+import { Threads, ThreadsBusy, type ThreadsOptions } from '../../src/lib/threads.ts';
+import type { Order } from '../support/obedient-thread.ts';
 
 type Obedient = Threads<Order, string | number>;
 
 const open: Obedient[] = [];
 
 function threads(options: Partial<ThreadsOptions> = {}): Obedient {
-  const script = new URL('./support/obedient-thread.ts', import.meta.url);
+  const script = new URL('../support/obedient-thread.ts', import.meta.url);
   const made: Obedient = new Threads({
-    script,
+    start: () => new Worker(script, { resourceLimits: { maxOldGenerationSizeMb: 64 } }),
     most: 1,
     maxWaiting: 100,
     limitMs: 60_000,
-    maxOldSpaceMb: 64,
     ...options,
   });
   open.push(made);
