@@ -1,5 +1,7 @@
+import { LRUCache } from 'lru-cache';
 import { Client, type Dispatcher, Pool } from 'undici';
 import type { Endpoint } from '../domain/endpoint.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import { type AddressPolicy, guardedConnector } from './address-policy.ts';
 import { PARSER_HEADER_BYTES, type Room } from './answer-bounds.ts';
 import { Connection } from './connection.ts';
@@ -81,7 +83,12 @@ class WatchedClient extends Client {
 
 /** The only way out of the process: kept-alive pools of connections, one for each origin and address policy. */
 export function createTransport(options: TransportOptions): Transport {
-  const pools = new Map<string, Pool>();
+  const pools = new LRUCache<string, Pool>({
+    max: MAX_POOLS,
+    dispose: (pool, _, reason) => {
+      if (reason === 'evict') void pool.close(); // What runs on it may finish.
+    },
+  });
 
   function open(origin: string, addresses: AddressPolicy): Pool {
     const connect = guardedConnector(addresses, {
@@ -103,25 +110,12 @@ export function createTransport(options: TransportOptions): Transport {
     });
   }
 
-  function poolFor(origin: string, addresses: AddressPolicy): Pool {
-    const key = `${addresses} ${origin}`;
-    const known = pools.get(key);
-    if (known !== undefined) return known;
-    const [oldest] = pools;
-    if (pools.size >= MAX_POOLS && oldest !== undefined) {
-      pools.delete(oldest[0]);
-      void oldest[1].close(); // lets what runs on it finish
-    }
-    const pool = open(origin, addresses);
-    pools.set(key, pool);
-    return pool;
-  }
-
   return {
     async send(request, sendOptions) {
       const { signal, room, secret, totalTimeoutMs = options.totalTimeoutMs } = sendOptions;
       if (signal.aborted) throw new TransportError('aborted', 'the caller went away');
-      const pool = poolFor(request.origin, request.addresses);
+      const { origin, addresses } = request;
+      const pool = getOrMake<string, Pool>(pools, `${addresses} ${origin}`, () => open(origin, addresses));
       const { maxResponseBytes } = options;
       const exchange = new Exchange({
         stream: request.stream,

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { ApiError, unauthorized } from '../../domain/errors.ts';
 import { hashOAuthSecret } from '../../domain/oauth-token.ts';
 import { hashSecret, isWellFormedSecret, type Pepper } from '../../domain/secret.ts';
 import { isLimited } from '../../domain/spend-limits.ts';
 import type { Clock } from '../../domain/time.ts';
-import { RecentMap } from '../../lib/recent-map.ts';
 import { rehash } from '../../store/secrets/rehash.ts';
 import { findOAuthAccess } from '../../store/sign-in/oauth.ts';
 import type { Store } from '../../store/store.ts';
@@ -26,7 +26,7 @@ const MAX_KEYS = 10_000;
 
 /** An HMAC takes several times as long as a plain hash, and the plain hash of a secret of 238 random bits tells nobody the secret. */
 function rememberedHashes(pepper: Pepper): (token: string) => string {
-  const known = new RecentMap<string, string>(MAX_KEYS);
+  const known = new LRUCache<string, string>({ max: MAX_KEYS });
   return (token) => {
     const plain = hash('sha256', token, 'base64url');
     const remembered = known.get(plain);

@@ -1,5 +1,5 @@
+import { LRUCache } from 'lru-cache';
 import { ApiError } from '../../domain/errors.ts';
-import { RecentMap } from '../../lib/recent-map.ts';
 import { type DataDocument, dataDocument, documentPieces } from '../../policy/data-document.ts';
 import { PolicyFailure } from '../../policy/policy-failure.ts';
 import { assertSubjectRules } from '../../policy/subject-rules.ts';
@@ -28,11 +28,11 @@ function rulesUnavailable(cause: unknown): never {
  * remembered under the revision before it is merely read once more.
  */
 export function createDocuments(store: Store): Documents {
-  const remembered = new RecentMap<string, { ruleRevision: number; memberId: string; document: KeptDocument }>(
-    MAX_REMEMBERED,
-  );
+  const remembered = new LRUCache<string, { ruleRevision: number; memberId: string; document: KeptDocument }>({
+    max: MAX_REMEMBERED,
+  });
   /** Texts that were found well formed: most calls share their organization's and member's. */
-  const wellFormed = new RecentMap<string, true>(MAX_REMEMBERED);
+  const wellFormed = new LRUCache<string, true>({ max: MAX_REMEMBERED });
   const check = (text: string): void => {
     if (wellFormed.get(text) === true) return;
     assertSubjectRules(text);

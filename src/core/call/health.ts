@@ -1,5 +1,5 @@
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../domain/time.ts';
-import { RecentMap } from '../../lib/recent-map.ts';
 import type { Target } from '../models/target.ts';
 
 /** Failures in a row after which a target rests, and for how long (src/core/README.md, "order"). */
@@ -23,7 +23,7 @@ interface Record {
  */
 export class Health {
   readonly #clock: Clock;
-  readonly #records = new RecentMap<string, Record>(MAX_REMEMBERED);
+  readonly #records = new LRUCache<string, Record>({ max: MAX_REMEMBERED });
 
   constructor(clock: Clock) {
     this.#clock = clock;

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { Mapping } from '../../domain/model.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Usage } from '../../domain/usage.ts';
@@ -45,72 +46,35 @@ export function cacheKey({ projectId }: Principal, request: ChatRequest): CacheK
 const ENTRY_OVERHEAD_BYTES = 1024;
 /** One answer may take this part of the cache. */
 const LARGEST_PART = 8;
-/** This part is made free at once: a `Map` finds its oldest entry by walking over the places of those that went before. */
-const FREED_PART = 64;
-
-interface Entry {
-  readonly answer: CachedAnswer;
-  /** Epoch milliseconds. */
-  readonly expiresAt: number;
-  readonly bytes: number;
-}
 
 /** Answers in memory, never at rest; when the bytes are used up, the one not asked for longest goes. */
 export class ResponseCache {
-  readonly #clock: Clock;
-  readonly #maxBytes: number;
-  readonly #entries = new Map<string, Entry>();
-  #bytes = 0;
+  readonly #answers: LRUCache<string, CachedAnswer>;
 
   constructor(clock: Clock, maxBytes: number) {
-    this.#clock = clock;
-    this.#maxBytes = maxBytes;
+    const maxEntrySize = Math.floor(maxBytes / LARGEST_PART);
+    this.#answers = new LRUCache({ maxSize: maxBytes, maxEntrySize, perf: clock, ttlResolution: 0 });
   }
 
   get entries(): number {
-    return this.#entries.size;
+    return this.#answers.size;
   }
 
   /** What they take, by estimate. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#answers.calculatedSize;
   }
 
   get(key: string): CachedAnswer | undefined {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    this.#entries.delete(key);
-    if (entry.expiresAt <= this.#clock.now()) {
-      this.#bytes -= entry.bytes;
-      return undefined;
-    }
-    this.#entries.set(key, entry);
-    return entry.answer;
+    return this.#answers.get(key);
   }
 
   /** @param durationSeconds for how long it may be given again */
   set(key: string, answer: CachedAnswer, durationSeconds: number): void {
     // Two bytes a character at most, and a hash of the body in the key.
     const characters = answer.kept.kind === 'whole' ? answer.kept.json.length : answer.kept.characters;
-    const bytes = 2 * (characters + key.length) + ENTRY_OVERHEAD_BYTES;
-    if (bytes * LARGEST_PART > this.#maxBytes) return;
-    this.#remove(key);
-    if (this.#bytes + bytes > this.#maxBytes) {
-      this.#shrinkTo(this.#maxBytes - Math.max(bytes, this.#maxBytes / FREED_PART));
-    }
-    this.#entries.set(key, { answer, expiresAt: this.#clock.now() + durationSeconds * 1000, bytes });
-    this.#bytes += bytes;
-  }
-
-  #shrinkTo(bytes: number): void {
-    for (const [oldest] of this.#entries) {
-      if (this.#bytes <= bytes) break;
-      this.#remove(oldest);
-    }
-  }
-
-  #remove(key: string): void {
-    this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
-    this.#entries.delete(key);
+    const size = 2 * (characters + key.length) + ENTRY_OVERHEAD_BYTES;
+    // `LRUCache` still gives an entry in the millisecond in which its time is over.
+    this.#answers.set(key, answer, { size, ttl: durationSeconds * 1000 - 1 });
   }
 }

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { RecentMap } from '../../lib/recent-map.ts';
 import type { DataDocument } from '../../policy/data-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import { policyRevision } from '../access/authorize.ts';
@@ -57,7 +57,7 @@ export const judgesAddresses = ({ text }: DataDocument): boolean => text.include
 
 /** For lists and for choosing only: what it says opens nothing (src/core/README.md, "lists"). */
 export function createFindReachable({ catalog, findReach, documents, pdp }: ReachableDeps): FindReachable {
-  const remembered = new RecentMap<string, Judged>(MAX_REMEMBERED);
+  const remembered = new LRUCache<string, Judged>({ max: MAX_REMEMBERED });
 
   return async ({ principal, clientIp }) => {
     const reach = await findReach(principal);
@@ -70,7 +70,7 @@ export function createFindReachable({ catalog, findReach, documents, pdp }: Reac
     };
     const address = judgesAddresses(data) ? clientIp : 'any';
     const key = JSON.stringify([engine.bundleDigest, data.digest, catalog.digest, reach.id, address]);
-    const { mappings, permitted, digest } = getOrMake(remembered, key, judge);
+    const { mappings, permitted, digest } = getOrMake<string, Judged>(remembered, key, judge);
     return {
       id: `${reach.id} ${digest} ${principal.capped}`,
       reach,

@@ -5,7 +5,7 @@ const flag = (description: string): QueryParameter => ({ description, type: 'boo
 const LIST_QUERY = {
   include_deactivated: flag('Deactivated models and mappings too.'),
   exclude_deprecated: flag('Without what is deprecated.'),
-  no_training: flag('Only mappings of providers that do not train on API data, as far as that is known.'),
+  no_training: flag('Only mappings of providers that are known not to train on what they are sent.'),
   mapped: flag('One entry for each mapping, under `provider/model`.'),
   include_restricted: flag('With a key: also what this key may not use.'),
 };
@@ -26,7 +26,7 @@ const operations: readonly Operation[] = [
     tag: 'Chat',
     summary: 'Complete a chat',
     description:
-      "OpenAI's request and answer, with usage, cost and metadata of the gateway. With `stream` the answer is server-sent events, each a `ChatChunk`, then `[DONE]`; a failure after the first byte is told in band.",
+      "OpenAI's request and answer, with usage, cost and metadata of the gateway. With `stream` the answer is server-sent events, each a `ChatChunk`, then `[DONE]`; a failure after the first byte is an event of the stream.",
     key: 'gateway',
     headers: CALL_HEADERS,
     request: 'ChatRequest',

@@ -1,5 +1,5 @@
 import type BetterSqlite3 from 'better-sqlite3';
-import { RecentMap } from '../../lib/recent-map.ts';
+import { LRUCache } from 'lru-cache';
 
 /**
  * Tells whether anything but the ledger's own bookkeeping may have changed: SQLite's `data_version` moves when another connection
@@ -64,11 +64,11 @@ export class Freshness {
 /** Remembers what was read for as long as nothing changes. */
 export class FreshReads<Value> {
   readonly #freshness: Freshness;
-  readonly #known: RecentMap<string, { readonly epoch: number; readonly value: Value }>;
+  readonly #known: LRUCache<string, { readonly epoch: number; readonly value: Value }>;
 
   constructor(freshness: Freshness, capacity: number) {
     this.#freshness = freshness;
-    this.#known = new RecentMap(capacity);
+    this.#known = new LRUCache({ max: capacity });
   }
 
   get(key: string): Value | undefined {

@@ -1,4 +1,4 @@
-import { RecentMap } from '../../lib/recent-map.ts';
+import { LRUCache } from 'lru-cache';
 import type { Database } from '../db/database.ts';
 import { type Freshness, FreshReads } from '../db/freshness.ts';
 import { bind, build, prepare } from '../db/sql.ts';
@@ -20,7 +20,7 @@ export function prepareSubjectRules(
 ): (organizationId: string, subjectIds: readonly string[]) => Map<string, CompiledRules> {
   const parts = prepareTextParts(db, 'compiled_parts');
   /** Parts never change: a long text that many keys share is put together once. */
-  const assembled = new RecentMap<string, string>(MAX_ASSEMBLED);
+  const assembled = new LRUCache<string, string>({ max: MAX_ASSEMBLED });
   const textOf = (stored: string): string => {
     if (!isInParts(stored)) return stored;
     const known = assembled.get(stored);
