@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bodyMemory } from '../../src/http/request/body-memory.ts';
+import { bodyMemory } from '../../src/http/middleware/json-body.ts';
 import { measureJson } from '../../src/lib/json-bounds.ts';
 import { serve } from '../process/running.ts';
 import { bearer, hello, JSON_TYPE } from '../support/chat.ts';

@@ -1,12 +1,12 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
+import { checkOpenAiShape } from '../../domain/check-shape.ts';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
-import { type JsonBounds, measureJson } from '../../lib/json-bounds.ts';
+import type { Validator } from '../../generated/validators.js';
+import { type JsonBounds, type JsonSize, measureJson } from '../../lib/json-bounds.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import type { Place } from '../load.ts';
-import { bodyMemory } from '../request/body-memory.ts';
 import { assertBodyType, readBody } from '../request/read-body.ts';
-import { timed } from '../request/timed.ts';
-import { type AppMiddleware, placeOf } from '../state.ts';
+import { type AppContext, type AppMiddleware, placeOf } from '../state.ts';
 
 export interface BodyLimits extends JsonBounds {
   readonly bytes: number;
@@ -48,4 +48,44 @@ export function jsonBody(limits: BodyLimits, telemetry: Pick<Telemetry, 'ran'>):
     state.body = timed('parsing a request body', bytes.length, telemetry, () => parseJson(bytes, place, limits));
     return next();
   };
+}
+
+/** Step 7 of the journey: the parsed body as the request that the validator says it is. @throws ApiError 400 */
+export const checkedBody = <T>({ state }: AppContext, validator: Validator<T>, telemetry: Pick<Telemetry, 'ran'>): T =>
+  timed('validating a request body', state.bodyBytes, telemetry, () => checkOpenAiShape(validator, state.body));
+
+/** Work on fewer bytes is done before anybody notices: it is not worth a look at the clock. */
+const LARGE = 64 * 1024;
+
+/** Work on a request body, of which the log tells when it keeps everyone waiting. */
+function timed<T>(what: string, bytes: number, telemetry: Pick<Telemetry, 'ran'>, work: () => T): T {
+  if (bytes < LARGE) return work();
+  const startedAt = performance.now();
+  try {
+    return work();
+  } finally {
+    telemetry.ran(what, startedAt, bytes);
+  }
+}
+
+/**
+ * Bytes of memory, measured on V8 with hostile JSON: an empty object in a list takes 68; a field takes 10 in an object of usual form,
+ * 200 in one whose names are like no other's, 490 where the name is a number such as "49".
+ */
+const BYTES_OF_VALUE = 72;
+const BYTES_OF_FIELD = 420;
+
+/** Smaller bodies are not worth a look at their characters. */
+const SMALL = 4 * 1024;
+
+/** One character that is not Latin makes a text take two bytes for each; its escape may be all of it that is in the body. */
+const mayBeWide = (body: Buffer): boolean => body.length < SMALL || !isAscii(body) || body.includes('\\u');
+
+/**
+ * Bytes of memory that a body takes at most until its call has ended: its objects, its text, and next to them either the body and its
+ * text while they are parsed, or the text and bytes that are made of them for the upstream.
+ */
+export function bodyMemory(body: Buffer, { values, fields }: JsonSize): number {
+  const bytesOfText = (mayBeWide(body) ? 2 : 1) * body.length;
+  return values * BYTES_OF_VALUE + fields * BYTES_OF_FIELD + 2 * bytesOfText + body.length;
 }

@@ -4,7 +4,7 @@ import { type MetadataForm, metadataForm, writtenInForm } from '../answer/metada
 import { type SendEventsDeps, sendEvents } from '../answer/send-events.ts';
 import { sendJsonText } from '../answer/send-json.ts';
 import { callContext, principalOf } from '../call-context.ts';
-import { checkedBody } from '../request/checked-body.ts';
+import { checkedBody } from '../middleware/json-body.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ChatCompletionsDeps extends SendEventsDeps, CompleteChatDeps {

@@ -3,7 +3,7 @@ import { validateModerationRequest } from '../../generated/validators.js';
 import { type MetadataForm, metadataForm, writtenInForm } from '../answer/metadata-form.ts';
 import { sendJsonText } from '../answer/send-json.ts';
 import { callContext, principalOf } from '../call-context.ts';
-import { checkedBody } from '../request/checked-body.ts';
+import { checkedBody } from '../middleware/json-body.ts';
 import type { AppMiddleware } from '../state.ts';
 
 export interface ModerationsDeps extends ModerateDeps {

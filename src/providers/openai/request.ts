@@ -1,9 +1,9 @@
+import type { ChatMessage, MessageDialect, MessageToolCall } from '../../generated/types.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { ChatCall, Endpoint } from '../wire/adapter.ts';
 import { isRecord } from '../wire/json.ts';
 import { NONE, takenFields } from '../wire/request-fields.ts';
 import type { OpenAiDialect } from './dialects.ts';
-import { translateMessages } from './messages.ts';
 import { openAiPost } from './whole.ts';
 
 type Body = Record<string, unknown>;
@@ -50,4 +50,86 @@ function limitOutput(body: Body, { maxTokens }: OpenAiDialect, ours: number | un
   const field = maxTokens ?? (typeof newer === 'number' ? 'max_completion_tokens' : 'max_tokens');
   delete body[field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens'];
   if (limit !== undefined) body[field] = limit;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What SDKs and other gateways add to an answer, and send back with it: no provider knows them. */
+const NEVER_SENT = ['parsed', 'provider_specific_fields', 'thinking_blocks'];
+
+/** For servers of which no dialect is known. */
+const AS_IT_CAME: MessageDialect = { systemForDeveloper: false, leftOut: [] };
+
+/** Stands for thoughts that were never ours: DeepSeek takes an empty text for none at all. */
+const BLANK = ' ';
+
+/**
+ * A conversation as a provider's dialect wants it; messages that need no change are the caller's own objects.
+ * @param reasons whether the model does: only then it gets thoughts back
+ */
+function translateMessages(
+  messages: readonly ChatMessage[],
+  dialect: MessageDialect = AS_IT_CAME,
+  reasons: boolean,
+): readonly object[] {
+  return messages.map((message) => translateMessage(message, dialect, reasons));
+}
+
+function translateMessage(message: ChatMessage, dialect: MessageDialect, reasons: boolean): object {
+  const { systemForDeveloper, leftOut } = dialect;
+  const thoughts = reasons ? thoughtsOf(message, dialect) : undefined;
+  const renamesRole = systemForDeveloper && message.role === 'developer';
+  const calls = translateCalls(message.tool_calls, leftOut);
+  const audio = audioId(message.audio);
+  const isChanged = thoughts !== undefined || renamesRole || calls !== message.tool_calls || audio !== message.audio;
+  if (!isChanged && !hasAny(message, leftOut) && !hasAny(message, NEVER_SENT)) return message;
+  const translated: Record<string, unknown> = without(without(message, NEVER_SENT), leftOut);
+  if (renamesRole) translated.role = 'system';
+  if (calls !== undefined) translated.tool_calls = calls;
+  if (audio !== undefined) translated.audio = audio;
+  if (dialect.thoughts !== undefined && thoughts !== undefined) translated[dialect.thoughts] = thoughts;
+  return translated;
+}
+
+/** What an assistant thought, as far as its provider wants to know it. */
+function thoughtsOf(message: ChatMessage, { thoughts: field, thoughtsRequired }: MessageDialect): string | undefined {
+  if (field === undefined || message.role !== 'assistant') return undefined;
+  const { reasoning, reasoning_content: content }: Fields = { ...message };
+  for (const thoughts of field === 'reasoning' ? [reasoning, content] : [content, reasoning]) {
+    if (typeof thoughts === 'string' && thoughts !== '') return thoughts;
+  }
+  return thoughtsRequired === true && calledTools(message) ? BLANK : undefined;
+}
+
+const calledTools = ({ tool_calls: calls }: ChatMessage): boolean =>
+  calls !== undefined && calls !== null && calls.length > 0;
+
+/** An earlier spoken answer by its id alone: what our answers hold of it is not sent back. */
+function audioId(audio: ChatMessage['audio']): ChatMessage['audio'] {
+  if (audio === undefined || audio === null || Object.keys(audio).length <= 1) return audio;
+  return audio.id === undefined ? {} : { id: audio.id };
+}
+
+/** Tool calls without the marks of other providers, and without what SDKs add; the same list where there are none. */
+function translateCalls(
+  calls: ChatMessage['tool_calls'],
+  leftOut: readonly string[],
+): ChatMessage['tool_calls'] | Fields[] {
+  const isClean = (call: MessageToolCall): boolean =>
+    call.index === undefined && call.function?.parsed_arguments === undefined && !hasAny(call, leftOut);
+  if (calls === undefined || calls === null || calls.every(isClean)) return calls;
+  return calls.map((call) => {
+    const { index: _, function: called, ...rest } = call;
+    const { parsed_arguments: __, ...sent } = called ?? {};
+    return without(called === undefined ? rest : { ...rest, function: sent }, leftOut);
+  });
+}
+
+const hasAny = (object: object, fields: readonly string[]): boolean =>
+  fields.some((field) => Object.hasOwn(object, field));
+
+function without(object: object, fields: readonly string[]): Record<string, unknown> {
+  const rest: Record<string, unknown> = { ...object };
+  for (const field of fields) delete rest[field];
+  return rest;
 }

@@ -35,3 +35,13 @@ export const query: AppMiddleware = (ctx, next) => {
   ctx.state.query = mark === -1 ? NONE : parsed(url.slice(mark + 1));
   return next();
 };
+
+/** A path that cannot be decoded names nothing: 400, before the router would take it as it stands. */
+export const decodablePath: AppMiddleware = (ctx, next) => {
+  try {
+    decodeURIComponent(ctx.path);
+  } catch {
+    throw invalidRequest('The path of the request is not valid percent-encoding.');
+  }
+  return next();
+};
