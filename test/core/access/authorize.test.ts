@@ -1,0 +1,212 @@
+// The policy enforcement point: only `authorize` makes a Permitted, and it holds only what the policy permits at the time.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createCatalog } from '../../../src/catalog/catalog.ts';
+import { createAuthenticate } from '../../../src/core/access/authenticate.ts';
+import type { Permitted } from '../../../src/core/access/authorize.ts';
+import * as authorizeModule from '../../../src/core/access/authorize.ts';
+import type { CallContext } from '../../../src/core/access/call-context.ts';
+import { createDocuments } from '../../../src/core/access/documents.ts';
+import type { Principal } from '../../../src/core/access/principal.ts';
+import { ApiError } from '../../../src/domain/errors.ts';
+import type { Mapping } from '../../../src/domain/model.ts';
+import { systemClock } from '../../../src/domain/time.ts';
+import { createActivePolicy } from '../../../src/policy/active-policy.ts';
+import type { Pdp } from '../../../src/policy/pdp.ts';
+import { createPdp } from '../../../src/policy/pdp.ts';
+import { PolicyFailure } from '../../../src/policy/policy-failure.ts';
+import { databasePath } from '../../../src/store/db/data-dir.ts';
+import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
+import { createStore, type Store } from '../../../src/store/store.ts';
+import { createTelemetry } from '../../../src/telemetry.ts';
+import { addRule, removeRule, startGateway, type TestGateway } from '../../support/gateway.ts';
+
+const { authorize: judge, Denial } = authorizeModule;
+
+let gateway: TestGateway;
+let store: Store;
+let pdp: Pdp;
+let principal: Principal;
+let decided: [id: string, revision: string][];
+
+const catalog = createCatalog({ sandbox: true, upstreams: [], clock: systemClock });
+const mappingsOf = (...models: string[]): Mapping[] => models.flatMap((model) => catalog.resolve(model) ?? []);
+
+beforeEach(async () => {
+  gateway = await startGateway();
+  store = createStore({ path: databasePath(gateway.dataDir), clock: systemClock });
+  pdp = createPdp();
+  decided = [];
+  principal = await authenticated();
+});
+
+afterEach(async () => {
+  store.close();
+  pdp.close();
+  await gateway.close();
+});
+
+const authenticated = (): Promise<Principal> => {
+  const { peppers } = loadSecrets(gateway.dataDir, { create: false });
+  return createAuthenticate({ store, clock: systemClock, peppers })(gateway.firstRun.gatewayKey);
+};
+
+const context = (): CallContext => ({
+  requestId: 'req_1',
+  clientRequestId: undefined,
+  clientIp: '192.0.2.7',
+  signal: new AbortController().signal,
+  noFallback: false,
+  noCache: false,
+  onDecision: (id, revision) => decided.push([id, revision]),
+  onCall: () => {},
+  room: () => {},
+  onDropped: () => {},
+  onCacheHit: () => {},
+});
+
+const telemetry = createTelemetry({ level: 'silent', accessLog: 'off' });
+
+async function authorize(candidates: readonly Mapping[], engine: () => Pdp = () => pdp): Promise<Permitted> {
+  const deps = { store, documents: createDocuments(store), pdp: engine, telemetry };
+  return judge(deps, { principal: await authenticated(), context: context(), action: 'chat', candidates });
+}
+
+const thrown = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+describe('a Permitted', () => {
+  it('cannot be had but from authorize: its class is not exported, and nothing else has its type', () => {
+    const lookalike = {
+      decision: { id: 'dec_1' },
+      candidates: mappingsOf('sandbox-free'),
+      narrowed: () => lookalike,
+      assertHolds: async () => {},
+    };
+    // @ts-expect-error: the class has private fields, so no object literal is one (checked by `npm run typecheck`).
+    const permitted: Permitted = lookalike;
+
+    expect(permitted).toBe(lookalike);
+    expect(Object.keys(authorizeModule).sort()).toEqual(['Denial', 'authorize', 'decisionRecord', 'policyRevision']);
+  });
+
+  it('holds the permitted candidates alone, and tells of its decision', async () => {
+    addRule(gateway, 'key', { ruleType: 'deny_models', ruleValue: { models: ['sandbox-paid'] } });
+
+    const permitted = await authorize(mappingsOf('sandbox-free', 'sandbox-paid'));
+
+    expect(permitted.candidates.map(({ id }) => id)).toEqual(['sandbox/sandbox-free']);
+    expect(decided).toEqual([[permitted.decision.id, `${pdp.bundleDigest.slice(0, 12)}.1`]]);
+  });
+
+  it('refuses to be used for a candidate that was not permitted, however it is narrowed', async () => {
+    addRule(gateway, 'key', { ruleType: 'deny_models', ruleValue: { models: ['sandbox-paid'] } });
+    const [free, paid] = mappingsOf('sandbox-free', 'sandbox-paid');
+    if (free === undefined || paid === undefined) throw new Error('the sandbox lacks a model');
+
+    const permitted = await authorize([free, paid]);
+
+    expect(permitted.narrowed(() => true).candidates).toEqual([free]);
+    expect(permitted.narrowed(() => false).candidates).toEqual([]);
+    await permitted.assertHolds(free);
+    await expect(permitted.assertHolds(paid)).rejects.toThrow('sandbox/sandbox-paid was never permitted');
+    await expect(permitted.narrowed(() => true).assertHolds(paid)).rejects.toThrow('was never permitted');
+  });
+
+  it('is asked again when the rules change after it was given, and holds again when they change back', async () => {
+    const [free] = mappingsOf('sandbox-free');
+    if (free === undefined) throw new Error('the sandbox lacks a model');
+    const permitted = await authorize([free]);
+    const { id } = addRule(gateway, 'member', { ruleType: 'deny_models', ruleValue: { models: ['sandbox-free'] } });
+    await nextTurn();
+
+    const refused = await thrown(permitted.assertHolds(free));
+
+    expect(refused).toBeInstanceOf(ApiError);
+    expect(refused).toMatchObject({ status: 403, code: 'permission_denied', message: expect.stringContaining(id) });
+    removeRule(gateway, 'member', id);
+    await nextTurn();
+    await permitted.assertHolds(free);
+  });
+});
+
+describe('a denial', () => {
+  it('carries its decision and the reason, and answers 403', async () => {
+    const { id } = addRule(gateway, 'organization', { ruleType: 'allow_models', ruleValue: { models: ['other'] } });
+
+    const denial = await thrown(authorize(mappingsOf('sandbox-free')));
+
+    if (!(denial instanceof Denial)) throw new Error('no denial');
+    expect(denial.answer()).toMatchObject({ status: 403, code: 'permission_denied' });
+    expect(denial.reason).toMatchObject({ scope: 'organization', kind: 'models', effect: 'allow', ruleIds: [id] });
+    expect([denial.decision.result.permitted, decided.length]).toEqual([[], 1]);
+  });
+});
+
+describe('a failure to evaluate', () => {
+  it('is thrown as such, and no decision is told', async () => {
+    const closed = createPdp();
+    closed.close();
+
+    const failure = await thrown(authorize(mappingsOf('sandbox-free'), () => closed));
+
+    expect(failure).toBeInstanceOf(PolicyFailure);
+    expect(decided).toEqual([]);
+  });
+
+  it('on a later attempt refuses it', async () => {
+    const [free] = mappingsOf('sandbox-free');
+    if (free === undefined) throw new Error('the sandbox lacks a model');
+    const permitted = await authorize([free]);
+    addRule(gateway, 'key', { ruleType: 'deny_models', ruleValue: { models: ['other'] } });
+    gateway.db.connection.prepare('UPDATE subject_rules SET compiled_json = ?').run('{"enforce":');
+
+    await expect(permitted.assertHolds(free)).rejects.toBeInstanceOf(PolicyFailure);
+  });
+});
+
+describe('a principal', () => {
+  it('is judged by the rules of its organization, its member and itself, outermost first', () => {
+    expect(principal).toEqual({
+      keyId: gateway.keyId,
+      organizationId: gateway.firstRun.organizationId,
+      projectId: gateway.firstRun.projectId,
+      memberId: gateway.memberId,
+      subjects: [
+        { scope: 'organization', id: gateway.firstRun.organizationId },
+        { scope: 'member', id: gateway.memberId },
+        { scope: 'key', id: gateway.keyId },
+      ],
+      ruleRevision: 0,
+      capped: false,
+    });
+  });
+
+  it('is found under any accepted pepper, and from then on under the current one', async () => {
+    const [pepper] = loadSecrets(gateway.dataDir, { create: false }).peppers;
+    const other = { id: 'new', key: Buffer.alloc(32, 7) };
+    const authenticate = (peppers: readonly [typeof pepper, ...(typeof pepper)[]]) =>
+      createAuthenticate({ store, clock: systemClock, peppers })(gateway.firstRun.gatewayKey);
+
+    expect(await thrown(authenticate([other]))).toMatchObject({ status: 401, code: 'invalid_api_key' });
+    expect((await authenticate([other, pepper])).keyId).toBe(gateway.keyId);
+    await store.write(() => {}); // Behind the one that renews the hash.
+    expect((await authenticate([other])).keyId).toBe(gateway.keyId);
+    expect(await thrown(authenticate([pepper]))).toMatchObject({ status: 401, code: 'invalid_api_key' });
+    await authenticate([pepper, other]);
+    await store.write(() => {});
+    expect((await authenticate([pepper])).keyId).toBe(gateway.keyId);
+  });
+});
+
+describe('the policy in force', () => {
+  it('is one that has passed its own test', async () => {
+    const policy = await createActivePolicy();
+
+    expect(policy.pdp().bundleDigest).toBe(pdp.bundleDigest);
+    policy.pdp().close();
+  });
+});

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { build } from '../../../src/store/db/sql.ts';
+import { createStore } from '../../../src/store/store.ts';
+import { getKey, insertKey } from '../../../src/store/tenants/keys.ts';
+import { costing, newCall, newDecision, newKey, START, settlement, storeWithTenant } from '../fixture.ts';
+
+test('what a crash left open is booked at its reservation, in its window, and marked recovered, once', async () => {
+  const { store, clock, path, tenant } = await storeWithTenant();
+  const key = newKey(tenant, { periodUsageLimit: 1000n, periodUsageDurationValue: 1, periodUsageDurationUnit: 'day' });
+  await store.write((db, now) => insertKey(db, key, now));
+  const settled = await store.openCall(newCall(tenant, { keyId: key.id }), newDecision(), costing(5n));
+  await store.settleCall(settled, settlement({ cost: 4n }));
+  const reserved = await store.openCall(newCall(tenant, { keyId: key.id }), newDecision(), costing(70n));
+  const unreserved = await store.openCall(newCall(tenant, { keyId: key.id }), newDecision(), costing());
+
+  clock.advance(60_000);
+  const next = createStore({ path, clock });
+  try {
+    expect([await next.recoverOpenCalls(), await next.recoverOpenCalls()]).toEqual([2, 0]);
+    const rows = await next.read((db) =>
+      db.all(build.selectFrom('calls').select(['id', 'state', 'cost_pico', 'settled_at']).orderBy('created_at')),
+    );
+    const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
+    expect(rows.sort(byId)).toEqual(
+      [
+        { id: settled.callId, state: 'settled', cost_pico: 4n, settled_at: START },
+        { id: reserved.callId, state: 'recovered', cost_pico: 70n, settled_at: START + 60_000 },
+        { id: unreserved.callId, state: 'recovered', cost_pico: 0n, settled_at: START + 60_000 },
+      ].sort(byId),
+    );
+    expect(await next.read((db) => getKey(db, tenant.organizationId, key.id))).toMatchObject({
+      usage: 74n,
+      currentPeriodUsage: 74n,
+      reserved: 0n,
+      currentPeriodReserved: 0n,
+    });
+    expect(await store.settleCall(reserved, settlement())).toBe(false);
+  } finally {
+    next.close();
+  }
+});
