@@ -1,7 +1,7 @@
 /**
  * Breaks the Rego one line at a time, compiles each mutant with `opa`, and sees whether the policy's tests catch it:
  * `npm run policy:mutate`. Survivors must be those explained in policy/MUTANTS.md, and no others.
- * `--runs N`: random cases for each mutant; `--seed N`: other ones; `--verbose`: what became of each mutant.
+ * `--runs N`: random cases for each mutant; `--seed N`: other ones; `--verbose`: the outcome of each mutant.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -56,7 +56,7 @@ const describe = ({ file, line, change, before, after }: Mutant): string =>
 
 const fateOf = ({ fate }: MutationResult): string => (typeof fate === 'string' ? fate : `caught by ${fate.by}`);
 
-/** Prints what became of the mutants; true when every survivor is explained and every explanation needed. */
+/** Prints the outcome; true when every survivor is explained and every explanation needed. */
 function report(results: readonly MutationResult[], verbose: boolean): boolean {
   if (verbose) for (const result of results) console.log(`${describe(result.mutant)}\n    ${fateOf(result)}`);
   const compiled = results.filter(({ fate }) => fate !== 'stillborn');

@@ -27,7 +27,7 @@ interface LateLook {
 export interface EventLoopListener {
   /** How much later than it should a timer came, in milliseconds; many times a second. */
   onDelay(delayMs: number): void;
-  /** The same of one that came more than 200 ms late, with what ran meanwhile, as far as that is known. */
+  /** The same of one that came more than 200 ms late, with what is known to have run. */
   onLate(delayMs: number, ran: readonly Section[]): void;
 }
 

@@ -54,8 +54,8 @@ function stopRequested(): Promise<NodeJS.Signals> {
 }
 
 /**
- * Serves until it is told to stop: then stops accepting, finishes what runs, settles, closes. Throws ConfigError for a wrong
- * variable, and whatever keeps it from starting.
+ * Serves until a signal: then stops accepting, finishes what runs, settles, closes.
+ * @throws ConfigError for a wrong variable, and whatever keeps it from starting
  */
 export async function serve(env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const stop = stopRequested();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { makeFolders } from '../src/folders.ts';
 
-it('makes those that are missing, for whom the mode says', () => {
+it('makes those that are missing, with the given mode', () => {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const made = join(folder, 'a', 'b');

@@ -1,4 +1,5 @@
-// What people read is plain English: texts in the sources, descriptions in the schemas, the pages. These words are refused there.
+// What people read is plain English: texts in the sources, descriptions in the schemas, the pages, comments and names of tests.
+// These words are refused there.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
@@ -20,6 +21,10 @@ const REFUSED: Readonly<Record<string, string>> = {
   'as far as': 'if, unless',
   'all the same': 'still',
   'time-outs?': 'timeout',
+  anybody: 'anyone',
+  'for want of': 'for lack of',
+  'brought along': 'its own',
+  merely: 'only',
   'whence|thereof|therein|hereby|lest|akin': 'plain words',
 };
 
@@ -43,6 +48,11 @@ function textsOf(file: string): string[] {
     .filter((text) => text.includes(' '))
     .map((text) => `${file}: ${text}`);
 }
+
+/** All code but what is generated, and this list. */
+const CODE = ['src', 'scripts', 'test']
+  .flatMap((folder) => filesIn(folder, '.ts'))
+  .filter((file) => !/generated|node_modules|plain-english/.test(file));
 
 const refused = (lines: readonly string[]): string[] => lines.filter((line) => PATTERN.test(line));
 
@@ -73,4 +83,24 @@ it('the pages have none', () => {
   );
   expect(sentences.length).toBeGreaterThan(1_000);
   expect(refused(sentences)).toEqual([]);
+});
+
+it('the comments of all code have none', () => {
+  const comments = CODE.flatMap((file) =>
+    [...read(file).matchAll(/\/\*\*?[\s\S]*?\*\/|(?:^|\s)\/\/.*$/gm)].map(
+      ([comment]) => `${file}: ${comment.replaceAll(/\s*\n\s*(?:\*|\/\/)?\s*/g, ' ').trim()}`,
+    ),
+  );
+  expect(comments.length).toBeGreaterThan(4_000);
+  expect(refused(comments)).toEqual([]);
+});
+
+it('the names of the tests have none', () => {
+  const names = CODE.filter((file) => /\.(?:test|walk)\.ts$/.test(file)).flatMap((file) =>
+    [...read(file).matchAll(/\b(?:it|test|describe)\b[^\n]*?\(\s*(['"`])((?:\\.|(?!\1).)*)\1/g)].map(
+      ([, , name]) => `${file}: ${name}`,
+    ),
+  );
+  expect(names.length).toBeGreaterThan(2_500);
+  expect(refused(names)).toEqual([]);
 });

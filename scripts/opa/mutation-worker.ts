@@ -15,7 +15,7 @@ export interface MutationTask {
   readonly runs: number;
 }
 
-/** What came of one mutant: `stillborn` does not compile, `survived` was caught by nothing. */
+/** The outcome of one mutant: `stillborn` does not compile, `survived` was caught by nothing. */
 export type MutationResult = { readonly mutant: Mutant; readonly fate: 'stillborn' | 'survived' | Catch };
 
 /** Compiles and judges every mutant of its task, and posts a `MutationResult` for each. */

@@ -14,7 +14,7 @@ export interface CatalogData {
   readonly models: readonly CatalogModel[];
 }
 
-/** `data/<name>.json`, read afresh. @throws Error that names the file and the first wrong place in it */
+/** `data/<name>.json`, read each time. @throws Error that names the file and the first wrong place in it */
 export function readDataFile(name: string): CatalogData {
   const file = `data/${name}.json`;
   try {

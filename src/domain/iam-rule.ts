@@ -18,7 +18,7 @@ interface RuleOf<Kind extends RuleKind, Value> {
   readonly mode: RuleMode;
 }
 
-/** An active rule, as far as decisions need it. */
+/** The parts of an active rule that decisions need. */
 export type PolicyRule =
   | RuleOf<'models', ModelsValue>
   | RuleOf<'providers', ProvidersValue>

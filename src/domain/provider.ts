@@ -32,7 +32,7 @@ export interface SealedProviderKey {
   readonly secret: SealedSecret;
 }
 
-/** What an organization has brought along. Immutable: another object whenever any of it may have changed. */
+/** An organization's own providers, models and keys. Immutable: another object whenever any of it may have changed. */
 export interface OrganizationProviders {
   readonly providers: readonly CustomProvider[];
   /** Mappings of its custom models, with `custom: true`, ids `<name>/<model>`. By id. */

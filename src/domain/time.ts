@@ -7,7 +7,7 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** A clock that stands still until it is told otherwise. */
+/** A clock that stands still until it is set. */
 export class ManualClock implements Clock {
   #now: number;
 

@@ -17,7 +17,7 @@ export interface JsonBounds {
   readonly fields: number;
 }
 
-/** What JSON holds, as far as it was read: up to the bound that it exceeds first, if any. */
+/** What JSON holds, up to the bound that it exceeds first, if any. */
 export interface JsonSize {
   readonly values: number;
   /** Of all objects together. */

@@ -12,8 +12,7 @@ const MOST_BYTES = 2 * 1024 * 1024;
 
 /**
  * A whole answer as the object that a REST caller would get, though not yet known to be well-formed.
- * @throws ApiError 502 for one that no client could show, or of more values than a tool's result has use for; it is paid for all
- * the same
+ * @throws ApiError 502 for one that no client could show, or of more values than a tool's result has use for; it is still paid for
  */
 export function readAnswer(answer: WrittenAnswer<object>): unknown {
   const json = answer.json(answer.ours);

@@ -22,7 +22,7 @@ export interface StreamMeans {
   readonly parseLarge: (json: Buffer) => Promise<ParsedJson>;
 }
 
-/** A streamed answer, as far as it is read here. */
+/** The parts of a streamed answer that are read here. */
 export interface EventSource {
   readonly chunks: AsyncIterable<Buffer>;
   readonly means: StreamMeans;

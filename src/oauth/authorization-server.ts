@@ -231,7 +231,7 @@ function configurationOf(deps: AuthorizationServerDeps, resource: string, underW
     fetch: deps.fetch,
     findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
     interactions: { policy: alwaysAsk(), url: (_, { uid }) => consentPath(uid) },
-    // Nothing is signed: there are no ID tokens, and access tokens are opaque. The provider wants a key all the same.
+    // Nothing is signed: there are no ID tokens, and access tokens are opaque. The provider still wants a key.
     jwks: { keys: [generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })] },
     issueRefreshToken: (_, client) => client.grantTypeAllowed('refresh_token'),
     loadExistingGrant: async ({ oidc }) => {

@@ -20,7 +20,7 @@ export const DOCUMENT_BOUNDS = {
 /** Why the document of a client cannot be used: a sentence for anyone, which tells nothing of our network. */
 export class DocumentFault extends Error {}
 
-/** A host that is refused and one that is not there are told in the same words: else anyone could look around in our network. */
+/** A host that is refused and one that is not there are reported in the same words: else anyone could look around in our network. */
 const TRANSPORT_FAULTS: Readonly<Record<TransportErrorKind, string>> = {
   connection: 'Its metadata document cannot be reached at a public address.',
   timeout: 'Its metadata document took too long.',

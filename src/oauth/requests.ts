@@ -39,7 +39,7 @@ const METADATA = [
   'tos_uri',
 ] as const;
 
-/** A client that wants to be registered, as far as it makes sense. */
+/** The usable parts of a request to register a client. */
 export interface Registration {
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly actsByItself: boolean;
@@ -87,7 +87,10 @@ export function registrationOf(body: unknown): Registration | string {
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
-/** What the authorization server would let pass: codes sent in clear, and addresses that look like another's (OAuth 2.1, section 2.3). */
+/**
+ * What the authorization server would let pass: codes sent in clear, and addresses that look like another's (OAuth 2.1, section
+ * 2.3).
+ */
 function redirectFault(uri: string): string | undefined {
   const url = URL.parse(uri);
   if (url === null) return undefined; // the authorization server says so

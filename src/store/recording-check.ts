@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/time.ts';
 import type { Store } from './store.ts';
 
-/** Anybody may ask: more often than this, they get the last answer. */
+/** Anyone may ask: more often than this, they get the last answer. */
 const VALID_FOR_MS = 1000;
 
 /** Whether a call could be recorded now: true, unless the database does not take a write (disk full, read-only, locked). */

@@ -53,7 +53,7 @@ export interface Store {
   subjectRules(organizationId: string, subjectIds: readonly string[]): Promise<Map<string, CompiledRules>>;
   /** The organization's rule revision as it is now, whichever process wrote last. */
   ruleRevision(organizationId: string): Promise<number>;
-  /** What the organization has brought along as it is now, whichever process wrote last; the same object while nothing changes. */
+  /** The organization's own providers as they are now, whichever process wrote last; the same object while nothing changes. */
   organizationProviders(organizationId: string): Promise<OrganizationProviders>;
   /**
    * Commits the call, its decision and what is held back for it before dispatch; throws the 401 or 429 of a key that has no room

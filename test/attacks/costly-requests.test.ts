@@ -325,7 +325,7 @@ describe('a caller who is refused', () => {
     socket.destroy();
   });
 
-  it('gets what was asked for after the client was told to go on', async () => {
+  it('gets the body after the client got 100 Continue', async () => {
     const body = JSON.stringify(hello());
     const { said, socket } = await openRaw(
       gateway.origin,

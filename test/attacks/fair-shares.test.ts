@@ -88,7 +88,7 @@ describe('callers without a key', () => {
     expect(outcome(await models([bearer(gateway.firstRun.gatewayKey)]))).toEqual([200]);
   });
 
-  it('get no more by a header that anybody can write', async () => {
+  it('get no more by a header that anyone can write', async () => {
     await start({ MAX_IN_FLIGHT: '100' });
     for (let i = 0; i < 20; i += 1) await silent(lists(`X-Forwarded-For: 198.51.100.${i}`));
     await settledAt(10);

@@ -138,7 +138,7 @@ describe('an answer that cannot be used costs what the provider reported', () =>
 });
 
 describe('a call whose first attempt failed and is paid for', () => {
-  it('costs both attempts, and its caller is told so', async () => {
+  it('costs both attempts, and the answer says so', async () => {
     await start();
     first.begin(noChoice);
     second.begin(json(completion('Hi')));

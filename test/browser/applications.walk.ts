@@ -85,7 +85,7 @@ it('a member allows an application a new key with a spend limit, and ends the ap
   expect(await statusOf(access_token)).toBe(401);
 });
 
-it('a member refuses, and the application is told', async () => {
+it('a member refuses, and the application hears of it', async () => {
   await walker.goto(application.authorizePath({ redirect_uri: callback }));
   await walker.press('Refuse');
   expect(Object.fromEntries(broughtBack())).toMatchObject({ error: 'access_denied', state: 'the state' });

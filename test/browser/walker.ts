@@ -36,7 +36,7 @@ export class Walker {
     page.on('response', (response) => this.#answered(response));
   }
 
-  /** Chromium also writes to the console that the document itself has an error status: `see` is told which one is right. */
+  /** Chromium also writes to the console that the document itself has an error status: `see` gets the right one. */
   #heard(message: ConsoleMessage): void {
     const isWrong = message.type() === 'error' || message.type() === 'warning';
     const isOwnStatus =

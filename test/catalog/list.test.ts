@@ -219,7 +219,7 @@ describe('modelList', () => {
     expect(list([model(charged)])[0]).toMatchObject({ pricing, providers: [{ pricing }] });
   });
 
-  it('takes an unknown price for dearer than any', () => {
+  it('takes an unknown price for the highest', () => {
     const known = mapping('b', { prices: { prompt: 9n, completion: 9n } });
     expect(list([model(mapping('a'), known)])[0]?.pricing).toEqual({
       prompt: '0.000000000009',

@@ -414,7 +414,7 @@ describe('portcullis policy explain', () => {
     ]);
   });
 
-  it('says of a model that nobody can call what a caller is told, and what the rules would do', async () => {
+  it('says of a model that no one can call what a caller would read, and what the rules would do', async () => {
     const { code, stdout } = await explain('--model', 'gpt-5');
     expect({ code, stdout }).toEqual({
       code: 0,
@@ -453,7 +453,7 @@ describe('portcullis policy explain', () => {
   });
 });
 
-describe('what an organization has brought along', () => {
+describe('the own providers of an organization', () => {
   beforeAll(async () => {
     const done = [
       await cli.run('custom-providers', 'add', 'acme', '--base-url', 'https://models.example/v1', '--keyless'),
@@ -465,7 +465,7 @@ describe('what an organization has brought along', () => {
     expect(done.map(({ code, stderr }) => ({ code, stderr }))).toEqual(done.map(() => ({ code: 0, stderr: '' })));
   });
 
-  it('is reached as far as there is a credential: a keyless provider, and one with a provider key', async () => {
+  it('is reached where there is a credential: a keyless provider, and one with a provider key', async () => {
     const xai = activeMappings({ catalog }).find(({ providerId }) => providerId === 'xai')?.modelId;
     const { stdout } = await cli.run('access', KEY);
     expect(stdout).toMatch(/^house\/own +acme +-$/m);

@@ -98,7 +98,7 @@ describe('the command line', () => {
     expect(await secrets()).toEqual(['sk-from-a-file-0123456789']);
   });
 
-  it('changes and lists what it is told, as aligned tables', async () => {
+  it('changes and lists them as aligned tables', async () => {
     const tables: string[] = [];
     const run = async (...args: string[]) => {
       const { code, stdout, stderr } = await portcullis.run(...args);

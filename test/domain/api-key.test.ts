@@ -267,7 +267,7 @@ describe('limits', () => {
     });
   });
 
-  test('the running window is told with its reset', () => {
+  test('the running window shows its reset', () => {
     expect([runningPeriod(running, NOW), runningPeriod(running, NOW + HOUR), runningPeriod(fresh, NOW)]).toEqual([
       { startedAt: NOW, resetAt: NOW + HOUR, usage: 40n },
       undefined,

@@ -152,7 +152,7 @@ describe('a stream whose first token is slow', () => {
     await expectGoodCall(world, 'streamed');
   });
 
-  it('and whose providers all fail then is told so in band', async () => {
+  it('and whose providers all fail then ends with an error event', async () => {
     world = await startFaultWorld({ KEEP_ALIVE_COMMENT_MS: '20' });
     const { promise: go, resolve } = Promise.withResolvers<void>();
     world.faulty.begin(async ({ cut: hangUp }) => {

@@ -1,4 +1,4 @@
-// Whose address IP rules judge, as far as the listener decides it: the rest is domain/client-ip.
+// The part of whose address IP rules judge that the listener decides: the rest is domain/client-ip.
 import { afterEach, expect, it } from 'vitest';
 import { chat, hello } from '../support/chat.ts';
 import { addRule, startGateway, type TestGateway } from '../support/gateway.ts';

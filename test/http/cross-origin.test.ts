@@ -59,7 +59,7 @@ it.each([
 });
 
 it.each(['https://chat.example.evil.example', 'http://chat.example', 'https://chat.example:8443', 'null'])(
-  'a page of another origin is told nothing: %s',
+  'a page of another origin learns nothing: %s',
   async (origin) => {
     const refused = await preflight(origin);
     const answer = await chat(gateway, hello(), { headers: [['origin', origin]] });

@@ -50,7 +50,7 @@ describe('the connector', () => {
     readonly addresses?: readonly string[];
   }
 
-  /** What becomes of a connection to this URL: the address that was reached, or why none was. */
+  /** The outcome of a connection to this URL: the address that was reached, or why none was. */
   function connectTo(target: string, { policy = 'public', exceptions = [], addresses = [] }: Wanted): Promise<string> {
     const { hostname, host, protocol, port } = new URL(target);
     const resolve: Resolve = (_hostname, _options, callback) =>

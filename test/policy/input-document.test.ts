@@ -41,7 +41,7 @@ describe('a candidate', () => {
     expect({ input_price, output_price, free }).toEqual({ input_price: 0, output_price: undefined, free: false });
   });
 
-  test('with a price beyond exact numbers stays dearer than every cap', () => {
+  test('with a price beyond exact numbers stays above every cap', () => {
     const { input_price } = policyCandidate({ ...mapping, prices: { prompt: 9_000_000_000_000_000_001n } });
     expect(input_price).toBe(Number.MAX_SAFE_INTEGER);
     expect(Number.MAX_SAFE_INTEGER).toBeGreaterThan(9_000_000_000_000);

@@ -94,7 +94,7 @@ describe('the engine refuses', () => {
     );
   });
 
-  test('nothing that merely looks like a lone surrogate', () => {
+  test('nothing that only looks like a lone surrogate', () => {
     const engine = createWasmEngine(wasm);
     expect(decide(engine, denying, { ...CALL, note: '\\ud800 \u{1f600}' })).toEqual(DENIED);
   });

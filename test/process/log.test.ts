@@ -111,7 +111,7 @@ it.each([
   expect(lines((await ended).stdout)).toEqual([]);
 });
 
-it('a refusal for want of room is no failure', async () => {
+it('a refusal for lack of room is no failure', async () => {
   const { origin, key, child, ended } = await serve({ DATA_DIR: dataDir, LOG_LEVEL: 'info', MAX_BUFFERED_BYTES: '10' });
 
   const answer = await send(origin, {

@@ -23,7 +23,7 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** A stream that has begun, and what comes of it. */
+/** A stream that has begun, and its outcome. */
 async function startStream({ origin, key }: ServingProcess) {
   const asked = request(`${origin}/v1/chat/completions`, {
     method: 'POST',

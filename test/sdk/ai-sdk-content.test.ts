@@ -123,7 +123,7 @@ describe('an error', () => {
     expect([statusCode, message]).toEqual([403, expect.stringContaining(id)]);
   });
 
-  it('400 and 404 are told as they are', async () => {
+  it('400 and 404 come as they are', async () => {
     const bad = await failed(generateText({ model: sandbox(), prompt: 'Hello', temperature: 3, maxRetries: 0 }));
     const unknown = await failed(ask(portcullis('no-such-model')));
 

@@ -1,4 +1,4 @@
-// The official MCP clients log in by themselves: discovery, registration, consent in a browser, tokens, refresh. All that they are told
+// The official MCP clients log in by themselves: discovery, registration, consent in a browser, tokens, refresh. All that they get
 // is the address of the endpoint.
 import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';

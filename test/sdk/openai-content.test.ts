@@ -57,7 +57,7 @@ describe('structured output', () => {
     expect(upstream.received[0]?.json).toMatchObject({ response_format: JSON.parse(JSON.stringify(format)) });
   });
 
-  it('that was cut for its length is told by its finish reason', async () => {
+  it('that was cut for its length has that finish reason', async () => {
     const cut = client.chat.completions.parse({
       model: 'sandbox-paid',
       messages: asked,

@@ -10,14 +10,14 @@ export interface AttackedGateway {
   readonly process: ServingProcess;
   /** Asks so many times at once; what comes back is measured and thrown away. */
   ask(path: string, body: object, times?: number): Promise<Summary[]>;
-  /** What comes of the attack, and the longest that a second caller waited for an answer meanwhile, in milliseconds. */
+  /** The outcome of the attack, and the longest that a second caller waited for an answer meanwhile, in milliseconds. */
   during<T>(attack: () => Promise<T>): Promise<{ readonly value: T; readonly longestMs: number }>;
   /** The most memory that the process had, in megabytes; undefined where the system does not tell. */
   peakMb(): number | undefined;
   close(): Promise<void>;
 }
 
-/** An answer, as far as a test wants to know it. */
+/** The parts of an answer that tests compare. */
 export interface Summary {
   readonly status: number;
   readonly bytes: number;

@@ -85,7 +85,7 @@ export const inBand = (
   cost,
 });
 
-/** A line of the specification: how the upstream fails, and what comes of it for either kind of call. */
+/** A line of the specification: how the upstream fails, and the outcome for either kind of call. */
 export interface FaultCase {
   readonly name: string;
   readonly fault: Fault | 'down';
@@ -93,6 +93,6 @@ export interface FaultCase {
   readonly streamed?: Outcome;
   /** The answer is complete as HTTP goes, so that its connection may be kept. */
   readonly keepsConnection?: boolean;
-  /** The upstream's error text is told, scrubbed. */
+  /** The caller gets the upstream's error text, scrubbed. */
   readonly isQuoted?: boolean;
 }

@@ -72,7 +72,7 @@ export const cut =
     await hangUp();
   };
 
-/** Says the first bytes, and then the same again and again for as long as anybody takes them. */
+/** Says the first bytes, and then the same again and again for as long as someone takes them. */
 export const endless =
   (bytes: string | ((kind: Kind) => string), again: string): Fault =>
   async (exchange: FaultExchange) => {

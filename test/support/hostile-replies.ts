@@ -54,7 +54,7 @@ const TOO_LARGE = 'The answer of the provider was refused: the answer is too lar
 /** Fields that throw when a text is made of them. */
 const NO_WORDS = '{"error":[{"msg":"x","loc":[{"toString":1}]}],"status":{"toString":1},"code":{"valueOf":null}}';
 
-/** Whole answers that are refused, with what the caller is told. */
+/** Whole answers that are refused, with what the caller reads. */
 export const WHOLE: readonly (readonly [string, () => string, string])[] = [
   ['five million empty objects', () => whole(withJunk(completion('x'), emptyObjects(5_000_000))), TOO_MUCH],
   ['a million fields', () => whole(`{${Array.from({ length: 900_000 }, (_, n) => `"k${n}":0`)}}`), TOO_MUCH],

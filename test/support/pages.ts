@@ -1,4 +1,4 @@
-// The pages of the repository that tell people what there is: the README, and one page for each part beside what implements it.
+// The pages of the repository that tell people what there is: the README, and one page for each part next to what implements it.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

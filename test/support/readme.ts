@@ -3,7 +3,7 @@ import { pages } from './pages.ts';
 
 const CONFIGURATION = pages.get('src/config/README.md') ?? '';
 
-/** The variables that the examples of the configuration export, as far as their names begin so. */
+/** The variables with these beginnings that the examples of the configuration export. */
 export function readmeEnvironment(prefix: string): Record<string, string> {
   const exported = [...CONFIGURATION.matchAll(/^export ([A-Z0-9_]+)=(\S+)$/gm)].map(([, name = '', value = '']) => [
     name,

@@ -26,7 +26,7 @@ export const CALLER = '203.0.113.7';
 
 /**
  * @param name by which clients reach the proxy
- * @param rewritesHost the proxy names the gateway's own address as `Host`, as some do unless they are told otherwise
+ * @param rewritesHost the proxy names the gateway's own address as `Host`, as some do by default
  */
 export async function startTlsGateway(name: string, { rewritesHost = false } = {}): Promise<TlsGateway> {
   trustTls();

@@ -110,7 +110,7 @@ export const customMapping = (providerId: string, modelId: string): Mapping => (
   providerNames: ['custom', `custom:${providerId}`],
 });
 
-/** What an organization has brought along: one provider hides that of its name in the catalogue, keys count for some projects. */
+/** An organization's own providers: one hides that of its name in the catalogue, keys count for some projects. */
 const providers: fc.Arbitrary<OrganizationProviders> = fc
   .record({
     names: fc.subarray(['acme', 'azure']),

@@ -9,7 +9,7 @@ type LimitFields = Pick<
   'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'
 >;
 
-/** The limits that a key or a budget has, as far as a change is judged together with them. */
+/** The limits of a key or a budget that a change is judged together with. */
 export type PresentLimits = Pick<
   SpendLimits,
   'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'

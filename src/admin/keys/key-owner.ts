@@ -5,7 +5,7 @@ import { type Actor, checkMakesKeysFor } from '../audit/actor.ts';
 
 /**
  * Who owns a new key: the member that is named, or the one who made the master key; the command line always names one.
- * 404 for no member of the organization, 403 for one whom the actor makes no keys for.
+ * 404 for no member of the organization, 403 where the actor may make no keys for the member.
  */
 export function ownerOfNewKey(db: Database, actor: Actor, createdBy: string | undefined): string {
   if (createdBy === undefined) {

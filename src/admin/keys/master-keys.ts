@@ -27,8 +27,8 @@ const EXPLANATIONS = [
 
 /**
  * Makes a master key that acts for the same member as the key it is made with; the answer alone carries the secret, as `token`.
- * Shape and one too many 400, developers 403.
- * @param body as `MasterKeyCreate`, unchecked. @param memberId for whom it acts: the command line names the member
+ * 400 for a wrong shape or beyond the limit, 403 for developers.
+ * @param body as `MasterKeyCreate`, unchecked. @param memberId the member that it acts for, as the command line names it
  */
 export function createMasterKey(
   db: Database,

@@ -6,7 +6,7 @@ import { newSecret } from '../keys/new-secret.ts';
 import { addTenant } from '../tenants/new-tenant.ts';
 import { createSignInLink } from './sign-in-links.ts';
 
-/** What the first start made. The secrets are told here and never again. */
+/** What the first start made. The secrets are shown here and never again. */
 export interface FirstRun {
   readonly organizationId: string;
   readonly projectId: string;

@@ -18,7 +18,7 @@ const IDLE_MS = 12 * HOUR;
 const ABSOLUTE_MS = 7 * 24 * HOUR;
 /** The oldest one ends when a member begins one more. */
 const MAX_SESSIONS = 20;
-/** Expired ones that a sign-in clears away, of whomever they are: more than it adds. */
+/** Expired ones of any member that a sign-in deletes: more than it adds. */
 const SWEPT = 50;
 
 /** A session that has not ended, of a member who is present. */
@@ -58,7 +58,7 @@ export function readSession(
 export const listSessions = (db: Database, { organizationId, id }: MemberRecord, now: number): store.SessionRecord[] =>
   store.sessionsOf(db, organizationId, id).filter((session) => !hasEnded(session, now));
 
-/** Begins a session. @returns the value of its cookie, which is told here alone */
+/** Begins a session. @returns the value of its cookie, which is nowhere else */
 export function startSession(
   db: Database,
   { organizationId, id: memberId }: Pick<MemberRecord, 'organizationId' | 'id'>,

@@ -18,7 +18,7 @@ const LIFE_MS = DAY;
 /** Expired ones that a new one clears away. */
 const SWEPT = 50;
 
-/** A link that was made; its token is told here alone. */
+/** A new link; its token is nowhere else. */
 export interface SignInLink {
   readonly id: string;
   readonly memberId: string;
@@ -66,7 +66,7 @@ interface Reading {
   readonly peppers: readonly Pepper[];
 }
 
-/** Whom a link signs in. @throws ApiError 404 when it is unknown, used or expired, or the member has left */
+/** The member that a link signs in. @throws ApiError 404 when it is unknown, used or expired, or the member has left */
 export function readSignInLink(
   db: Database,
   token: string,
@@ -76,7 +76,7 @@ export function readSignInLink(
   return { member, organizationName: getOrganization(db, member.organizationId).name };
 }
 
-/** Uses a link up. @returns whom it signs in. @throws ApiError 404 as above */
+/** Uses a link up. @returns the member that it signs in. @throws ApiError 404 as above */
 export function useSignInLink(db: Database, token: string, reading: Reading): MemberRecord {
   return db.transaction(() => {
     const { link, member } = openLink(db, token, reading);

@@ -23,8 +23,9 @@ const MAX_COUNTED = 10_000;
 const SWEPT = 20;
 
 /**
- * An e-mail belongs to a member of each of several organizations. So many of them, the oldest first, can sign in with it and a password,
- * and so many hashes are computed for every attempt: the time does not tell how many there are. Others sign in by passkey or by link.
+ * An e-mail belongs to a member of each of several organizations. So many of them, the oldest first, can sign in with it and a
+ * password, and so many hashes are computed for every attempt: the time does not tell how many there are. Others sign in by
+ * passkey or by link.
  */
 const MAX_HOLDERS = 3;
 
@@ -44,13 +45,14 @@ export interface SignInAttempt {
   readonly network: string;
 }
 
-/** Whom e-mail and password fit: a member of each of the organizations, or nobody; `locked`: there were too many failures. */
+/** The members with this e-mail and password, one in each organization, or none; `locked`: there were too many failures. */
 export type SignInOutcome = readonly MemberRecord[] | 'locked';
 
 /**
- * Tries an e-mail with a password; the same is done, and takes as long, whether a member has it or not. An attempt counts as failed
- * before it is judged, so that many at once are no more than ten. One that succeeds takes back itself alone: other failures stay, or the
- * holder of the same e-mail in another organization could clear them while guessing. @throws ApiError 503 when too many wait
+ * Tries an e-mail with a password; the same is done, and takes as long, whether a member has it or not. An attempt counts as
+ * failed before it is judged, so that many at once are no more than ten. One that succeeds takes back itself alone: other
+ * failures stay, or the holder of the same e-mail in another organization could clear them while guessing. @throws ApiError 503
+ * when too many wait
  */
 export const signInByPassword = (deps: SignInDeps, attempt: SignInAttempt): Promise<SignInOutcome> =>
   judged(deps, attempt, (db) => findPasswordHolders(db, attempt.email, MAX_HOLDERS));
@@ -88,7 +90,7 @@ function judged(
   });
 }
 
-/** The members whom the password fits. It takes the same number of hashes for everyone. */
+/** The members with this password. It takes the same number of hashes for everyone. */
 async function fittingHolders(password: string, holders: readonly PasswordHolder[]): Promise<MemberRecord[]> {
   const fitting: MemberRecord[] = [];
   for (let index = 0; index < MAX_HOLDERS; index++) {

@@ -10,8 +10,8 @@ const EXPLANATIONS = [
 ];
 
 /**
- * Adds an organization to this installation: for the command line, which belongs to none. Its master key, whose secret is told
- * here and never again, makes everything else.
+ * Adds an organization to this installation: for the command line, which belongs to none. Its master key makes everything else;
+ * its secret is shown here and never again.
  * @param body as `OrganizationCreate`, unchecked; 400 when it is not.
  */
 export function createOrganization(db: Database, body: unknown, write: SecretWrite): Tenant {

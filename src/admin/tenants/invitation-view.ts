@@ -5,7 +5,7 @@ import type * as store from '../../store/tenants/invitations.ts';
 import { findMember } from '../../store/tenants/members.ts';
 import { optional } from '../audit/optional.ts';
 
-/** What has become of an invitation at `now` (epoch ms). */
+/** The state of an invitation at `now` (epoch ms). */
 export function statusOf({ acceptedAt, revokedAt, expiresAt }: store.InvitationRecord, now: number): InvitationStatus {
   if (acceptedAt !== null) return 'accepted';
   if (revokedAt !== null) return 'revoked';

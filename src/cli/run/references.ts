@@ -61,7 +61,7 @@ export const everyMember = ({ db, actor }: Pick<Workspace, 'db' | 'actor'>): Mem
     return { items, nextCursor };
   });
 
-/** The id of the member whom a person means by membership id or e-mail. */
+/** The id of the member that a membership id or e-mail names. */
 export function memberId(workspace: Workspace, reference: string): string {
   const wanted = reference.toLowerCase();
   const member = everyMember(workspace).find(({ id, email }) => id === wanted || email === wanted);

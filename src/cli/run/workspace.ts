@@ -27,7 +27,7 @@ export interface Workspace {
   /** Loaded when first asked for. */
   readonly encryptionKey: () => EncryptionKey;
   readonly catalog: () => Catalog;
-  /** The catalogue, and whom the operator has a credential for. */
+  /** The catalogue, and the providers that the operator has a credential for. */
   readonly installation: () => Installation;
 }
 

@@ -54,7 +54,7 @@ export function optionFault(error: unknown): string | undefined {
   if (option === undefined) return undefined;
   const isOption = option.startsWith('--');
   if (!error.message.startsWith(error.param)) return isOption ? `${option}: ${error.message}` : error.message;
-  // An entry is told by its text, which the message quotes.
+  // An entry is recognized by its text, which the message quotes.
   const place = isOption && rest !== '' ? `${option} ${rest.slice(1)}` : option;
   // Null is written "none" on the command line.
   return `${place}${error.message.slice(error.param.length).replace(' must be null or ', ' must be "none" or ')}`;

@@ -37,7 +37,7 @@ function rememberedHashes(pepper: Pepper): (token: string) => string {
   };
 }
 
-/** The door's keeper: mistyped keys are told by their checksum, without a look-up; the status is read afresh on every request. */
+/** Mistyped keys are recognized by their checksum, without a look-up; the status is read on every request. */
 export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps): Authenticate {
   const hashes = peppers.map((pepper) => ({ pepper, hashOf: rememberedHashes(pepper) }));
   const find = async (token: string) => {
@@ -98,7 +98,7 @@ const invalidToken = (): ApiError =>
     'The access token is not valid: it has expired, its grant has ended, or it is for another address.',
   );
 
-/** Token, grant and key are read afresh on every request: what ends one of them ends the access. */
+/** Token, grant and key are read on every request: what ends one of them ends the access. */
 export function createAuthenticateToken({
   store,
   clock,

@@ -82,7 +82,7 @@ export class Denial extends Error {
   readonly decision: Decision;
   readonly reason: DenialReason;
 
-  /** @param message what the caller is told */
+  /** @param message for the caller */
   constructor(decision: Decision, reason: DenialReason, message: string) {
     super(message);
     this.decision = decision;

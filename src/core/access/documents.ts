@@ -25,7 +25,7 @@ function rulesUnavailable(cause: unknown): never {
 
 /**
  * Reads rules, and remembers the document while no rule of the organization changes. A document read after a change but
- * remembered under the revision before it is merely read once more.
+ * remembered under the revision before it is only read once more.
  */
 export function createDocuments(store: Store): Documents {
   const remembered = new LRUCache<string, { ruleRevision: number; memberId: string; document: KeptDocument }>({

@@ -4,7 +4,7 @@ import type { Store } from '../../store/store.ts';
 import { findNames } from '../../store/tenants/names.ts';
 
 /**
- * What the caller of a denied request is told: each rule by its id and, where it has one, its description. Only rules of the
+ * What the caller of a denied request reads: each rule by its id and, where it has one, its description. Only rules of the
  * caller's own organization have a name here.
  */
 export const tellDenial = (store: Pick<Store, 'read'>, organizationId: string, reason: DenialReason): Promise<string> =>

@@ -12,7 +12,7 @@ const retryAfter = (milliseconds: number | undefined): Record<string, string> =>
 });
 
 /**
- * What a caller is told when the last attempt has failed (src/core/README.md, "the last failure").
+ * What a caller gets when the last attempt has failed (src/core/README.md, "the last failure").
  * @param attempt its record, if it was made
  * @param retryAfterMs the shortest wait that a provider asked for
  */

@@ -130,7 +130,7 @@ export class Call {
     return { target: undefined, usage: NO_USAGE, cost: undefined, ...ended, attempts, charges };
   }
 
-  /** Under which a failure is booked; 499 when the caller left, who is told nothing. */
+  /** The status and code of a failure's row; 499 when the caller left, who gets no answer. */
   #codes(error: unknown): Pick<Outcome, 'statusCode' | 'errorCode'> {
     if (this.facts.context.signal.aborted) return { statusCode: 499, errorCode: 'client_closed_request' };
     const { status, code } = toApiError(error);

@@ -18,7 +18,7 @@ interface Record {
 }
 
 /**
- * Which targets have failed of late. A mapping with another credential is another target: one customer's bad key must not make
+ * Which targets have failed recently. A mapping with another credential is another target: one customer's bad key must not make
  * everyone's provider rest. Kept in memory: a start begins with good faith.
  */
 export class Health {

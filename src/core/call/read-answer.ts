@@ -13,7 +13,7 @@ import { nameThoughts } from '../price/chunk-pieces.ts';
 import { Produced, type Told } from '../price/produced.ts';
 import type { ProviderJson } from './written-answer.ts';
 
-/** What was asked, as far as its answer is read by it. */
+/** The parts of a request that its answer is read by. */
 export type AnswerKind =
   | { readonly operation: 'chat' }
   | { readonly operation: 'image'; readonly call: ImageCall }

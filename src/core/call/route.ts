@@ -21,7 +21,7 @@ export interface RouteDeps extends CallDeps {
 }
 
 export interface RouteOptions {
-  /** Of a stream the end is told by `streamEnded` or `streamBroke`: that it has begun is no success yet. Default: whole. */
+  /** `stream`: `streamEnded` or `streamBroke` reports its end, since its beginning is no success yet. Default: whole. */
   readonly kind?: 'whole' | 'stream';
   /** Whether the caller has seen a part of an answer: then no other attempt may follow. Default: never. */
   readonly isShown?: () => boolean;
@@ -120,11 +120,14 @@ function targetsOf({ permitted: { candidates } }: Call, reach: Reach, { dropped 
   return [...targets.filter(honoursAll), ...targets.filter((target) => !honoursAll(target))];
 }
 
-/** The same way to the same provider, as far as it still exists: keys are withdrawn and providers removed while a call runs. */
+/** The same way to the same provider, if it still exists: keys are withdrawn and providers removed while a call runs. */
 const current = (reach: Reach, { mapping, credential }: Target): Target | undefined =>
   reach.targets(mapping).find((each) => each.credential.providerKeyId === credential.providerKeyId);
 
-/** What is left to try after a failure. Another provider is likelier to help than this one with another key, unless the key failed. */
+/**
+ * What is left to try after a failure. Another provider is likelier to help than this one with another key, unless the key
+ * failed.
+ */
 function afterFailure(rest: readonly Target[], { mapping }: Target, { errorType }: UpstreamError): Target[] {
   if (errorType === 'credential' || errorType === 'rate_limited') return [...rest];
   const isSame = (target: Target): boolean => target.mapping.id === mapping.id;

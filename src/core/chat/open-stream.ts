@@ -46,7 +46,7 @@ export class OpenedStream implements AsyncIterableIterator<UpstreamChunk, void> 
   }
 }
 
-/** An upstream that says nothing for so many chunks, or characters of them, has begun all the same: they are held until then. */
+/** An upstream that says nothing for so many chunks, or characters of them, has begun too: they are held until then. */
 const MOST_HELD = 64;
 const MOST_HELD_CHARACTERS = 64 * 1024;
 

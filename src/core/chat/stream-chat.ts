@@ -115,7 +115,10 @@ async function settleDeparture(
   await call.settle(await produced.usageSoFar(estimator, request, mapping), 499, 'client_closed_request');
 }
 
-/** Books a stream that broke: only what the provider itself reported is charged, unless we cut it off. Returns the error for the caller. */
+/**
+ * Books a stream that broke: only what the provider itself reported is charged, unless we cut it off. Returns the error for the
+ * caller.
+ */
 async function settleBroken(
   deps: DispatchChatDeps,
   call: Call,
@@ -130,14 +133,14 @@ async function settleBroken(
     return failure;
   }
   if (cause !== undefined) streamBroke(deps, call, target, cause);
-  // What our own bounds cut off was produced all the same: nobody gets an answer for nothing by reading it slowly.
+  // What our own bounds cut off was still produced: no one gets an answer for nothing by reading it slowly.
   const usage = endedByUs(error)
     ? await produced.usageSoFar(deps.estimator, request, target.mapping)
     : produced.reportedUsage(request, target.mapping);
   return call.breakOff(failure, usage);
 }
 
-/** What the caller is told, and what the provider or the network did; undefined: the gateway had no room. */
+/** The error for the caller, and what the provider or the network did; undefined: the gateway had no room. */
 function brokenStream(error: unknown): [failure: unknown, cause: UpstreamError | undefined] {
   const failure = readFailure(error);
   if (failure instanceof ApiError) return [failure, undefined];

@@ -24,7 +24,7 @@ function plainText({ choices }: Chunk): string | undefined {
   return typeof delta.content === 'string' ? delta.content : undefined;
 }
 
-/** Takes down a stream while it passes, so that it can be given again. */
+/** Records a stream while it passes, so that it can be given again. */
 export class StreamKeeper {
   #pieces: Piece[] = [];
   #characters = 0;

@@ -35,7 +35,7 @@ export interface ReachDeps {
 
 /**
  * What a principal's calls can reach; the same object as long as nothing has changed.
- * @param known what the organization has brought along, where that was read a moment ago; else it is read
+ * @param known the organization's own providers, where they were read a moment ago; else they are read
  */
 export type FindReach = (
   principal: Pick<Principal, 'organizationId' | 'projectId'>,

@@ -51,7 +51,7 @@ export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): rea
 }
 
 /**
- * Names become candidates: the catalogue and the organization know the names, the reach tells for whom there is a credential. A
+ * Names become candidates: the catalogue and the organization know the names, the reach knows which of them have a credential. A
  * provider that cannot take the request is no candidate.
  * @throws ApiError 404, or 400 for a model that is of no use to the action, or whose providers cannot take the request
  */

@@ -2,7 +2,7 @@ import type { ChatMessage, ChatRequest, ContentPart, ImageRequest, PolicyInput }
 import { googleOptions } from '../../providers/google/options.ts';
 import { MAX_SEARCHES } from '../../providers/wire/request-fields.ts';
 
-/** What a request asks for, as far as it bears on what its answer may cost. */
+/** The parts of a request that decide what its answer may cost. */
 export interface Demand {
   readonly action: PolicyInput['action'];
   /** Bytes of the body without media: no tokenizer makes more tokens of a text than it has bytes. */
@@ -37,7 +37,10 @@ export const ALLOWANCES = {
   spokenAnswer: 16_384,
   search: 10_000,
 };
-/** Sound of these formats, by its data: 32 tokens a second, and none takes less than 6 kbit/s. In others, silence may be next to nothing. */
+/**
+ * Sound of these formats, by its data: 32 tokens a second, and none takes less than 6 kbit/s. In others, silence may be next to
+ * nothing.
+ */
 const MEASURED_AUDIO = /^(?:wav|mp3)$/i;
 const BASE64_PER_AUDIO_TOKEN = 24;
 const LEAST_AUDIO = 1000;

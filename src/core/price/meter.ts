@@ -30,7 +30,7 @@ export interface Cost extends CostParts {
   readonly hasFailedAttempts?: true;
 }
 
-/** What an attempt took that did not serve the call: it is paid for all the same. */
+/** What an attempt took that did not serve the call: it is still paid for. */
 export interface Charge {
   readonly usage: Usage;
   readonly cost: Cost;

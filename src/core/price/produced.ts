@@ -58,7 +58,7 @@ export class Produced {
     for (const { index, message } of choices) this.#say(index, message, usage);
   }
 
-  /** The same as `addWhole` of the answer of which this was told. */
+  /** The same as `addWhole` of the answer that this describes. */
   addTold({ model, usage, said, images }: Told): void {
     this.model = model;
     this.#report(usage);

@@ -24,7 +24,7 @@ const BASE64_PER_AUDIO_TOKEN = 800;
 /** Thoughts come under several names at once: each text is counted once. */
 const isThought = (name: string): boolean => name.startsWith('reasoning') || name.startsWith('thinking');
 
-/** What an answer says, in whatever field, as far as it is kept: bytes, since a million small strings are not small. */
+/** What is kept of an answer's text, from any field: bytes, since a million small strings are not small. */
 export class SaidText {
   readonly #choices = new Map<number, GrowingText>();
   #room = MAX_KEPT_BYTES;

@@ -52,12 +52,15 @@ export interface Bound {
   readonly fixed: bigint;
   /** Of one token of output in every choice. */
   readonly perOutputToken: bigint;
-  /** Most tokens of each choice: the caller's maximum or the mapping's own, whichever is smaller; 0 where tokens of output cost nothing. */
+  /**
+   * Most tokens of each choice: the caller's maximum or the mapping's own, whichever is smaller; 0 where tokens of output cost
+   * nothing.
+   */
   readonly maxOutputTokens: number;
 }
 
 /**
- * The longest answer where the caller names none: the mapping's own, as far as its context has room for it next to a prompt of the
+ * The longest answer where the caller names none: the mapping's own, cut to the room that its context has next to a prompt of the
  * usual density; else the context without a dense prompt, since a provider refuses a maximum that does not fit; else the default.
  */
 function ownMaximum({ maxOutput, contextLength }: Mapping, { textTokens, defaultMaxOutputTokens }: Demand): number {
@@ -92,7 +95,7 @@ const outputPrices = ({ speaks }: Demand, { outputModalities }: Mapping): (keyof
 
 /**
  * The most that a mapping may charge for a request: `costOf` of no usage within its bounds is more (src/admin/README.md, "hard
- * cap"). Undefined: cannot be told, for want of a price.
+ * cap"). Undefined: unknown, since a price is missing.
  */
 export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
   const { action, searches } = demand;
@@ -172,7 +175,7 @@ export function outputLimit(
   return { tokens, isOurs: tokens !== named, isCut: tokens < bound.maxOutputTokens };
 }
 
-/** What a key with a limit is told when no candidate has a known price: it is not the key's fault. */
+/** The error for a key with a limit when no candidate has a known price: it is not the key's fault. */
 export function unpricedCall(candidates: readonly Mapping[], { action }: Demand): ApiError {
   const [custom] = candidates.filter((mapping) => mapping.custom);
   const what = action === 'moderation' ? 'price of a request' : 'price';

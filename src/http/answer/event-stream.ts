@@ -92,7 +92,7 @@ async function drained(res: ServerResponse, signal: AbortSignal): Promise<void> 
 
 /**
  * Writes chunks as server-sent events. The first byte, a chunk or a comment, commits status 200; a failure before
- * it is thrown (and gets its own status), a failure after it is told in band, and the stream then ends without its `end`
+ * it is thrown (and gets its own status), a failure after it is an event of the stream, and the stream then ends without its `end`
  * (src/core/README.md, "streams").
  */
 export async function writeEventStream<Chunk extends object>(

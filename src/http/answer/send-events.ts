@@ -26,7 +26,7 @@ export async function sendEvents<Event extends { readonly metadata?: object }>(
     formed: (event) => (event instanceof WrittenAnswer ? writtenInForm(event, form) : inForm(event, form)),
     onFailure(failure) {
       ctx.state.errorCode = failure.code;
-      // A stream that a provider broke is told of where its attempt is.
+      // The attempt logs a stream that a provider broke.
       if (isOurFault(failure)) telemetry.failure(ctx.state.requestId, failure);
     },
   });

@@ -1,7 +1,7 @@
 import type { Telemetry } from '../../telemetry.ts';
 import type { AppMiddleware } from '../state.ts';
 
-/** Who left before the answer began was told nothing; the call's row has the same status and code. */
+/** A caller who left before the answer began got none; the call's row has the same status and code. */
 const CLIENT_LEFT = 499;
 
 /**

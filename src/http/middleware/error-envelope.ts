@@ -7,7 +7,7 @@ import type { AppContext, AppMiddleware } from '../state.ts';
 
 /**
  * The only catch in HTTP: every failure becomes the error envelope with all four keys. What failed inside is logged here, once;
- * a refusal for want of room has no cause, and the access log tells of it.
+ * a refusal for lack of room has no cause, and the access log tells of it.
  */
 export function errorEnvelope(telemetry: Telemetry): AppMiddleware {
   return async (ctx, next) => {

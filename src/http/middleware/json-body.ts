@@ -54,7 +54,7 @@ export function jsonBody(limits: BodyLimits, telemetry: Pick<Telemetry, 'ran'>):
 export const checkedBody = <T>({ state }: AppContext, validator: Validator<T>, telemetry: Pick<Telemetry, 'ran'>): T =>
   timed('validating a request body', state.bodyBytes, telemetry, () => checkOpenAiShape(validator, state.body));
 
-/** Work on fewer bytes is done before anybody notices: it is not worth a look at the clock. */
+/** Work on fewer bytes is too short to be worth a look at the clock. */
 const LARGE = 64 * 1024;
 
 /** Work on a request body, of which the log tells when it keeps everyone waiting. */

@@ -31,7 +31,7 @@ export class OwnOrigin {
     return this.#publicOrigin ?? `${this.isSecure(req) ? 'https' : 'http'}://${req.headers.host}`;
   }
 
-  /** A request that changes something must come from a page of ours, as far as its headers tell. @throws ApiError 403 */
+  /** A request that changes something must come from a page of ours, by what its headers say. @throws ApiError 403 */
   check(req: IncomingMessage): void {
     const { origin } = req.headers;
     const site = req.headers['sec-fetch-site'];

@@ -54,8 +54,8 @@ function prefersPages({ headers: { accept = '' } }: IncomingMessage): boolean {
 }
 
 /**
- * `same-origin`, not `no-referrer`: with that, browsers send `Origin: null` with forms, and their origin could not be checked. Other
- * sites are told no address either way, and the tokens in ours reach ourselves alone.
+ * `same-origin`, not `no-referrer`: with that, browsers send `Origin: null` with forms, and their origin could not be checked.
+ * Other sites get no address either way, and the tokens in ours reach ourselves alone.
  */
 const REFERRER_POLICY = 'same-origin';
 

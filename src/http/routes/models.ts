@@ -19,7 +19,7 @@ export interface ModelsRouteDeps {
   limited: LimitRate;
 }
 
-/** Which list the caller gets: the catalogue as anybody has it, all that their organization could use, or what they may. */
+/** Which list the caller gets: the catalogue as everyone has it, all that their organization could use, or what they may. */
 type Which = 'catalogue' | 'all' | 'usable';
 
 const listOptions = (ctx: AppContext): ModelListOptions => ({

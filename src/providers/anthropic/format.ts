@@ -3,7 +3,7 @@ import { type Block, textBlocks } from './block.ts';
 import type { ModelRules } from './model.ts';
 import { structuredSchema } from './schema.ts';
 
-/** The tool that a model without structured outputs must call with its answer: its input is told as content. */
+/** The tool that a model without structured outputs must call with its answer: its input becomes the content. */
 export const ANSWER_TOOL = 'structured_answer_for_gateway';
 
 /** How the form of the answer is asked for. */

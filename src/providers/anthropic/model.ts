@@ -1,6 +1,6 @@
 /**
  * What a Claude model takes of the Messages API. The API refuses with 400 what a model does not take, and its catalogue has no
- * field for most of this, so it is told from the model's version, as Anthropic's migration guides of 2026 state it.
+ * field for most of this, so it follows from the model's version, as Anthropic's migration guides of 2026 state it.
  */
 export interface ModelRules {
   /** `budget`: up to 4.5, by `budget_tokens`. `adaptive`: from 4.6, by an effort. `none`: before 3.7. */

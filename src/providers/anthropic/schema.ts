@@ -33,7 +33,7 @@ const DROPPED: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'exa
 
 /**
  * A JSON Schema within the subset that the API's structured outputs take; anything else in one is a 400. Objects are closed, as
- * the API demands, and a constraint that it cannot enforce is told to the model in the description.
+ * the API demands, and a constraint that it cannot enforce goes into the description for the model.
  */
 export function structuredSchema(schema: Schema): Schema {
   const kept: Record<string, unknown> = {};

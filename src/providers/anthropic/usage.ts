@@ -57,8 +57,8 @@ function compactions(steps: unknown): Counts[] | undefined {
 }
 
 /**
- * The usage in our form: there `input_tokens` leaves cache reads and writes out, ours counts them in. Of the writes those of an
- * hour are told apart once; the rest is of five minutes. Undefined when the two main numbers were not reported.
+ * The usage in our form: there `input_tokens` leaves cache reads and writes out, ours counts them in. Writes of an hour are
+ * counted apart once; the rest is of five minutes. Undefined when the two main numbers were not reported.
  */
 export function anthropicUsage(reported: ReportedUsage): Usage | undefined {
   if (reported.input === undefined || reported.output === undefined) return undefined;

@@ -41,5 +41,5 @@ export function blockReason(feedback: unknown): string | undefined {
   return /^[A-Z_]{1,64}$/.test(reason) ? reason : 'OTHER';
 }
 
-/** What the caller is told of a blocked prompt, for which Google gives no candidate. */
+/** The error for a blocked prompt, for which Google gives no candidate. */
 export const blockedText = (reason: string): string => `The provider blocked the prompt: ${reason}.`;

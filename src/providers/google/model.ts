@@ -1,4 +1,4 @@
-// What Gemini models of different generations take is told from the name alone.
+// What Gemini models of different generations take follows from the name alone.
 
 /** `gemini-2.5-flash` states 2.5, `gemini-3-pro-preview` 3; a moving name such as `gemini-flash-latest` states nothing. */
 const STATED = /^(?:models\/)?gemini-(\d+)(?:\.(\d+))?(?!\d)/;

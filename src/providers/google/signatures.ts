@@ -6,7 +6,7 @@ import { isRecord, record } from '../wire/json.ts';
  * image itself, in `extra_content.google.thought_signature`; those of text in `reasoning_details`, one entry each.
  */
 
-/** Google documents this text in the place of a signature that got lost: the call is then not refused for want of one. */
+/** Google documents this text in the place of a signature that got lost: the call is then not refused for lack of one. */
 export const LOST_SIGNATURE = 'skip_thought_signature_validator';
 
 const FORMAT = 'google';

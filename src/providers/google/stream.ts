@@ -32,7 +32,7 @@ interface Progress {
 
 /**
  * The chunks of a stream, whose events are whole answers that each hold the next piece. There is no end marker, and some models
- * state an end with every event: so the ends are told last, in a chunk of their own, when the stream has come to its own.
+ * state an end with every event: so the ends come last, in a chunk of their own, when the stream has ended.
  */
 export async function* parseStream(
   response: StreamedResponse,

@@ -6,7 +6,10 @@ import { badResponse, fromStatus, UpstreamError } from '../wire/upstream-error.t
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Words of `code` and `type` about the credential, which count more than the status they come under: 429 of OpenAI and Moonshot, 400. */
+/**
+ * Words of `code` and `type` about the credential, which count more than the status they come under: 429 of OpenAI and Moonshot,
+ * 400.
+ */
 const CREDENTIAL_WORDS: ReadonlyMap<string, number> = new Map([
   ['insufficient_quota', 402],
   ['billing_not_active', 402],
@@ -102,7 +105,7 @@ function wordStatus(body: unknown, words: ReadonlyMap<string, number>): number |
   return undefined;
 }
 
-/** The text of an envelope: OpenAI's, a bare string, those of common web frameworks, and what a reseller was told itself. */
+/** The text of an envelope: OpenAI's, a bare string, those of common web frameworks, and what a reseller passes on. */
 function errorText(body: unknown): string {
   const text = said(body);
   const [error] = levels(body);

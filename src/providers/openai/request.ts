@@ -91,7 +91,7 @@ function translateMessage(message: ChatMessage, dialect: MessageDialect, reasons
   return translated;
 }
 
-/** What an assistant thought, as far as its provider wants to know it. */
+/** What an assistant thought, if its provider wants it back. */
 function thoughtsOf(message: ChatMessage, { thoughts: field, thoughtsRequired }: MessageDialect): string | undefined {
   if (field === undefined || message.role !== 'assistant') return undefined;
   const { reasoning, reasoning_content: content }: Fields = { ...message };

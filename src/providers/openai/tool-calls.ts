@@ -51,7 +51,7 @@ export function boundCalls(count: number): void {
   if (count > MAX_CALLS) throw badResponse('The provider sent too many tool calls.');
 }
 
-/** The tool calls of a message or a delta, as far as they are objects. @throws UpstreamError `bad_response` */
+/** The tool calls of a message or a delta that are objects. @throws UpstreamError `bad_response` */
 export function toolCalls({ tool_calls: calls }: Fields): Fields[] {
   if (!Array.isArray(calls)) return [];
   boundCalls(calls.length);
@@ -63,7 +63,10 @@ const filled = (value: unknown): string | undefined => (typeof value === 'string
 const shortened = (id: string | undefined): string | undefined =>
   id !== undefined && id.length > LONG_ID ? hash('sha256', id) : id;
 
-/** Brings a whole tool call into OpenAI's form, in place: some providers leave the type out, or state another, or send arguments as an object. */
+/**
+ * Brings a whole tool call into OpenAI's form, in place: some providers leave the type out, or state another, or send arguments
+ * as an object.
+ */
 export function normaliseToolCall(call: Fields): void {
   const { function: called } = call;
   if (!isRecord(called)) return;

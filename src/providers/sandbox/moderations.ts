@@ -82,7 +82,7 @@ function inputsOf(input: ModerationRequest['input']): Input[] {
   return [{ text: parts.map(({ text }) => text ?? '').join('\n'), kinds }];
 }
 
-/** The inputs as far as they are read, the first ones first. */
+/** The inputs that are read, the first ones first. */
 function bounded(inputs: readonly Input[]): Input[] {
   let left = MAX_READ;
   return inputs.map(({ text, kinds }) => {

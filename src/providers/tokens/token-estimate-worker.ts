@@ -43,7 +43,7 @@ function count(texts: readonly string[], until: number): Counted {
 
 parentPort?.on('message', ({ prompt, completion, budgetMs }: CountMessage) => {
   const begun = performance.now();
-  // The completion first: its tokens are the dearer ones. It cannot take the prompt's half.
+  // The completion first: its tokens are the more expensive ones. It cannot take the prompt's half.
   const said = count(completion, begun + budgetMs / 2);
   const answer: CountAnswer = { prompt: count(prompt, begun + budgetMs), completion: said };
   clearMergeCache();

@@ -52,7 +52,10 @@ export interface Endpoint {
 interface UpstreamAnswer<Choice> {
   /** The upstream's own id of the model that answered. */
   readonly model: string | undefined;
-  /** The first delta of every index carries the role. At least one, for a whole answer; may be empty for a chunk that carries usage only. */
+  /**
+   * The first delta of every index carries the role. At least one, for a whole answer; may be empty for a chunk that carries
+   * usage only.
+   */
   readonly choices: readonly Choice[];
   /** Absent when the provider gave none. In a stream the last one counts. */
   readonly usage: Usage | undefined;
@@ -102,7 +105,7 @@ export interface PartialImage {
 export interface ImageTranslation extends WholeTranslation<ImageCall, UpstreamImages> {
   /** Fields of a request that the model does not honour, or only roughly: they are left out. */
   dropped(call: ImageCall): readonly string[];
-  /** Whether a model takes `aspect_ratio`, as far as that is known. */
+  /** Whether a model is known to take `aspect_ratio`. */
   takesAspectRatio(mapping: Mapping): boolean;
   /** Absent: the provider gives no partial images. */
   readonly partials?: {

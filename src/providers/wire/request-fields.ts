@@ -5,7 +5,10 @@ import type { ChatRequest, ImageRequest } from '../../generated/types.ts';
 import type { ChatCall, Unsupported } from './adapter.ts';
 import { isRecord, record } from './json.ts';
 
-/** Whether a provider's own field may hold a value. It is checked in depth: nothing that the table does not know may travel inside. */
+/**
+ * Whether a provider's own field may hold a value. It is checked in depth: nothing that the table does not know may travel
+ * inside.
+ */
 export type Takes = (value: unknown) => boolean;
 
 /** Fields of a chat request that a provider has and OpenAI has not. None of them names a model or raises what is charged. */
@@ -105,7 +108,7 @@ export interface RequestTable {
   refuses?(call: FitCall): Unsupported | undefined;
 }
 
-/** What a provider's fit for a request is told from. */
+/** What decides whether a provider fits a request. */
 export type FitCall = Omit<ChatCall, 'maxOutputTokens'>;
 
 /** What of a request a provider cannot take, or would charge for at prices that the gateway does not know. */

@@ -18,12 +18,12 @@ export interface UpstreamErrorOptions {
   readonly status?: number | undefined;
   /** Milliseconds after which the upstream wants to be asked again, at most 300,000. */
   readonly retryAfterMs?: number | undefined;
-  /** Of a rejected request: the upstream's `code` and `param`, as far as they are OpenAI's words. */
+  /** Of a rejected request: the upstream's `code` and `param`, where they are OpenAI's words. */
   readonly code?: string | undefined;
   readonly param?: string | undefined;
   /** Overrides the rule of the type. */
   readonly retryable?: boolean;
-  /** What the provider reported for an answer that cannot be used: it is paid for all the same. */
+  /** What the provider reported for an answer that cannot be used: it is still paid for. */
   readonly usage?: Usage | undefined;
   readonly cause?: unknown;
 }
@@ -196,7 +196,7 @@ const TOO_LONG = [
   'too many tokens',
 ];
 
-/** The code and param of a rejected request that clients of OpenAI know; a prompt that is too long is told from the text too. */
+/** The code and param of a rejected request that clients of OpenAI know; a prompt that is too long is recognized by the text too. */
 function wordsOf(text: string, { code, param }: Pick<UpstreamErrorOptions, 'code' | 'param'>): UpstreamErrorOptions {
   const lower = text.toLowerCase();
   if (code === undefined || !REQUEST_CODES.has(code)) {

@@ -31,7 +31,7 @@ export function sealEntry(entry: Omit<Row, 'hmac'>, previous: string | undefined
 }
 
 /**
- * Whether the log was written under this key, as far as its first or its last entry tells: one of them may have been altered.
+ * Whether the log was written under this key, by its first and its last entry: one of them may have been altered.
  * True for an empty log.
  */
 export function isKeyOfChain(db: Pick<Database, 'all' | 'get'>, key: Buffer): boolean {

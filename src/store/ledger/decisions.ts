@@ -11,7 +11,7 @@ import { isInParts, prepareTextParts, readJoined } from '../db/text-parts.ts';
 export interface DecisionRecord {
   readonly id: string;
   readonly outcome: 'permit' | 'deny';
-  /** What the caller was told; null for a permit. */
+  /** The answer to the caller; null for a permit. */
   readonly reasonJson: string | null;
   readonly violationsJson: string;
   /** The shadow decision of the report rules; null when there are none. */

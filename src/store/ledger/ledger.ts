@@ -59,7 +59,7 @@ export interface OpenCall {
   /** Held back while the call is open, in pico-dollars: the reservation, and what attempts that failed have cost. */
   held: bigint;
   readonly windows: CallWindows;
-  /** The organization's rule revision, and what the organization had brought along, when the call was opened. */
+  /** The organization's rule revision, and its own providers, when the call was opened. */
   readonly ruleRevision: number;
   readonly providers: OrganizationProviders;
 }
@@ -191,7 +191,7 @@ export interface LedgerDeps {
   /** Spares the look at a key that cannot have changed since it authenticated the caller. */
   readonly keys: Pick<KeyReads, 'unchanged' | 'byId'>;
   readonly budgets: BudgetReads;
-  /** What an organization has brought along as it is now. */
+  /** An organization's own providers as they are now. */
   readonly organizationProviders: (organizationId: string) => OrganizationProviders;
 }
 

@@ -1,6 +1,6 @@
 import { StoreUnavailable } from '../db/unavailable.ts';
 
-/** After so many tries, about five seconds, the caller is told; the settlement is kept all the same. */
+/** After so many tries, about five seconds, the caller gets the error; the settlement is still kept. */
 const TRIES_FOR_CALLER = 10;
 const QUICK_WAIT_MS = 300;
 const SLOW_WAIT_MS = 5000;

@@ -32,11 +32,11 @@ export interface UsageSums {
   readonly reasoningTokens: number;
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
-  /** Pico-dollars, as far as it is known. */
+  /** Pico-dollars; what has no known price is left out. */
   readonly cost: bigint;
 }
 
-/** Exact up to 2^53, as far as a JSON number goes; unlike `sum` it never fails. */
+/** Exact up to 2^53, which is as much as a JSON number holds; unlike `sum` it never fails. */
 const total = (column: string) => sql<number>`total(${sql.ref(column)})`;
 
 /** Refused because a limit of the key or a budget left no room. */
@@ -86,7 +86,7 @@ const columnsFor = (custom: readonly string[], model: RawBuilder<string | null>)
   key: sql`key_id`,
 });
 
-/** By what sums are told apart: null where they are not grouped by it. */
+/** What sums are grouped by; null where they are not grouped by it. */
 function dimensions(groupBy: readonly UsageDimension[], columns: Columns) {
   const column = (dimension: UsageDimension) =>
     groupBy.includes(dimension) ? columns[dimension] : sql<string | null>`NULL`;

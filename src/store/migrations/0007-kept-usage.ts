@@ -1,6 +1,6 @@
 /**
- * What usage reports need of calls that retention has deleted: sums by the hour (epoch ms of its begin) and everything that rows of a
- * report are told apart by. No model and no provider are empty texts, so that a row is found by its key. Tokens are REAL as the
+ * What usage reports need of calls that retention has deleted: sums by the hour (epoch ms of its begin) and everything that rows
+ * of a report are grouped by. No model and no provider are empty texts, so that a row is found by its key. Tokens are REAL as the
  * reports sum them, the cost is in two halves as there.
  */
 export const keptUsage = `

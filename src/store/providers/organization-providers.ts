@@ -10,7 +10,7 @@ import { toProviderKey } from './provider-keys.ts';
 /** Most organizations whose providers are remembered. */
 const MAX_ORGANIZATIONS = 1000;
 
-/** Reads what an organization has brought along; the same object for as long as nothing changes. For the hot path. */
+/** Reads an organization's own providers; the same object for as long as nothing changes. For the hot path. */
 export function createOrganizationProviders(
   db: Database,
   freshness: Freshness,
@@ -27,7 +27,10 @@ export function createOrganizationProviders(
   };
 }
 
-/** Reads it, whatever was read before. Three statements in one transaction: a key must never meet a provider of its name that came later. */
+/**
+ * Reads it, whatever was read before. Three statements in one transaction: a key must never meet a provider of its name that came
+ * later.
+ */
 export function prepareOrganizationProviders(db: Database): (organizationId: string) => OrganizationProviders {
   const organizationId = bind<string>('organizationId');
   const providers = prepare(

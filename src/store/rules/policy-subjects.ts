@@ -15,7 +15,10 @@ export interface ActiveRule {
   readonly description: string | null;
 }
 
-/** Everyone whose rules decide calls, with the active rules of all of them and what organizations have brought along. Each list is in the order of the ids. */
+/**
+ * Everyone whose rules decide calls, with the active rules of all of them and the organizations' own providers. Each list is in
+ * the order of the ids.
+ */
 export interface PolicySubjects {
   readonly organizations: readonly {
     readonly id: string;

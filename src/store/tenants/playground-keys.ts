@@ -52,7 +52,7 @@ export function addPlaygroundKeys(
   });
 }
 
-/** Every present member with every project that is not deleted, as far as they have no playground key together. */
+/** Every pair of a present member and a project that is not deleted, where it has no playground key. */
 function missing(db: Database, organizationId: string, { memberId, projectId }: PlaygroundKeyOwners) {
   const query = build
     .selectFrom('members')

@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads';
 import { ApiError } from '../../domain/errors.ts';
 import { yieldToOthers } from '../db/yield-to-others.ts';
 
-/** What a thread answers, or what the caller is told; `text` is for the log. */
+/** What a thread answers, or the error for the caller; `text` is for the log. */
 export type ThreadAnswer<Answer> =
   | { readonly answer: Answer }
   | {
@@ -20,7 +20,7 @@ const internalError = (error: unknown): ApiError =>
 
 /**
  * The other end of a `DatabaseThread`: answers what it is sent, one question at a time.
- * @param toApiError what the caller is told of an error of the thread's own kinds; undefined: a 500
+ * @param toApiError the error for the caller for the thread's own kinds of errors; undefined: a 500
  */
 export function answerQuestions<Question, Answer>(
   answer: (question: Question) => Answer | Promise<Answer>,

@@ -1,4 +1,4 @@
-// The checkpointing thread: whenever it is told to look, it moves the pages of the write-ahead log into the database if they are many.
+// The checkpointing thread: at each message, it moves the pages of the write-ahead log into the database if they are many.
 import { parentPort, workerData } from 'node:worker_threads';
 import type BetterSqlite3 from 'better-sqlite3';
 import { openFile } from '../db/open-file.ts';

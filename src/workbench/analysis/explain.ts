@@ -63,8 +63,8 @@ export function readCall(world: World, caller: Caller, call: EvaluateCall, place
 }
 
 /**
- * What becomes of a key's request: every violation in every scope, the smallest sets of rules without which the outcome would be
- * the other one, and the nearest permitted alternative. Without a credential it is what would become of it with one.
+ * The outcome of a key's request: every violation in every scope, the smallest sets of rules without which the outcome would be
+ * the other one, and the nearest permitted alternative. Without a credential it is the outcome with one.
  * @throws PolicyFailure
  */
 export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, policyRevision: string): Explanation {
@@ -100,7 +100,7 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
   };
 }
 
-/** What the caller is told: as the gateway has it, a credential comes before the policy. */
+/** The answer to the caller: as in the gateway, a credential comes before the policy. */
 function answerOf(
   { model, hasCredential }: AskedCall,
   input: PolicyInput,
@@ -122,7 +122,10 @@ const documentOf = (subjects: readonly WorldSubject[], without: ReadonlySet<stri
 
 const NEARNESS = ['same model', 'same family', 'same modalities'] as const;
 
-/** What could be called instead, for the same action: same model elsewhere, then same family, then same modalities, cheapest first. */
+/**
+ * What could be called instead, for the same action: same model elsewhere, then same family, then same modalities, cheapest
+ * first.
+ */
 function nearest(
   pdp: Pdp,
   world: World,

@@ -21,7 +21,7 @@ export interface Boundary extends Slice {
   readonly addresses: readonly string[];
 }
 
-/** Someone whom no rule names but by accident. */
+/** Someone that no rule names, except by accident. */
 const OTHER_PROVIDER = 'another-provider';
 const SECOND_PROVIDER = 'a-second-provider';
 const OTHER_MODEL = modelSlice('another-model', [OTHER_PROVIDER]);
@@ -152,7 +152,7 @@ function pricedSlice(mapping: FixtureMapping): Slice {
   return { ...modelSlice(id, [OTHER_PROVIDER], [], mapping), names: [id] };
 }
 
-/** At the maximum, and just above and below it, as far as there are such prices. */
+/** At the maximum, and just above and below it, where there are such prices. */
 function pricesAround(maximum: string): string[] {
   const cap = parseUsdPerMillion(maximum);
   const largest = parseUsdPerMillion('9000000');

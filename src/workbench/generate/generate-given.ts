@@ -58,7 +58,7 @@ export const rulesAround = ({ organization, member, key }: RuleHolder): PolicyRu
   ...(key?.rules ?? []),
 ];
 
-/** What a fixture gives of a holder and those above it, as far as they have some of these rules. Keys go by their ids. */
+/** What a fixture gives of a holder and those above it that have some of these rules. Keys go by their ids. */
 export function subjectsGiven(
   { organization, member, key }: RuleHolder,
   rules: readonly PolicyRule[],

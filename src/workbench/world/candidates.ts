@@ -15,8 +15,8 @@ export interface Caller {
 export type HasCredential = (caller: Caller, mapping: Mapping) => boolean;
 
 /**
- * By the rule that calls are routed by. Of several worlds the one is enough where there is a credential; those that do not know
- * what an organization has brought along say nothing of it, and where none knows, everything can be called.
+ * As calls are routed. A credential in one of several worlds is enough; a world that does not know an organization's own
+ * providers says nothing of them, and where none knows them, everything can be called.
  */
 export function credentialsIn(...worlds: readonly World[]): HasCredential {
   const known = new Map<string, (mapping: Mapping) => boolean>();

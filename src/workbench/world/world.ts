@@ -17,7 +17,7 @@ export interface WorldOrganization {
   /** 0 where it is not known: in a document. */
   readonly ruleRevision: number;
   readonly rules: readonly WorldRule[];
-  /** What it has brought along; null where it is not known: in a document. */
+  /** Its own providers; null where they are not known: in a document. */
   readonly providers: OrganizationProviders | null;
 }
 

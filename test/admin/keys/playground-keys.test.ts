@@ -62,7 +62,7 @@ describe('a playground key', () => {
     expect(() => keyOf(ID.owner, ID.otherProject)).toThrow(missing);
   });
 
-  it('takes rules of its member, and no change by anybody', () => {
+  it('takes rules of its member, and no one can change it', () => {
     const { id } = keyOf(ID.owner, ID.project);
     const denied = expect.objectContaining({ status: 403 });
     for (const body of [{ description: 'Mine' }, { usageLimit: '1' }, { status: 'inactive' }]) {

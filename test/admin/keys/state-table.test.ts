@@ -306,7 +306,7 @@ describe('a gateway API key', () => {
     },
   );
 
-  it('is told by the first of its states where several hold: disabled, expired, limit_reached', async () => {
+  it('shows the first of its states where several hold: disabled, expired, limit_reached', async () => {
     const key = addKey(gateway, { usageLimit: '0' }, now() + MINUTE, now());
     const told = [`${record(key).state}, ${await ask(key)}`];
     clock.advance(MINUTE);

@@ -87,7 +87,7 @@ function forgetAll(limit: number): number[] {
   return counts;
 }
 
-/** Usage reports of the same time in every granularity, as a whole and by everything that rows are told apart by. */
+/** Usage reports of the same time in every granularity, as a whole and by everything that rows are grouped by. */
 const reports = () =>
   ['hour', 'day', 'total'].flatMap((granularity) =>
     ['member', 'model,provider', 'member,model,provider,project,key', undefined].flatMap((groupBy) =>
@@ -143,7 +143,7 @@ describe('the job', () => {
     db.run(build.insertInto('decisions').values({ id, ...whose, ...made, ...seen }));
   };
 
-  it('deletes calls and decisions, says how many, and ends when it is told to', async () => {
+  it('deletes calls and decisions, says how many, and ends on request', async () => {
     for (const time of [BEFORE - DAY, BEFORE - 1, BEFORE, NOW]) insertDecision(time);
     const old = calls().filter(({ id }) => id < idsFrom('call', BEFORE)).length;
     const said: unknown[] = [];

@@ -156,7 +156,7 @@ describe('a call that a limit refused', () => {
     ]);
   });
 
-  it('is told from one that a provider refused, or whose price is not known', () => {
+  it('differs from one that a provider refused, or whose price is not known', () => {
     const db = seededDatabase();
     insertCall(db, NOW - 1, { ...ofOwner, status_code: 429, error_code: 'upstream_rate_limited' });
     insertCall(db, NOW - 1, { ...ofOwner, state: 'released', status_code: 400, error_code: 'invalid_request' });

@@ -22,7 +22,7 @@ export type Broken = readonly [invariant: string, detail: string];
 export const NO_500 = 'no call ends in a fault of ours';
 export const WELL_FORMED = 'every answer is well-formed and says what the API says';
 
-/** What was asked for, as far as the answer depends on it. */
+/** The parts of a request that its answer depends on. */
 export interface Asked {
   readonly method: string;
   /** With its query, as sent. */
@@ -79,7 +79,10 @@ function* errorFaults(asked: Asked, answer: Answer): Generator<Broken> {
     yield [NO_500, brief(answer)];
 }
 
-/** What is wrong with an answer of `/mcp`: JSON-RPC in JSON or in events, with the words of the error envelope where there are any. */
+/**
+ * What is wrong with an answer of `/mcp`: JSON-RPC in JSON or in events, with the words of the error envelope where there are
+ * any.
+ */
 function* mcpFaults(answer: Answer): Generator<Broken> {
   const { status, headers, json, text } = answer;
   if (status === 202 && text === '') return;

@@ -3,7 +3,7 @@
 //
 // What must hold, all the time: no answer is a fault of ours, and each is HTTP and JSON by its schema (checks.ts, wire.ts); every request
 // ends (attack.ts); no upstream gets a model or a field that the key's rules and the tables do not permit (oracle.ts, keys.ts, served.ts,
-// by tables of their own); no secret and no prompt is told to others or logged (secrets.ts, run.ts); those who behave are served within a
+// by tables of their own); no secret and no prompt is shown to others or logged (secrets.ts, run.ts); those who behave are served within a
 // second of the gateway's own time (probe.ts asks from a process of its own, delay.ts says what is the gateway's); memory stays bounded
 // and the process lives (watches.ts); the ledger's sums are those of what was seen, also after the process was killed (evidence.ts).
 //

@@ -68,7 +68,7 @@ export interface UpstreamRequest {
   readonly body: unknown;
 }
 
-/** Whose call it is, as far as is known. */
+/** Whose call it is, if that is known. */
 export interface Caller {
   readonly key: KeySpec;
   readonly address: string | undefined;

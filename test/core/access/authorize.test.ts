@@ -147,7 +147,7 @@ describe('a denial', () => {
 });
 
 describe('a failure to evaluate', () => {
-  it('is thrown as such, and no decision is told', async () => {
+  it('is thrown as such, without a decision', async () => {
     const closed = createPdp();
     closed.close();
 

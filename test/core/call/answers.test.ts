@@ -1,4 +1,4 @@
-// Answers that are read on another thread: what comes of them is what would come of them here.
+// Answers that are read on another thread: the result is the same as here.
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Answers, createAnswers } from '../../../src/core/call/answers.ts';
 import { type AnswerKind, readAnswer } from '../../../src/core/call/read-answer.ts';
@@ -190,7 +190,7 @@ describe('a whole answer of more than a megabyte', () => {
     expect(await readThere('openai', CHAT, body)).toEqual(readHere('openai', CHAT, body));
   });
 
-  it('is refused when there is no room for what comes of it', async () => {
+  it('is refused when there is no room for its result', async () => {
     const room = (): void => {
       throw overloaded();
     };

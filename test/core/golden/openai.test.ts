@@ -169,7 +169,7 @@ describe("the cost of OpenAI's images", () => {
     });
   });
 
-  it('takes a price per picture where no tokens are told', () => {
+  it('takes a price per picture where no tokens are reported', () => {
     const url = { url: 'https://example.com/door.png', revised_prompt: 'A red door' };
     const lists: Lists = { prices: { per_image: parseUsd('0.04') } };
 
@@ -180,7 +180,7 @@ describe("the cost of OpenAI's images", () => {
     });
   });
 
-  it('is not known where tokens have the only price and none are told', () => {
+  it('is not known where tokens have the only price and none are reported', () => {
     expect(imageBill(openai, { created: 1, data: [picture] }, GPT_IMAGE).parts).toEqual({ unknownPrice: true });
   });
 });

@@ -53,7 +53,7 @@ describe('a request without a usable key', () => {
     expect([answer.status, answer.json]).toEqual([401, NO_KEY]);
   });
 
-  it('is told the same whether the key is mistyped, unknown, of another kind, or deleted', async () => {
+  it('gets the same answer whether the key is mistyped, unknown, of another kind, or deleted', async () => {
     const deleted = addKey(gateway);
     deleteKey(gateway.db, { kind: 'cli', organizationId: gateway.firstRun.organizationId }, deleted.id, clock.now());
     const right = gateway.firstRun.gatewayKey;

@@ -1,4 +1,5 @@
-// POST /v1/chat/completions: a key whose limit has room, but not with the calls that are still running; and how long an answer may get.
+// POST /v1/chat/completions: a key whose limit has room, but not with the calls that are still running; and how long an answer
+// may get.
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chat, completionOf, errorOf, eventsOf, hello } from '../../support/chat.ts';
@@ -51,7 +52,7 @@ const microUsd = (amount: number): string => (amount / 1_000_000).toFixed(6);
 const asked = (): unknown[] => upstream.received.map(({ json: sent }) => sent);
 
 describe('a call while another is still running', () => {
-  it('is told to come again when both cannot be paid for, and passes when the other has ended', async () => {
+  it('gets retry-after when both cannot be paid for, and passes when the other has ended', async () => {
     const key = addKey(gateway, { usageLimit: '0.015' });
     const arrived = Promise.withResolvers<ServerResponse>();
     upstream.begin((response) => arrived.resolve(response));
@@ -122,7 +123,7 @@ describe('a caller with a limit who names no maximum', () => {
     });
   });
 
-  it('is told the same at the end of a stream', async () => {
+  it('is the same at the end of a stream', async () => {
     upstream.begin(events(chunk({ role: 'assistant', content: 'Hello' }), chunk({}, 'stop'), USAGE_CHUNK));
     const body = saying('one', { stream: true });
     const key = addKey(gateway, { usageLimit: microUsd(promptCost(body) + 10 * 70) });

@@ -64,7 +64,7 @@ describe('a provider that stalls', () => {
     expect([answer.status, answer.json]).toEqual([504, timeout('the answer stalled')]);
   });
 
-  it('within a stream is told in band', async () => {
+  it('within a stream is an error event', async () => {
     gateway = await startGateway({ IDLE_TIMEOUT_MS: '200' });
 
     const answer = await chat(gateway, faulty('stall', { stream: true }));

@@ -60,7 +60,7 @@ const setProject = (changes: Parameters<typeof updateProject>[3]): void => {
 };
 
 describe('an equal request', () => {
-  it('is answered again under an id of its own, at no cost, without asking anybody', async () => {
+  it('is answered again under an id of its own, at no cost, without asking a provider', async () => {
     const first = completionOf(await chat(gateway, large()));
     const answer = await chat(gateway, large());
 
@@ -133,7 +133,7 @@ describe('an equal request', () => {
     expect(await hits(ask(), ask())).toEqual([false, true]);
   });
 
-  it('books nothing on a key with a limit; one that has spent it is refused all the same', async () => {
+  it('books nothing on a key with a limit; one that has spent it is still refused', async () => {
     const { token, id } = addKey(gateway, { usageLimit: '0.0001' }, null, clock.now());
     const asked = large({ max_tokens: 5 });
     expect(await hits(ask(asked, { token }), ask(asked, { token }))).toEqual([false, true]);
@@ -178,7 +178,7 @@ describe('it is not given again', () => {
     expect(await hits(ask(), ask())).toEqual([false, false]);
   });
 
-  it('to whom the policy refuses it', async () => {
+  it('to a key that the policy refuses it', async () => {
     await chat(gateway, large());
     addRule(gateway, 'key', { ruleType: 'deny_models', ruleValue: { models: ['large'] } });
     expect((await chat(gateway, large())).status).toBe(403);

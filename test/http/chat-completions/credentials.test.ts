@@ -178,7 +178,7 @@ describe("a customer's own provider key", () => {
     ]);
   });
 
-  it("is told in band when a stream of it breaks, without the provider's text", async () => {
+  it("is an error event when a stream of it breaks, without the provider's text", async () => {
     await start();
     addProviderKey('ours');
     upstream.begin(cutAfter(chunk({ content: 'So f' })));

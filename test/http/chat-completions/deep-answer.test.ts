@@ -1,4 +1,4 @@
-// POST /v1/chat/completions: an upstream that nests its answer deeper than anybody can write down again.
+// POST /v1/chat/completions: an upstream that nests its answer deeper than can be written down again.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { chat, errorOf, eventsOf, hello } from '../../support/chat.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
@@ -54,7 +54,7 @@ it('in the first chunk of a stream they are a 502 too', async () => {
   expect([answer.status, errorOf(answer).message]).toEqual([502, 'The provider sent a malformed chunk.']);
 });
 
-it('in a later chunk they are told in band', async () => {
+it('in a later chunk they are an error event', async () => {
   upstream.begin(events(chunk({ content: 'Hello' }), withField(chunk({ content: '!' }), 20_000), chunk({}, 'stop')));
 
   const answer = await chat(gateway, hello({ model: 'large', stream: true }));

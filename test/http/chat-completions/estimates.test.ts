@@ -66,7 +66,7 @@ describe('the prompt of an estimate', () => {
     expect([usage.prompt_tokens, usage.completion_tokens, usage.info]).toEqual([tokens, 1, ESTIMATED]);
   });
 
-  it('of more text than is counted is told to be rough', async () => {
+  it('of more text than is counted says that it is rough', async () => {
     upstream.begin(json(completion(' the', { usage: undefined })));
     const text = ' the'.repeat(300_000);
 

@@ -199,7 +199,7 @@ describe('no other provider is tried', () => {
     expectOne();
   });
 
-  it('after the first byte: the failure is told in band', async () => {
+  it('after the first byte: the failure is an error event', async () => {
     first.begin(cutAfter(chunk({ content: 'Hal' })));
 
     const { chunks, done, error } = eventsOf((await chat(gateway, shared({ stream: true }))).text);

@@ -99,7 +99,7 @@ describe('a provider that limits the rate, when none is left', () => {
     expect([answer.choices[0]?.message.content, calls]).toEqual(['Hi', 2]);
   });
 
-  it('is told in band once a stream has begun', async () => {
+  it('is an error event once a stream has begun', async () => {
     first.begin((response) => {
       writeEvents(response, chunk({ content: 'He' }), { error: { message: 'x', code: 429 } });
       response.end();

@@ -1,4 +1,4 @@
-// What becomes of calls when a member leaves or a project is deleted: the next one is refused.
+// Calls when a member leaves or a project is deleted: the next one is refused.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { acceptInvitation } from '../../../src/admin/sign-in/accept-invitation.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';

@@ -24,7 +24,7 @@ const invalid = (message: unknown, param: string | null = null) => ({
 });
 
 describe('a request that is no image request', () => {
-  it('is told what may stand there, null too', async () => {
+  it('says what may stand there, null too', async () => {
     expect((await draw(gateway, fox({ response_format: 'png' }))).json).toEqual(
       invalid('/response_format ("png") must be one of b64_json, url, null.', '/response_format'),
     );

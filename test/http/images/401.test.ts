@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => gateway.close());
 
-it('a missing or unknown key is told before the body is looked at', async () => {
+it('a missing or unknown key is refused before the body is read', async () => {
   const none = await post(gateway, '{', [JSON_TYPE], { path: '/v1/images/generations' });
   const unknown = await draw(gateway, fox(), { token: 'pcl_x' });
 

@@ -80,7 +80,7 @@ describe('each kind of rule', () => {
 });
 
 describe('a denied provider', () => {
-  it('leaves the model to the other one, also where it would be dearer', async () => {
+  it('leaves the model to the other one, also where it is more expensive', async () => {
     const before = imagesOf(await draw(gateway, fox()));
     rule('organization', { ruleType: 'deny_providers', ruleValue: { providers: ['acme'] } });
     const after = imagesOf(await draw(gateway, fox()));

@@ -125,7 +125,7 @@ describe('a moderation request', () => {
     expect(JSON.parse(decision?.input_json ?? '')).toMatchObject({ action: 'moderation' });
   });
 
-  it('names a model to no effect but that it is told as the requested one', async () => {
+  it('names a model to no effect, except that it is the requested one in the metadata', async () => {
     const { model, metadata } = moderationOf(await moderate(gateway, { input: 'x', model: 'no-such-model' }));
 
     expect([model, metadata.requested_model, metadata.used_model]).toEqual([

@@ -1,4 +1,4 @@
-// OAuth under PUBLIC_URL, behind a proxy that ends TLS: whatever a client or a browser is told leads to the public origin.
+// OAuth under PUBLIC_URL, behind a proxy that ends TLS: every address for a client or a browser leads to the public origin.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { setPassword } from '../../../src/admin/sign-in/set-password.ts';
 import { hashPassword } from '../../../src/domain/password.ts';

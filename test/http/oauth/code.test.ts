@@ -58,7 +58,7 @@ describe('an application that connects', () => {
     });
   });
 
-  it('with a key that is refused is told why, and led nowhere', async () => {
+  it('with a key that is refused says why, and leads nowhere', async () => {
     const { gatewayKey } = gateway.firstRun;
     const mistyped = `${gatewayKey.slice(0, -1)}${gatewayKey.endsWith('x') ? 'y' : 'x'}`;
     const headers = { authorization: `Bearer ${mistyped}` };
@@ -114,7 +114,7 @@ describe('an application that connects', () => {
     expect(await refusal({ code_challenge_method: 'plain' })).toBe('invalid_request');
   });
 
-  it('that names an address of its own that was not registered gets nothing there: a person is told', async () => {
+  it('that names an address of its own that was not registered gets nothing there: a page says so', async () => {
     const application = new Application(gateway);
     await application.register();
     const { page } = await application.askConsent({ redirect_uri: 'https://evil.example/callback' });

@@ -1,4 +1,5 @@
-// Clients that are named by the URL of their metadata (client id metadata documents), behind a PUBLIC_URL of https. The documents come
+// Clients that are named by the URL of their metadata (client id metadata documents), behind a PUBLIC_URL of https. The documents
+// come
 // from a real TLS server on loopback, which ALLOW_PRIVATE_CLIENTS opens.
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
@@ -44,7 +45,7 @@ beforeAll(async () => {
   gateway = await startGateway({
     PUBLIC_URL: 'https://gateway.example',
     ALLOW_PRIVATE_CLIENTS: new URL(documents.origin).host,
-    // Opens it to those whom an administrator sends there, and to nobody else.
+    // Opens it to those that an administrator sends there, and to no one else.
     ALLOW_PRIVATE_UPSTREAMS: new URL(hidden.origin).host,
   });
 });
@@ -94,7 +95,7 @@ function documented(changes: object = {}, headers: Readonly<Record<string, strin
   return new Application(gateway, signedIn(gateway), id);
 }
 
-/** What the person at the browser is told who comes from an application of this id. */
+/** What a person reads in the browser who comes from an application of this id. */
 async function refusalOf(id: string): Promise<string> {
   const { page } = await new Application(gateway, signedIn(gateway), id).askConsent();
   return `${page.status} ${alertsOf(page).join(' ')}`;

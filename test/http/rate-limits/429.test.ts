@@ -22,7 +22,7 @@ const EXCEEDED = {
   },
 };
 
-/** `[limit, remaining]`, and whether the reset is told in OpenAI's form. */
+/** `[limit, remaining]`, and whether the reset is in OpenAI's form. */
 const rateOf = ({ headers }: Answer): unknown[] => [
   headers['x-ratelimit-limit-requests'],
   headers['x-ratelimit-remaining-requests'],

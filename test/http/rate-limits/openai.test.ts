@@ -1,4 +1,4 @@
-// The `openai` package as its users have it: it waits as long as it is told, and asks again.
+// The `openai` package as its users have it: it waits as long as the answer says, and asks again.
 import OpenAI, { RateLimitError } from 'openai';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';

@@ -145,7 +145,7 @@ describe('what goes wrong', () => {
     expect(text.startsWith('<!doctype html>')).toBe(type === PAGE);
   });
 
-  it('is the error envelope for a script: a form without its token, without a session, of another type, and one too many', async () => {
+  it('is the error envelope for a script: a form without its token, without a session, of another type, and beyond the limit', async () => {
     const browser = gateway.browser();
     const post = (path: string, more: Readonly<Record<string, string>> = {}) =>
       browser.post(PAGES + path, '', { accept: 'application/json', ...more });

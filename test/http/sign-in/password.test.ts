@@ -1,4 +1,4 @@
-// Signing in by e-mail and password: who gets in, what the others are told, and when an e-mail is locked.
+// Signing in by e-mail and password: who gets in, what the others read, and when an e-mail is locked.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createOrganization } from '../../../src/admin/tenants/create-organization.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
@@ -54,7 +54,7 @@ describe('a member', () => {
     expect(await isSignedIn(thief)).toBe(false);
   });
 
-  it('who has left cannot sign in, and is told what everyone is told', async () => {
+  it('who has left cannot sign in, and reads what everyone reads', async () => {
     const id = gateway.addMember('left@example.com');
     removeMember(gateway.db, gateway.firstRun.organizationId, id, gateway.clock.now());
     const answer = await signIn(gateway.browser(), 'left@example.com');

@@ -123,7 +123,7 @@ describe('response_format', () => {
   };
   const format = { type: 'json_schema', json_schema: { name: 'person', strict: true, schema } };
 
-  it('of a schema is enforced within the subset that the API takes; the rest is told', () => {
+  it('of a schema is enforced within the subset that the API takes; the rest goes into the description', () => {
     expect(sent({ response_format: format })).toEqual({
       ...BARE,
       output_config: {

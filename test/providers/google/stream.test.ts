@@ -120,7 +120,7 @@ describe('parseStream', () => {
     ]);
   });
 
-  it('keeps an end that was told before the last event', async () => {
+  it('keeps an end that came before the last event', async () => {
     const chunks = await chunksOf(events(piece('a', { finishReason: 'SAFETY' }), piece('')));
     expect(chunks.map(({ choices }) => choices[0]?.finish_reason)).toEqual([null, null, 'content_filter']);
   });

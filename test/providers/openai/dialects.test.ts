@@ -88,7 +88,7 @@ describe('the most tokens to generate', () => {
 });
 
 describe('request fields', () => {
-  it.each([...PROVIDERS, 'acme'])('go to %s as far as its table or its operator knows them', (id) => {
+  it.each([...PROVIDERS, 'acme'])('go to %s if its table or its operator knows them', (id) => {
     const namedFields = new Set(['x_named']);
     expect(sent(id, { x_new: { a: 1 }, x_named: { a: 1 }, stop: 'x' }, { namedFields })).toEqual(
       body({ x_named: { a: 1 }, stop: 'x' }),

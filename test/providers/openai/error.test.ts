@@ -88,7 +88,7 @@ describe('an error under a success', () => {
     for (const error of read) expect(error).toMatchObject({ name: 'UpstreamError', errorType, status });
   });
 
-  it("is told where it is the caller's own mistake, and else kept back", async () => {
+  it("is passed on where it is the caller's own mistake, and else kept back", async () => {
     const texts = async (code: unknown) =>
       (await disguised({ error: { code, message: 'XYZZY' } })).map((error) => String(error).includes('XYZZY'));
     expect(await texts(400)).toEqual([true, true, true]);

@@ -30,7 +30,7 @@ describe('fragments of tool calls', () => {
     expect(await read(...structuredClone(calls))).toEqual(calls);
   });
 
-  it('with one index for all are told apart by their ids', async () => {
+  it('with one index for all are kept apart by their ids', async () => {
     expect(await fragments(sample('compatible/index-zero.sse'))).toEqual([
       first(0, 'a', 'f', '{"x":1}'),
       first(1, 'b', 'f', '{"x":'),
@@ -104,7 +104,7 @@ describe('fragments of tool calls', () => {
     await expect(readStream(streamed(text))).rejects.toMatchObject({ errorType: 'bad_response' });
   });
 
-  it('are told apart by ids of any length', async () => {
+  it('are kept apart by ids of any length', async () => {
     const long = 'x'.repeat(5000);
     const calls = [first(0, `${long}a`, 'f', '{'), first(0, `${long}b`, 'f', '{'), first(0, `${long}a`, 'f', '}')];
     expect(await read(...structuredClone(calls))).toEqual([

@@ -37,7 +37,7 @@ describe('what was read once', () => {
     db.close();
   });
 
-  it('is looked after once in a turn of the event loop, and once more by whoever is about to write', async () => {
+  it('is looked after once in a turn of the event loop, and once more before each write', async () => {
     const db = openDatabase(path);
     const other = openDatabase(path);
     const freshness = new Freshness(db.connection);

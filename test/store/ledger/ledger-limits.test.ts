@@ -29,7 +29,7 @@ const callRow = (store: Store, id: string) =>
 const rows = (store: Store, keyId: string) =>
   store.read((db) => db.all(build.selectFrom('calls').selectAll().where('key_id', '=', keyId)));
 
-/** What is thrown, as the caller is told it. */
+/** What is thrown, as the caller reads it. */
 async function refusal(call: Promise<unknown>): Promise<unknown> {
   try {
     return await call;
@@ -39,7 +39,7 @@ async function refusal(call: Promise<unknown>): Promise<unknown> {
 }
 
 describe('calls side by side', () => {
-  test('never reserve more than is left: exactly as many are opened as fit, and the rest is told to come again', async () => {
+  test('never reserve more than is left: exactly as many are opened as fit, and the rest gets retry-after', async () => {
     const { open, sums, store, keyId } = await limited({ usageLimit: 1000n });
 
     const results = await Promise.allSettled(Array.from({ length: 64 }, () => open(costing(100n))));
@@ -95,7 +95,7 @@ describe('a call that does not fit', () => {
     await expect(open(costing(100n))).resolves.toMatchObject({ reservation: { amount: 100n } });
   });
 
-  test('into the window is told when that resets', async () => {
+  test('into the window says when that resets', async () => {
     const { open, store } = await limited(hourly(1000n));
     await store.settleCall(await open(costing(600n)), settlement({ cost: 600n }));
 
@@ -167,7 +167,7 @@ describe('the two limits', () => {
     });
   });
 
-  test('a window that begins in the same millisecond as the one before it is told apart from it', async () => {
+  test('a window that begins in the same millisecond as the one before it is kept apart from it', async () => {
     const { open, store, tenant, keyId, sums } = await limited(hourly(100n));
     const old = await open(costing(100n));
     await store.write((db, now) =>
@@ -229,7 +229,7 @@ describe('the end of a call', () => {
     expect(await sums()).toMatchObject({ usage: 0n, reserved: 0n, currentPeriodUsage: 0n, currentPeriodReserved: 0n });
   });
 
-  test('above what was held books the truth, and is told once it is committed', async () => {
+  test('above what was held books the truth, and is reported once it is committed', async () => {
     const told: unknown[] = [];
     const { path, clock, tenant, store } = await limited({});
     store.close();

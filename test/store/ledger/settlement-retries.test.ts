@@ -30,7 +30,7 @@ async function lockedCall() {
   return { store, call, ledger, release: () => other.exec('ROLLBACK'), reopen: () => createStore({ path, clock }) };
 }
 
-test('a settlement waits for a lock that is released soon, and its caller is told of nothing', async () => {
+test('a settlement waits for a lock that is released soon, and its caller notices nothing', async () => {
   const { store, call, ledger, release } = await lockedCall();
   const settled = store.settleCall(call, settlement({ cost: 70n }));
   await expect(store.write(() => undefined)).rejects.toMatchObject(UNAVAILABLE);
@@ -62,7 +62,7 @@ test('what is kept is booked when the store is closed', async () => {
   expect(await ledger(next)).toEqual(['settled', 70n, 70n, 0n]);
 });
 
-test('what fails at the close as well is told to its caller and left to the recovery', async () => {
+test('what fails at the close as well throws and is left to the recovery', async () => {
   const { store, call, ledger, release, reopen } = await lockedCall();
   const settled = store.settleCall(call, settlement({ cost: 70n }));
   await expect(store.write(() => undefined)).rejects.toMatchObject(UNAVAILABLE);

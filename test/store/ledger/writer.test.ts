@@ -86,7 +86,7 @@ describe('the writer', () => {
 
   test('acknowledges nothing whose commit fails', async () => {
     const { db, writer, insert, ids } = openWriter();
-    // A broken reference that SQLite is told to look for at the commit only.
+    // A broken reference that SQLite looks for at the commit only.
     const broken = () => {
       db.connection.pragma('defer_foreign_keys = ON');
       insertProject(db, { id: 'proj_1', organizationId: 'org_missing', name: 'Broken' }, 0);

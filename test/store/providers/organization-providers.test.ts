@@ -82,7 +82,7 @@ const attributesOf = (model: CustomModelRecord) => ({
   outputModalities: model.outputModalities,
 });
 
-describe('what an organization has brought along', () => {
+describe('the own providers of an organization', () => {
   it('is its custom providers, the mappings of its active models, and its active keys', async () => {
     const { store, tenant } = await storeWithTenant();
     const { organizationId } = tenant;

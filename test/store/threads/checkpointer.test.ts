@@ -65,7 +65,7 @@ describe('the log of a busy server', () => {
 });
 
 describe('a thread that cannot do its work', () => {
-  it('is told of once, and not started again; nothing is made where there is no database', async () => {
+  it('is reported once, and not started again; nothing is made where there is no database', async () => {
     const nowhere = join(folder, 'none.sqlite');
     const other = createCheckpointer(nowhere, (error) => faults.push(error));
     for (let looks = 0; looks < 10; looks += 1) {

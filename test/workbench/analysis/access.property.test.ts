@@ -139,7 +139,7 @@ const flippedCells = ({ flips }: AccessDiff, addresses: readonly (string | null)
     ),
   );
 
-/** What both worlds know, the second before the first, as far as it can be called on one side or is to be shown. */
+/** What both worlds know, the second before the first, where it can be called on one side or is to be shown. */
 function lookedAt(before: World, after: World, holder: Holder, { withoutCredential }: Shown): Mapping[] {
   const byId = new Map([...mappingsIn(before), ...mappingsIn(after)].map((mapping) => [mapping.id, mapping]));
   return [...byId.values()].filter(

@@ -4,7 +4,7 @@ import { hostName } from '../../middleware/host-check.ts';
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
-/** For whom OAuth cannot be served. */
+/** Requests for which OAuth cannot be served. */
 export const NEEDS_PUBLIC_URL =
   'OAuth needs PUBLIC_URL, without a path, where the gateway is reached by another name than that of its own loopback address.';
 

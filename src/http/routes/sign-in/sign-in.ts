@@ -32,7 +32,7 @@ interface Shown {
   readonly faults?: Faults;
 }
 
-/** Whom a password fits in several organizations, until they say in which. */
+/** Those whose password fits in several organizations, until they choose one. */
 interface Choice {
   readonly members: readonly MemberRecord[];
   readonly next: string;

@@ -1,4 +1,4 @@
-// When a master key was last used, and by whom the access log says that the master API was called.
+// When a master key was last used, and who called the master API by the access log.
 import { readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// What a change of a rule newly permits is told with it, exactly, and can be refused (policy/README.md, "Writing a rule").
+// A change of a rule says exactly what it newly permits, and can be refused (policy/README.md, "Writing a rule").
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { validateRuleChangeAnswer } from '../../../../src/generated/validators.js';
 import { ID } from '../../../admin/tenants.ts';

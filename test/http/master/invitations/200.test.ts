@@ -25,7 +25,7 @@ const accept = (token: string) =>
   server.store.write((db, now) => acceptInvitation(db, { token }, { now, peppers: [pepper], by: 'cli' }));
 
 describe('GET /v1/master/invitations', () => {
-  it('says what has become of each: pending, accepted, revoked, expired', async () => {
+  it('says the state of each: pending, accepted, revoked, expired', async () => {
     const accepted = await invite({ email: 'a@example.com' });
     const revoked = await invite({ email: 'b@example.com' });
     const expired = await invite({ email: 'c@example.com', ttl: { value: 1, unit: 'minutes' } });
@@ -95,7 +95,7 @@ describe('the invitations of a member', () => {
     expect(await statusOf(id)).toBe('revoked');
   });
 
-  it('are revoked as far as the new role could not make them', async () => {
+  it('are revoked if the new role could not make them', async () => {
     await server.request('PATCH', `/v1/master/members/${ID.admin}`, { body: { role: 'owner' } });
     const owner = await invite({ email: 'a@example.com', role: 'owner' }, server.tokens.admin);
     const admin = await invite({ email: 'b@example.com', role: 'admin' }, server.tokens.admin);

@@ -157,7 +157,7 @@ describe('POST /v1/master/policy/evaluate', () => {
 });
 
 describe('POST /v1/master/policy/diff', () => {
-  it('is exactly what drafts would change, for whom, by which rules', async () => {
+  it('is exactly what drafts would change, for which keys, by which rules', async () => {
     const body = {
       rules: [
         { id: ruleId, remove: true },
