@@ -28,14 +28,14 @@ function spentByKeys(db: Database, { organizationId, scope, subjectId }: BudgetO
   const sums = db.get(
     build
       .selectFrom('keys')
-      .select([...exactSum('usage_pico', 'usage_'), ...exactSum('reserved_pico', 'reserved_')])
+      .select([...exactSum('usage_pico', 'usage'), ...exactSum('reserved_pico', 'reserved')])
       .where('organization_id', '=', organizationId)
       .where(KEY_COLUMN[scope], '=', subjectId),
   );
   if (sums === undefined) throw new Error('an aggregate has a row');
   return {
-    usage: capAmount(sumOf(sums.usage_high_pico, sums.usage_low_pico)),
-    reserved: capAmount(sumOf(sums.reserved_high_pico, sums.reserved_low_pico)),
+    usage: capAmount(sumOf(sums.usageHigh, sums.usageLow)),
+    reserved: capAmount(sumOf(sums.reservedHigh, sums.reservedLow)),
   };
 }
 

@@ -2,11 +2,14 @@ import type BetterSqlite3 from 'better-sqlite3';
 import {
   type CompiledQuery,
   DummyDriver,
+  type Expression,
   Kysely,
+  type OperationNode,
   type RawBuilder,
   SqliteAdapter,
   SqliteQueryCompiler,
   sql,
+  ValueNode,
 } from 'kysely';
 import type { Tables } from './tables.ts';
 
@@ -22,7 +25,7 @@ export const build = new Kysely<Tables>({
   },
 });
 
-export type SqlValue = string | number | bigint | null;
+export type SqlValue = string | number | bigint | Buffer | null;
 
 class Placeholder {
   readonly name: string;
@@ -34,16 +37,24 @@ class Placeholder {
 /** A value to be given each time a prepared statement runs. */
 export const bind = <T extends SqlValue>(name: string): RawBuilder<T> => sql<T>`${new Placeholder(name)}`;
 
-/**
- * Integers arrive as BigInt, because a plain read rounds silently above 2^53. Only money may be that large: columns that end
- * in `_pico` stay BigInt, all others become numbers.
- */
-function narrowIntegers<R>(row: R): R {
-  if (typeof row !== 'object' || row === null) return row;
-  for (const [column, value] of Object.entries(row)) {
-    if (typeof value === 'bigint' && !column.endsWith('_pico')) Reflect.set(row, column, Number(value));
-  }
-  return row;
+/** Columns of amounts; the halves of sums (exact-sum.ts) are amounts too. */
+const AMOUNTS = new Set(['cost', 'reservation']);
+const AMOUNT = /(?:_pico|High|Low)$/;
+
+const isAmount = (column: string): boolean => AMOUNTS.has(column) || AMOUNT.test(column);
+
+/** Integers arrive as BigInt, because a plain read rounds silently above 2^53. Only amounts may be that large, and stay BigInt. */
+function narrowingIntegers<R>(): (row: R) => R {
+  let columns: readonly string[] | undefined;
+  return (row) => {
+    if (typeof row !== 'object' || row === null) return row;
+    columns ??= Object.keys(row).filter((column) => !isAmount(column));
+    for (const column of columns) {
+      const value: unknown = Reflect.get(row, column);
+      if (typeof value === 'bigint') Reflect.set(row, column, Number(value));
+    }
+    return row;
+  };
 }
 
 /** A statement prepared once and run many times with named values. */
@@ -63,12 +74,57 @@ export function prepare<R>(connection: BetterSqlite3.Database, query: CompiledQu
       if (value === undefined) throw new TypeError(`No value was given for ${parameter.name}.`);
       return value;
     });
+  const narrow = narrowingIntegers<R>();
   return {
     run: (values) => statement.run(arrange(values)).changes,
     get: (values) => {
       const row = statement.get(arrange(values));
-      return row === undefined ? undefined : narrowIntegers(row);
+      return row === undefined ? undefined : narrow(row);
     },
-    all: (values) => statement.all(arrange(values)).map(narrowIntegers),
+    all: (values) => statement.all(arrange(values)).map(narrow),
+  };
+}
+
+/** Where a statement of the hot path takes a value, once or more often. */
+export class Place<T extends SqlValue> implements Expression<T> {
+  get expressionType(): T | undefined {
+    return undefined;
+  }
+
+  toOperationNode(): OperationNode {
+    return ValueNode.create(this);
+  }
+}
+
+type ValuesOf<Places extends readonly Place<SqlValue>[]> = {
+  [Index in keyof Places]: Places[Index] extends Place<infer T> ? T : never;
+};
+
+/** A statement of the hot path: its values come in the order of its places, and no object is made of them. */
+export interface HotStatement<Values extends readonly SqlValue[], R> {
+  /** Number of rows changed. */
+  run(...values: Values): number;
+  get(...values: Values): R | undefined;
+}
+
+/** @throws Error when the query has a place that `places` does not name, or lacks one of them */
+export function prepareHot<const Places extends readonly Place<SqlValue>[], R>(
+  connection: BetterSqlite3.Database,
+  places: Places,
+  query: CompiledQuery<R>,
+): HotStatement<ValuesOf<Places>, R> {
+  const order = query.parameters.map((parameter) => places.findIndex((place) => place === parameter));
+  if (order.includes(-1) || new Set(order).size < places.length) throw new Error(`Not each value has a place: ${query.sql}`);
+  const inOrder = order.length === places.length && order.every((from, index) => from === index);
+  const arrange = (values: readonly SqlValue[]): readonly SqlValue[] =>
+    inOrder ? values : order.map((from) => values[from] ?? null);
+  const statement = connection.prepare<[readonly SqlValue[]], R>(query.sql).safeIntegers(true);
+  const narrow = narrowingIntegers<R>();
+  return {
+    run: (...values) => statement.run(arrange(values)).changes,
+    get: (...values) => {
+      const row = statement.get(arrange(values));
+      return row === undefined ? undefined : narrow(row);
+    },
   };
 }
