@@ -30,9 +30,9 @@ WITH RECURSIVE numbers (number) AS (
   SELECT :first UNION ALL SELECT number + 1 FROM numbers WHERE number + 1 < :first + ${CHUNK}
 ), timed AS (SELECT number, CAST(:now - ${DAYS * 86_400_000}.0 * (${CALLS} - number) / ${CALLS} AS INTEGER) AS time FROM numbers)
 INSERT INTO calls (
-  id, organization_id, project_id, key_id, member_id, decision_id, state, action, request_id, requested_model, stream,
-  created_at, settled_at, cost_pico, cost_details_json, prompt_tokens, completion_tokens, provider_id, model_id,
-  attempts_json, status_code
+  id, organization_id, project_id, key_id, member_id, decisionId, state, action, request_id, requested_model, stream,
+  created_at, settledAt, cost, costDetailsJson, prompt_tokens, completion_tokens, provider_id, model_id,
+  attemptsJson, status_code
 )
 SELECT
   'call_' || printf('%012x', time) || printf('%020x', number), keys.organization_id, keys.project_id,

@@ -10,22 +10,34 @@ import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
 const folder = fileURLToPath(new URL('../../src/store', import.meta.url));
 
 const MIGRATION = MIGRATIONS.join('\n');
-const TABLES = [...MIGRATION.matchAll(/CREATE TABLE (\w+)/g)].map(([, table]) => table);
+const TABLES = [...MIGRATION.matchAll(/CREATE (?:TABLE|VIEW) (\w+)/g)].map(([, table]) => table);
 
-/** Tables whose rows belong to an organization, and the column that says to which. */
+/** Made by the last migration that has the name: what a table holds, what a view shows. */
+const CONTENTS = new Map(
+  [...MIGRATION.matchAll(/CREATE (?:TABLE|VIEW) (\w+) (?:\(|AS)([^;]*);/g)].map(([, table = '', contents = '']) => [
+    table,
+    contents,
+  ]),
+);
+
+/** Tables whose rows belong to an organization, and the column that says to which; an origin is one organization's. */
 const COLUMN: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    [...MIGRATION.matchAll(/CREATE TABLE (\w+) \(([^;]*?)\n\)/g)].flatMap(([, table = '', columns = '']) =>
-      /^ *organization_id /m.test(columns) ? [[table, 'organization_id']] : [],
+    [...CONTENTS].flatMap(([table, contents]) =>
+      ['organization_id', 'organizationId'].flatMap((column) =>
+        new RegExp(`\\b${column}\\b`).test(contents) ? [[table, column]] : [],
+      ),
     ),
   ),
   organizations: 'id',
+  ledger: 'origin',
 };
 
 const FINDS = 'it finds the organization, by the hash of a secret';
 const ALL = 'one organization, or, for the command line, all: the condition is added where one is named';
 const COUNTS = 'what the output of a start counts over all organizations';
 const RETENTION = 'what is old is deleted in all organizations; its sums are kept by organization';
+const NUMBERS = 'calls of all organizations are numbered in one row';
 const SWEEP = 'what has expired is cleared away in all organizations';
 const GRANT = 'the authorization server knows a grant by its random id, and nothing of organizations';
 const CHAIN = 'the audit chain is one over the whole installation';
@@ -39,6 +51,8 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'invitations.ts findInvitationByHash': FINDS,
   'key-credential.ts prepareFindKeyBy': FINDS,
   'keys.ts listExpiredKeys': 'the background job marks expired keys in all organizations',
+  'ledger-statements.ts firstOpen': NUMBERS,
+  'ledger-statements.ts lastNumber': NUMBERS,
   'master-keys.ts findMasterKeyByHash': FINDS,
   'members.ts findPasswordHolders': 'an e-mail and a password find the organization',
   'passkeys.ts findPasskeyByCredential': FINDS,
@@ -54,7 +68,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'recovery.ts recoverOpenCalls': 'after a crash every open call is settled',
   'reseal.ts resealProviderKeys': 'rotating the encryption key seals the secrets of all organizations again',
   'retention.ts forgetCalls': RETENTION,
-  'retention.ts forgetDecisions': RETENTION,
+  'retention.ts forgetReferences': RETENTION,
   'retention.ts keepSums': RETENTION,
   'secret-needs.ts listGivenUp': 'peppers belong to the whole installation',
   'secret-needs.ts readSecretNeeds': 'which peppers and encryption keys the whole installation needs; it counts only',
@@ -181,6 +195,15 @@ it('every query is read by this test: it is a chain of calls, and not written by
 
 it('the tables of tenants are found in the migrations', () => {
   expect(Object.keys(COLUMN)).toEqual(
-    expect.arrayContaining(['keys', 'rules', 'calls', 'decisions', 'audit', 'subject_rules', 'provider_keys']),
+    expect.arrayContaining([
+      'keys',
+      'rules',
+      'calls',
+      'call_origins',
+      'decisions',
+      'audit',
+      'subject_rules',
+      'provider_keys',
+    ]),
   );
 });

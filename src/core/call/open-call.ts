@@ -3,7 +3,14 @@ import { idLike } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { WorstCase } from '../../domain/reservation.ts';
 import type { FinishedCall, NewCall } from '../../store/ledger/ledger.ts';
-import { type AuthorizeDeps, authorize, type Decision, Denial, decisionRecord, type Permitted } from '../access/authorize.ts';
+import {
+  type AuthorizeDeps,
+  authorize,
+  type Decision,
+  Denial,
+  decisionRecord,
+  type Permitted,
+} from '../access/authorize.ts';
 import type { Demand } from '../price/demand.ts';
 import { type Bound, boundOf, outputLimit, unpricedCall, worstCaseOf } from '../price/worst-case.ts';
 import { Call, type CallDeps, type CallFacts, type Opening } from './call.ts';

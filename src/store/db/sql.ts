@@ -114,7 +114,8 @@ export function prepareHot<const Places extends readonly Place<SqlValue>[], R>(
   query: CompiledQuery<R>,
 ): HotStatement<ValuesOf<Places>, R> {
   const order = query.parameters.map((parameter) => places.findIndex((place) => place === parameter));
-  if (order.includes(-1) || new Set(order).size < places.length) throw new Error(`Not each value has a place: ${query.sql}`);
+  if (order.includes(-1) || new Set(order).size < places.length)
+    throw new Error(`Not each value has a place: ${query.sql}`);
   const inOrder = order.length === places.length && order.every((from, index) => from === index);
   const arrange = (values: readonly SqlValue[]): readonly SqlValue[] =>
     inOrder ? values : order.map((from) => values[from] ?? null);

@@ -122,9 +122,7 @@ export function createCallReferences({ connection }: Database): CallReferences {
     return idBy(verdictStatement, { ...decision, clientAddress, document, digest, day });
   });
   const targetStatement = prepare(connection, storeTarget.compile());
-  const targets = new Interned<CallTarget>((target, digest, day) =>
-    idBy(targetStatement, { ...target, digest, day }),
-  );
+  const targets = new Interned<CallTarget>((target, digest, day) => idBy(targetStatement, { ...target, digest, day }));
 
   return {
     origin(origin, day) {

@@ -128,11 +128,18 @@ const reserveMore = build
 
 const lastNumber = build.selectFrom('ledger').select(({ fn }) => fn.max<number | null>('number').as('number'));
 
-/** Whatever is below is not open: the first call that is, else the last call. */
-const moveMark = build.updateTable('ledger_mark').set({
-  openFrom: sql<number>`coalesce(
-    (SELECT number FROM ledger WHERE number >= openFrom AND ${isOpen} ORDER BY number LIMIT 1), (SELECT max(number) FROM ledger), 0)`,
-});
+const firstOpen = build
+  .selectFrom('ledger')
+  .select('number')
+  .where('number', '>=', sql<number>`openFrom`)
+  .where(isOpen)
+  .orderBy('number')
+  .limit(1);
+
+/** To the first call that is open, else to the last call: nothing below is open. */
+const moveMark = build
+  .updateTable('ledger_mark')
+  .set({ openFrom: sql<number>`coalesce(${firstOpen}, ${lastNumber}, openFrom)` });
 
 const selectKey = build
   .selectFrom('keys')

@@ -10,7 +10,7 @@
 const today = "unixepoch('now') / 86400";
 const origin = 'organization_id, project_id, key_id, member_id, action, tool, requested_model, stream';
 const verdict =
-  'client_address, outcome, reason_json, violations_json, shadow_json, bundle_digest, rule_revision, input_json, data_digest';
+  'client_address, decisions.outcome, reason_json, violations_json, shadow_json, bundle_digest, rule_revision, input_json, data_digest';
 const target = `provider_id, model_id, provider_key_id, replace(attempts_json, '"logId":"' || calls.id || '"', '"logId":""')`;
 /** In the text of a view: the ids that callers see. */
 const shown = (prefix: string, bytes: string): string => `'${prefix}_' || lower(hex(${bytes}))`;
@@ -75,7 +75,7 @@ CREATE TABLE call_verdicts (
 CREATE INDEX call_verdicts_by_use ON call_verdicts (usedOn);
 INSERT INTO call_verdicts (digest, usedOn, document, clientAddress, outcome, reasonJson, violationsJson, shadowJson, bundleDigest, ruleRevision, inputJson)
   SELECT digest(${verdict}), ${today}, data_documents.id,
-    client_address, outcome, reason_json, violations_json, shadow_json, bundle_digest, rule_revision, input_json
+    client_address, decisions.outcome, reason_json, violations_json, shadow_json, bundle_digest, rule_revision, input_json
   FROM calls CROSS JOIN decisions ON decisions.id = calls.decision_id
   LEFT JOIN data_documents ON data_documents.digest = decisions.data_digest
   WHERE true ON CONFLICT DO NOTHING;

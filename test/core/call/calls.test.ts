@@ -46,12 +46,12 @@ describe('the sums of a key', () => {
     const rows = callRows(gateway);
     expect(Map.groupBy(rows, ({ state }) => state).get('settled')).toHaveLength(48);
     expect(rows.filter(({ state }) => state === 'denied')).toHaveLength(12);
-    expect(rows.reduce((sum, row) => sum + row.cost_pico, 0n)).toBe(24n * CALL);
-    expect(new Set(rows.map((row) => row.decision_id))).toEqual(new Set(decisionRows(gateway).map((row) => row.id)));
+    expect(rows.reduce((sum, row) => sum + row.cost, 0n)).toBe(24n * CALL);
+    expect(new Set(rows.map((row) => row.decisionId))).toEqual(new Set(decisionRows(gateway).map((row) => row.id)));
     expect(
       decisionRows(gateway)
         .filter(({ outcome }) => outcome === 'deny')
-        .every((row) => row.violations_json.includes(id)),
+        .every((row) => row.violationsJson.includes(id)),
     ).toBe(true);
   });
 
@@ -82,15 +82,15 @@ describe('a decision', () => {
     const [decision] = decisionRows(gateway);
     const text = gateway.db.connection
       .prepare<[string | undefined], { text: string }>('SELECT text FROM data_documents WHERE digest = ?')
-      .get(decision?.data_digest)?.text;
-    const input: unknown = JSON.parse(decision?.input_json ?? '');
+      .get(decision?.dataDigest)?.text;
+    const input: unknown = JSON.parse(decision?.inputJson ?? '');
     if (text === undefined || !validatePolicyInput(input)) throw new Error('the decision cannot be made again');
     const pdp = createPdp();
-    const again = pdp.decide(input, { text, digest: decision?.data_digest ?? '' });
+    const again = pdp.decide(input, { text, digest: decision?.dataDigest ?? '' });
     pdp.close();
 
     expect(again).toEqual({ permitted: ['sandbox/sandbox-paid'], violations: [] });
-    expect([decision?.bundle_digest, decision?.rule_revision, input.client_ip]).toEqual([
+    expect([decision?.bundleDigest, decision?.ruleRevision, input.client_ip]).toEqual([
       pdp.bundleDigest,
       1,
       '192.0.2.7',
@@ -116,9 +116,9 @@ describe('a call that ends before anything is sent to a provider', () => {
 
         expect(answer.status).toBe(502);
         expect(callRows(gateway)).toMatchObject([
-          { state: 'released', status_code: 502, error_code: 'upstream_error', cost_pico: 0n, attempts_json: null },
+          { state: 'released', status_code: 502, error_code: 'upstream_error', cost: 0n, attemptsJson: null },
         ]);
-        expect((callRows(gateway)[0]?.reservation_pico ?? 0n) > 0n).toBe(true);
+        expect((callRows(gateway)[0]?.reservation ?? 0n) > 0n).toBe(true);
         expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 0n, reserved_pico: 0n, period_reserved_pico: 0n });
       } finally {
         await hasty.close();
@@ -133,7 +133,7 @@ describe('a call that a crash left open', () => {
     const before = keySums(gateway, gateway.keyId);
     const { connection } = gateway.db;
     connection
-      .prepare('UPDATE calls SET state = ?, settled_at = NULL, cost_pico = 0, reservation_pico = 5 WHERE id = ?')
+      .prepare('UPDATE calls SET state = ?, settledAt = NULL, cost = 0, reservation = 5 WHERE id = ?')
       .run('open', id);
     connection.prepare('UPDATE keys SET reserved_pico = 5').run();
     await gateway.container.close();
@@ -142,7 +142,7 @@ describe('a call that a crash left open', () => {
     const again = await restarted.close().then(() => createContainer(gateway.config, { clock }));
     await again.close();
 
-    expect(callRows(gateway).map(({ state, cost_pico, settled_at }) => [state, cost_pico, settled_at])).toEqual([
+    expect(callRows(gateway).map(({ state, cost, settledAt }) => [state, cost, settledAt])).toEqual([
       ['recovered', 5n, clock.now()],
     ]);
     expect(keySums(gateway, gateway.keyId)).toEqual({

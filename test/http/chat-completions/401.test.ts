@@ -175,9 +175,9 @@ describe('a key with an all-time limit', () => {
       state: 'released',
       status_code: 401,
       error_code: 'usage_limit_reached',
-      reservation_pico: 0n,
-      cost_pico: 0n,
-      decision_id: answer.headers['x-decision-id'],
+      reservation: 0n,
+      cost: 0n,
+      decisionId: answer.headers['x-decision-id'],
     });
     expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 2n * CENT, reserved_pico: 0n });
   });
@@ -229,7 +229,7 @@ describe('a key with a recurring limit', () => {
       period_reserved_pico: 0n,
       period_started_at: Date.parse('2026-11-22T09:30:00Z'),
     });
-    expect(callRow(gateway, passed).period_started_at).toBe(Date.parse('2026-11-22T09:30:00Z'));
+    expect(callRow(gateway, passed).periodStartedAt).toBe(Date.parse('2026-11-22T09:30:00Z'));
   });
 
   it('is refused a call that may cost more than the window leaves, and told when that ends', async () => {
@@ -275,8 +275,8 @@ describe('a key with any limit', () => {
       state: 'released',
       status_code: 400,
       error_code: 'invalid_request',
-      cost_pico: 0n,
-      decision_id: answer.headers['x-decision-id'],
+      cost: 0n,
+      decisionId: answer.headers['x-decision-id'],
     });
     expect(decisionRows(gateway).map(({ id }) => id)).toContain(answer.headers['x-decision-id']);
     expect((await chat(gateway, hello({ model: 'unpriced' }))).status).toBe(200);

@@ -56,7 +56,7 @@ describe('the choice', () => {
     await chat(gateway, auto());
     const [decision] = decisionRows(gateway);
     expect(tried()).toEqual(['priciest', 'unpriced']);
-    const input: unknown = JSON.parse(decision?.input_json ?? '');
+    const input: unknown = JSON.parse(decision?.inputJson ?? '');
     if (!validatePolicyInput(input)) throw new Error('no input document');
     expect(input.candidates.map(({ id }) => id)).toEqual(['zeta/priciest', 'acme/unpriced']);
   });

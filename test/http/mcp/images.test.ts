@@ -246,7 +246,7 @@ describe('generate-nano-banana', () => {
     const row = callRow(other, first);
     await other.close();
 
-    expect([row.requested_model, toolResultOf(second)]).toMatchObject([
+    expect([row.requestedModel, toolResultOf(second)]).toMatchObject([
       'sandbox/sandbox-image-max',
       { isError: true, _meta: { 'portcullis/code': 'permission_denied' } },
     ]);

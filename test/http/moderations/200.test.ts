@@ -31,7 +31,7 @@ const NOTHING = {
   reasoning_tokens: 0,
   prompt_tokens_details: {
     cached_tokens: 0,
-    cache_write_tokens: 0,
+    cacheWriteTokens: 0,
     cache_creation_tokens: 0,
     cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
     audio_tokens: 0,
@@ -113,16 +113,16 @@ describe('a moderation request', () => {
       state: 'settled',
       action: 'moderation',
       requested_model: 'omni-moderation-latest',
-      cost_pico: 0n,
+      cost: 0n,
       prompt_tokens: 0,
-      usage_estimated: 0,
+      usageEstimated: 0,
       provider_id: 'sandbox',
       model_id: 'sandbox-moderation',
-      attempts_json: JSON.stringify([ATTEMPT]),
+      attemptsJson: JSON.stringify([ATTEMPT]),
       status_code: 200,
     });
-    const decision = decisionRows(gateway).find(({ id }) => id === row.decision_id);
-    expect(JSON.parse(decision?.input_json ?? '')).toMatchObject({ action: 'moderation' });
+    const decision = decisionRows(gateway).find(({ id }) => id === row.decisionId);
+    expect(JSON.parse(decision?.inputJson ?? '')).toMatchObject({ action: 'moderation' });
   });
 
   it('names a model to no effect, except that it is the requested one in the metadata', async () => {

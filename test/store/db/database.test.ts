@@ -95,7 +95,9 @@ describe('the schema', () => {
   test('has only strict tables', () => {
     const db = open(newPath(), { create: true });
     const loose = db.connection
-      .prepare("SELECT name FROM pragma_table_list WHERE schema = 'main' AND NOT strict AND name NOT LIKE 'sqlite_%'")
+      .prepare(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'",
+      )
       .pluck();
     expect(loose.all()).toEqual([]);
   });
@@ -104,7 +106,8 @@ describe('the schema', () => {
     const db = open(newPath(), { create: true });
     const columns = db.connection.prepare<[], { table: string; name: string; type: string }>(
       `SELECT tables.name AS "table", columns.name, columns.type FROM pragma_table_list AS tables, pragma_table_info(tables.name) AS columns
-       WHERE columns.name LIKE '%\\_pico' ESCAPE '\\' ORDER BY 1, 2`,
+       WHERE tables.type = 'table' AND (columns.name LIKE '%\\_pico' ESCAPE '\\' OR columns.name IN (SELECT value FROM json_each('["cost","reservation","costHigh","costLow"]')))
+       ORDER BY 1, 2`,
     );
     const money = columns.all();
     expect(money.map(({ table, name }) => `${table}.${name}`)).toEqual([
@@ -114,16 +117,16 @@ describe('the schema', () => {
       'budgets.reserved_pico',
       'budgets.usage_limit_pico',
       'budgets.usage_pico',
-      'calls.cost_pico',
-      'calls.reservation_pico',
-      'kept_usage.high_pico',
-      'kept_usage.low_pico',
+      'kept_usage.costHigh',
+      'kept_usage.costLow',
       'keys.period_limit_pico',
       'keys.period_reserved_pico',
       'keys.period_usage_pico',
       'keys.reserved_pico',
       'keys.usage_limit_pico',
       'keys.usage_pico',
+      'ledger.cost',
+      'ledger.reservation',
     ]);
     expect(new Set(money.map(({ type }) => type))).toEqual(new Set(['INTEGER']));
   });
