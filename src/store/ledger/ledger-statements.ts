@@ -134,7 +134,7 @@ const firstOpen = build
   .where('number', '>=', sql<number>`openFrom`)
   .where(isOpen)
   .orderBy('number')
-  .limit(1);
+  .limit(sql.lit(1));
 
 /** To the first call that is open, else to the last call: nothing below is open. */
 const moveMark = build
