@@ -117,14 +117,15 @@ export function prepareHot<const Places extends readonly Place<SqlValue>[], R>(
   if (order.includes(-1) || new Set(order).size < places.length)
     throw new Error(`Not each value has a place: ${query.sql}`);
   const inOrder = order.length === places.length && order.every((from, index) => from === index);
-  const arrange = (values: readonly SqlValue[]): readonly SqlValue[] =>
-    inOrder ? values : order.map((from) => values[from] ?? null);
-  const statement = connection.prepare<[readonly SqlValue[]], R>(query.sql).safeIntegers(true);
+  const arrange = (values: readonly SqlValue[]): readonly SqlValue[] => (inOrder ? values : order.map((from) => values[from] ?? null));
+  const statement = connection.prepare<SqlValue[], R>(query.sql);
+  if (statement.reader) statement.safeIntegers(true);
   const narrow = narrowingIntegers<R>();
   return {
-    run: (...values) => statement.run(arrange(values)).changes,
+    // Spread: reading them out of an array costs the binding more.
+    run: (...values) => statement.run(...arrange(values)).changes,
     get: (...values) => {
-      const row = statement.get(arrange(values));
+      const row = statement.get(...arrange(values));
       return row === undefined ? undefined : narrow(row);
     },
   };

@@ -74,7 +74,9 @@ const budgetSubjects = [memberId, projectId, organizationId];
 
 const opened = { number, id, origin, verdict, createdAt: now, requestId, clientRequestId };
 
-const insertOpenCall = build.insertInto('ledger').values({
+const insertOpenCall = build.insertInto('ledger').values({ ...opened, state: sql.lit(CALL_STATES.open) });
+
+const insertLimitedCall = build.insertInto('ledger').values({
   ...opened,
   state: sql.lit(CALL_STATES.open),
   reservation,
@@ -191,6 +193,13 @@ const holdBackBudgets = build
   .where('subject_id', 'in', budgetSubjects)
   .where('organization_id', '=', organizationId);
 
+/** Books a call for which nothing was held back, in no window, to its key. */
+const bookUnlimited = build
+  .updateTable('keys')
+  .set({ usage_pico: increased('usage_pico', cost), last_used_at: now })
+  .where('id', '=', keyId)
+  .where('organization_id', '=', organizationId);
+
 /** Books a call to its key. */
 const bookCost = build
   .updateTable('keys')
@@ -240,10 +249,11 @@ const openPlaces = [number, id, origin, verdict, now, requestId, clientRequestId
 
 /** The statements of the hot path, compiled and prepared once for a connection. */
 export const prepareLedgerStatements = ({ connection }: Database) => ({
-  insertOpenCall: prepareHot(
+  insertOpenCall: prepareHot(connection, openPlaces, insertOpenCall.compile()),
+  insertLimitedCall: prepareHot(
     connection,
     [...openPlaces, reservation, keyWindow, memberWindow, projectWindow, organizationWindow],
-    insertOpenCall.compile(),
+    insertLimitedCall.compile(),
   ),
   insertFinishedCall: prepareHot(
     connection,
@@ -281,6 +291,7 @@ export const prepareLedgerStatements = ({ connection }: Database) => ({
   startBudgetPeriod: prepareHot(connection, [startedAt, subjectId, organizationId], startBudgetPeriod.compile()),
   holdBack: prepareHot(connection, [reservation, keyWindow, keyId, organizationId], holdBack.compile()),
   holdBackBudgets: prepareHot(connection, [reservation, ...underBudgets], holdBackBudgets.compile()),
+  bookUnlimited: prepareHot(connection, [cost, now, keyId, organizationId], bookUnlimited.compile()),
   bookCost: prepareHot(connection, [cost, reservation, keyWindow, now, keyId, organizationId], bookCost.compile()),
   bookBudgets: prepareHot(connection, [cost, reservation, ...underBudgets], bookBudgets.compile()),
   touchKey: prepareHot(connection, [now, keyId, organizationId], touchKey.compile()),

@@ -240,30 +240,28 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
         return reservation;
       }
       const windows = enterWindows(statements, key, call, now);
-      const { periodStartedAt, memberPeriodStartedAt, projectPeriodStartedAt, organizationPeriodStartedAt } = windows;
       const held = reservation?.amount ?? 0n;
       const { organizationId, projectId, memberId, keyId } = call;
       if (held > 0n) {
-        statements.holdBack.run(held, periodStartedAt, keyId, organizationId);
+        statements.holdBack.run(held, windows.periodStartedAt, keyId, organizationId);
         if (key.budgets.length > 0) statements.holdBackBudgets.run(held, ...budgetValues(call, windows));
       }
       const number = nextNumber(call);
       const day = dayOfNumber(number);
       const origin = references.origin(call, day);
-      statements.insertOpenCall.run(
-        number,
-        bytesOfId(call.id),
-        origin,
-        references.verdict({ decision, clientAddress: call.clientAddress }, day),
-        now,
-        bytesOfId(call.requestId),
-        call.clientRequestId,
-        held,
-        periodStartedAt,
-        memberPeriodStartedAt,
-        projectPeriodStartedAt,
-        organizationPeriodStartedAt,
-      );
+      const verdict = references.verdict({ decision, clientAddress: call.clientAddress }, day);
+      const own = [bytesOfId(call.id), origin, verdict, now, bytesOfId(call.requestId), call.clientRequestId] as const;
+      if (reservation === undefined) statements.insertOpenCall.run(number, ...own);
+      else {
+        const { periodStartedAt, memberPeriodStartedAt, projectPeriodStartedAt, organizationPeriodStartedAt } = windows;
+        const of = [
+          periodStartedAt,
+          memberPeriodStartedAt,
+          projectPeriodStartedAt,
+          organizationPeriodStartedAt,
+        ] as const;
+        statements.insertLimitedCall.run(number, ...own, held, ...of);
+      }
       const { ruleRevision } = key;
       const providers = organizationProviders(organizationId);
       return {
@@ -299,7 +297,7 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
     },
 
     settleCall(call, settlement, now) {
-      const { callId, number, origin, organizationId, keyId, windows, held } = call;
+      const { callId, number, origin, organizationId, keyId, windows, reservation, held } = call;
       const cost = capAmount(settlement.cost);
       const settled = statements.settleOpenCall.run(
         CALL_STATES[settlement.state],
@@ -320,7 +318,8 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
         origin,
       );
       if (settled !== 1) return false;
-      statements.bookCost.run(cost, held, windows.periodStartedAt, now, keyId, organizationId);
+      if (reservation === undefined) statements.bookUnlimited.run(cost, now, keyId, organizationId);
+      else statements.bookCost.run(cost, held, windows.periodStartedAt, now, keyId, organizationId);
       if (budgets.mayBind(keyId)) statements.bookBudgets.run(cost, held, ...budgetValues(call, windows));
       return true;
     },
