@@ -85,7 +85,7 @@ describe('text', () => {
 
     await left;
     const id = callRows(gateway).at(-1)?.requestId ?? '';
-    expect(await settled(gateway, id)).toMatchObject({ status_code: 499, completion_tokens: 1 });
+    expect(await settled(gateway, id)).toMatchObject({ statusCode: 499, completionTokens: 1 });
   });
 });
 

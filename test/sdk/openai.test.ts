@@ -129,8 +129,8 @@ describe('a stream', () => {
     await left;
     expect(await settled(gateway, id ?? '')).toMatchObject({
       state: 'settled',
-      status_code: 499,
-      completion_tokens: 1,
+      statusCode: 499,
+      completionTokens: 1,
     });
   });
 

@@ -4,7 +4,8 @@ import { createContainer } from '../../../src/container.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { validatePolicyInput } from '../../../src/generated/validators.js';
 import { createPdp } from '../../../src/policy/pdp.ts';
-import { chat, completionOf, faulty, hello } from '../../support/chat.ts';
+import { CALL_STATES } from '../../../src/store/ledger/ledger-statements.ts';
+import { chat, faulty, hello } from '../../support/chat.ts';
 import { addKey, addRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { callRows, decisionRows, keySums } from '../../support/rows.ts';
 
@@ -116,7 +117,7 @@ describe('a call that ends before anything is sent to a provider', () => {
 
         expect(answer.status).toBe(502);
         expect(callRows(gateway)).toMatchObject([
-          { state: 'released', status_code: 502, error_code: 'upstream_error', cost: 0n, attemptsJson: null },
+          { state: 'released', statusCode: 502, errorCode: 'upstream_error', cost: 0n, attemptsJson: null },
         ]);
         expect((callRows(gateway)[0]?.reservation ?? 0n) > 0n).toBe(true);
         expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 0n, reserved_pico: 0n, period_reserved_pico: 0n });
@@ -129,12 +130,12 @@ describe('a call that ends before anything is sent to a provider', () => {
 
 describe('a call that a crash left open', () => {
   it('is recovered at the next start: booked at its reservation, once, and never open again', async () => {
-    const id = completionOf(await chat(gateway, hello())).metadata.log_id;
+    await chat(gateway, hello());
     const before = keySums(gateway, gateway.keyId);
     const { connection } = gateway.db;
     connection
-      .prepare('UPDATE calls SET state = ?, settledAt = NULL, cost = 0, reservation = 5 WHERE id = ?')
-      .run('open', id);
+      .prepare('UPDATE ledger SET state = ?, settledAt = NULL, cost = 0, reservation = 5')
+      .run(CALL_STATES.open);
     connection.prepare('UPDATE keys SET reserved_pico = 5').run();
     await gateway.container.close();
 

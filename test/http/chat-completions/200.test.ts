@@ -40,7 +40,7 @@ const NO_COST = {
 const NO_DETAILS = {
   prompt_tokens_details: {
     cached_tokens: 0,
-    cacheWriteTokens: 0,
+    cache_write_tokens: 0,
     cache_creation_tokens: 0,
     cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
     audio_tokens: 0,
@@ -142,11 +142,12 @@ describe('a whole answer', () => {
 
     const row = callRow(gateway, answer);
     expect(masked(row)).toEqual({
+      number: row.number,
       id: '<call>',
-      organization_id: '<org>',
-      project_id: '<proj>',
-      key_id: '<key>',
-      member_id: '<mem>',
+      organizationId: '<org>',
+      projectId: '<proj>',
+      keyId: '<key>',
+      memberId: '<mem>',
       memberPeriodStartedAt: null,
       projectPeriodStartedAt: null,
       organizationPeriodStartedAt: null,
@@ -154,31 +155,31 @@ describe('a whole answer', () => {
       decisionId: '<dec>',
       state: 'settled',
       action: 'chat',
-      request_id: '<req>',
+      requestId: '<req>',
       clientRequestId: null,
       clientAddress: '192.0.2.7',
       tool: null,
-      requested_model: 'sandbox-paid',
+      requestedModel: 'sandbox-paid',
       stream: 0,
-      created_at: NOW,
+      createdAt: NOW,
       reservation: 0n,
-      period_started_at: null,
+      periodStartedAt: null,
       settledAt: NOW,
       cost: 18_000_000n,
       costDetailsJson: '{"total":"0.000018","input":"0.000002","output":"0.000016"}',
-      prompt_tokens: 2,
-      completion_tokens: 4,
-      reasoning_tokens: 0,
-      cached_tokens: 0,
+      promptTokens: 2,
+      completionTokens: 4,
+      reasoningTokens: 0,
+      cachedTokens: 0,
       cacheWriteTokens: 0,
       usageEstimated: 0,
       cached: 0,
-      provider_id: 'sandbox',
-      model_id: 'sandbox-paid',
-      provider_key_id: null,
+      providerId: 'sandbox',
+      modelId: 'sandbox-paid',
+      providerKeyId: null,
       attemptsJson: JSON.stringify(SANDBOX_ANSWER.metadata.routing),
-      status_code: 200,
-      error_code: null,
+      statusCode: 200,
+      errorCode: null,
     });
     const decision = decisionRows(gateway).find(({ id }) => id === row.decisionId);
     expect([decision?.outcome, decision?.callId, decision?.violationsJson]).toEqual(['permit', row.id, '[]']);
@@ -329,7 +330,7 @@ describe('an answer of an upstream', () => {
 
     const answer = await chat(gateway, hello({ model: 'large' }));
 
-    expect(callRow(gateway, answer)).toMatchObject({ status_code: 200, completion_tokens: tokens });
+    expect(callRow(gateway, answer)).toMatchObject({ statusCode: 200, completionTokens: tokens });
   });
 
   it('names the requested provider only when the request pinned it', async () => {

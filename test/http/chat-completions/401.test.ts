@@ -173,8 +173,8 @@ describe('a key with an all-time limit', () => {
     expect(upstream.received).toEqual([]);
     expect(callRow(gateway, answer)).toMatchObject({
       state: 'released',
-      status_code: 401,
-      error_code: 'usage_limit_reached',
+      statusCode: 401,
+      errorCode: 'usage_limit_reached',
       reservation: 0n,
       cost: 0n,
       decisionId: answer.headers['x-decision-id'],
@@ -273,8 +273,8 @@ describe('a key with any limit', () => {
     expect(upstream.received).toEqual([]);
     expect(callRow(gateway, answer)).toMatchObject({
       state: 'released',
-      status_code: 400,
-      error_code: 'invalid_request',
+      statusCode: 400,
+      errorCode: 'invalid_request',
       cost: 0n,
       decisionId: answer.headers['x-decision-id'],
     });

@@ -77,8 +77,8 @@ describe('a call while another is still running', () => {
     ]);
     expect(callRow(gateway, second)).toMatchObject({
       state: 'released',
-      status_code: 429,
-      error_code: 'budget_reserved',
+      statusCode: 429,
+      errorCode: 'budget_reserved',
       decisionId: second.headers['x-decision-id'],
     });
     expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 0n, reserved_pico: 10_000_000_000n });

@@ -41,7 +41,7 @@ describe('the choice', () => {
       undefined,
       'cheap',
     ]);
-    expect(callRow(gateway, answer)).toMatchObject({ requested_model: 'auto', model_id: 'cheap' });
+    expect(callRow(gateway, answer)).toMatchObject({ requestedModel: 'auto', modelId: 'cheap' });
   });
 
   it('fails over to the next cheapest, three at most, unknown prices last', async () => {

@@ -82,9 +82,9 @@ describe('an equal request', () => {
       state: 'settled',
       cached: 1,
       cost: 0n,
-      provider_id: 'acme',
-      model_id: 'large',
-      status_code: 200,
+      providerId: 'acme',
+      modelId: 'large',
+      statusCode: 200,
     });
     expect(answer.headers['x-decision-id']).toBe(row.decisionId);
   });

@@ -66,7 +66,7 @@ it('in a later chunk they are an error event', async () => {
     'The provider sent a malformed chunk.',
     false,
   ]);
-  expect(callRow(gateway, answer)).toMatchObject({ state: 'settled', status_code: 502 });
+  expect(callRow(gateway, answer)).toMatchObject({ state: 'settled', statusCode: 502 });
 });
 
 it('a thousand levels pass as they came', async () => {

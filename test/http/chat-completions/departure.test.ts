@@ -70,14 +70,14 @@ describe('a client that leaves', () => {
     const row = await settled(gateway, id);
     expect(row).toMatchObject({
       state: 'settled',
-      status_code: 499,
-      error_code: 'client_closed_request',
-      prompt_tokens: 8,
-      completion_tokens: 0,
+      statusCode: 499,
+      errorCode: 'client_closed_request',
+      promptTokens: 8,
+      completionTokens: 0,
       usageEstimated: 1,
       cost: 8n * 2_000_000n,
-      provider_id: 'acme',
-      model_id: 'large',
+      providerId: 'acme',
+      modelId: 'large',
     });
   });
 
@@ -95,13 +95,13 @@ describe('a client that leaves', () => {
     const cost = 8n * 2_000_000n + 4n * 8_000_000n;
     expect(row).toMatchObject({
       state: 'settled',
-      status_code: 499,
-      error_code: 'client_closed_request',
-      prompt_tokens: 8,
-      completion_tokens: 4,
+      statusCode: 499,
+      errorCode: 'client_closed_request',
+      promptTokens: 8,
+      completionTokens: 4,
       usageEstimated: 1,
       cost: cost,
-      provider_id: 'acme',
+      providerId: 'acme',
     });
     expect(keySums(gateway, gateway.keyId).usage_pico).toBe(before + cost);
   });
@@ -128,9 +128,9 @@ describe('a client that leaves', () => {
 
     await left;
     expect(await settled(gateway, id)).toMatchObject({
-      status_code: 499,
-      prompt_tokens: 8,
-      completion_tokens: 0,
+      statusCode: 499,
+      promptTokens: 8,
+      completionTokens: 0,
       cost: 8n * 2_000_000n,
     });
   });

@@ -106,7 +106,7 @@ describe('a stream of an image', () => {
     expect(upstream.received.map(({ json }) => json)).toEqual([
       { model: 'gpt-image-2', prompt: 'a red fox', size: '64x32', stream: true, partial_images: 2 },
     ]);
-    expect(callRow(gateway, answer)).toMatchObject({ stream: 1, status_code: 200, cost: 30_050_000_000n });
+    expect(callRow(gateway, answer)).toMatchObject({ stream: 1, statusCode: 200, cost: 30_050_000_000n });
   });
 
   it('gives pictures of megabytes as the provider sent them', async () => {
@@ -189,7 +189,7 @@ describe('a stream that fails', () => {
       'upstream_error',
     ]);
     expect(JSON.parse(callRow(gateway, answer).attemptsJson ?? '')).toHaveLength(1);
-    expect(callRow(gateway, answer)).toMatchObject({ status_code: 502, cost: 0n });
+    expect(callRow(gateway, answer)).toMatchObject({ statusCode: 502, cost: 0n });
   });
 });
 
@@ -257,6 +257,6 @@ describe('a reader who leaves', () => {
     await leave(1, arrived.promise);
     await closed.promise;
 
-    expect(await last()).toMatchObject({ status_code: 499, error_code: 'client_closed_request' });
+    expect(await last()).toMatchObject({ statusCode: 499, errorCode: 'client_closed_request' });
   });
 });

@@ -79,7 +79,7 @@ describe('chat', () => {
     const decision = decisionRows(gateway).find(({ callId }) => callId === row.id);
 
     expect([row, answer.headers['x-decision-id']]).toMatchObject([
-      { tool: 'chat', state: 'settled', requested_model: 'acme/large', status_code: 200, cost: 60_000_000n },
+      { tool: 'chat', state: 'settled', requestedModel: 'acme/large', statusCode: 200, cost: 60_000_000n },
       decision?.id,
     ]);
     expect(JSON.parse(decision?.inputJson ?? '')).toMatchObject({ action: 'chat', tool: 'chat' });

@@ -31,7 +31,7 @@ const NOTHING = {
   reasoning_tokens: 0,
   prompt_tokens_details: {
     cached_tokens: 0,
-    cacheWriteTokens: 0,
+    cache_write_tokens: 0,
     cache_creation_tokens: 0,
     cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
     audio_tokens: 0,
@@ -112,14 +112,14 @@ describe('a moderation request', () => {
     expect(masked(row)).toMatchObject({
       state: 'settled',
       action: 'moderation',
-      requested_model: 'omni-moderation-latest',
+      requestedModel: 'omni-moderation-latest',
       cost: 0n,
-      prompt_tokens: 0,
+      promptTokens: 0,
       usageEstimated: 0,
-      provider_id: 'sandbox',
-      model_id: 'sandbox-moderation',
+      providerId: 'sandbox',
+      modelId: 'sandbox-moderation',
       attemptsJson: JSON.stringify([ATTEMPT]),
-      status_code: 200,
+      statusCode: 200,
     });
     const decision = decisionRows(gateway).find(({ id }) => id === row.decisionId);
     expect(JSON.parse(decision?.inputJson ?? '')).toMatchObject({ action: 'moderation' });
