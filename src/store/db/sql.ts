@@ -117,7 +117,8 @@ export function prepareHot<const Places extends readonly Place<SqlValue>[], R>(
   if (order.includes(-1) || new Set(order).size < places.length)
     throw new Error(`Not each value has a place: ${query.sql}`);
   const inOrder = order.length === places.length && order.every((from, index) => from === index);
-  const arrange = (values: readonly SqlValue[]): readonly SqlValue[] => (inOrder ? values : order.map((from) => values[from] ?? null));
+  const arrange = (values: readonly SqlValue[]): readonly SqlValue[] =>
+    inOrder ? values : order.map((from) => values[from] ?? null);
   const statement = connection.prepare<SqlValue[], R>(query.sql);
   if (statement.reader) statement.safeIntegers(true);
   const narrow = narrowingIntegers<R>();
