@@ -8,7 +8,7 @@ import type { CustomModelsTable, Row } from '../db/tables.ts';
 
 type CustomModelRow = Row<CustomModelsTable>;
 
-/** What can be said of a model at a custom provider, and is stored as a flag. */
+/** What is stored as a flag. */
 type Capabilities = Pick<
   MappingAttributes,
   'streaming' | 'vision' | 'tools' | 'parallelToolCalls' | 'reasoning' | 'jsonOutput' | 'structuredOutputs'
@@ -17,8 +17,7 @@ type Capabilities = Pick<
 /** A custom model as it is stored. */
 export type CustomModelRecord = Capabilities &
   Pick<MappingAttributes, 'inputModalities' | 'outputModalities'> &
-  Pick<CustomModelRow, 'id' | 'organizationId' | 'customProviderId' | 'model' | 'displayName' | 'status'> &
-  Pick<CustomModelRow, 'contextLength' | 'maxOutput' | 'createdAt' | 'updatedAt'> & {
+  Omit<CustomModelRow, keyof Capabilities | `${string}Json` | 'deletedAt'> & {
     readonly prices: Prices;
     /** Null: unknown. */
     readonly supportedParameters: readonly string[] | null;
