@@ -35,8 +35,8 @@ INSERT INTO calls (
   attempts_json, status_code
 )
 SELECT
-  'call_' || printf('%012x', time) || printf('%020x', number), keys.organization_id, keys.project_id,
-  'key_' || number % ${KEYS}, keys.created_by, 'dec_0123456789abcdef' || number,
+  'call_' || printf('%012x', time) || printf('%020x', number), keys.organizationId, keys.projectId,
+  'key_' || number % ${KEYS}, keys.createdBy, 'dec_0123456789abcdef' || number,
   iif(number % 20 = 0, 'denied', 'settled'), 'chat', 'req_0123456789abcdef' || number, 'model-' || number % ${MODELS}, 0,
   time, time + 800, number * 1000003,
   '{"input_cost":"0.000002","output_cost":"0.000016","total_cost":"0.000018"}', number % 4000, number % 700,

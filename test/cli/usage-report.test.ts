@@ -9,13 +9,13 @@ beforeAll(async () => {
   cli = await createCommandLine();
   const { organizationId, projectId } = cli.first;
   await cli.store.write((db) => {
-    const key = db.connection.prepare<[], { id: string; created_by: string }>('SELECT id, created_by FROM keys').get();
+    const key = db.connection.prepare<[], { id: string; createdBy: string }>('SELECT id, createdBy FROM keys').get();
     keyId = key?.id ?? '';
     const call = {
       organization_id: organizationId,
       project_id: projectId,
       key_id: keyId,
-      member_id: key?.created_by ?? '',
+      member_id: key?.createdBy ?? '',
     };
     for (const [time, cost_pico, price_unknown] of [
       ['2026-03-01T10:00:00Z', 1_500_000_000_000n, 0],

@@ -149,7 +149,7 @@ export const dump = ({ server }: Organizations): Promise<Record<string, Row[]>> 
         const columns = connection.prepare<[], { name: string }>(`PRAGMA table_info(${table})`).all();
         const names = columns
           .map(({ name }) => name)
-          .filter((name) => !(table === 'master_keys' && name === 'last_used_at'));
+          .filter((name) => !(table === 'master_keys' && name === 'lastUsedAt'));
         const rows = connection
           .prepare<[], Row>(`SELECT ${names.join(', ')} FROM ${table} ORDER BY 1`)
           .safeIntegers(true);
@@ -163,13 +163,13 @@ export async function foreignTexts({ server }: Organizations): Promise<string[]>
   const texts = (organizationId: string) =>
     server.store.read(({ connection }) => {
       const tables = connection
-        .prepare<[], string>(
-          "SELECT m.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'organization_id'",
+        .prepare<[], { table: string; column: string }>(
+          `SELECT m.name AS "table", c.name AS "column" FROM sqlite_schema m, pragma_table_info(m.name) c
+           WHERE m.type = 'table' AND c.name IN ('organizationId', 'organization_id')`,
         )
-        .pluck()
         .all();
-      const rows = tables.flatMap((table) =>
-        connection.prepare<[string], Row>(`SELECT * FROM ${table} WHERE organization_id = ?`).raw().all(organizationId),
+      const rows = tables.flatMap(({ table, column }) =>
+        connection.prepare<[string], Row>(`SELECT * FROM ${table} WHERE ${column} = ?`).raw().all(organizationId),
       );
       return new Set(rows.flat().filter((value) => typeof value === 'string'));
     });

@@ -4,20 +4,24 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import BetterSqlite3 from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
+import { migrate } from '../../src/store/migrations/migrate.ts';
 
 const folder = fileURLToPath(new URL('../../src/store', import.meta.url));
 
-const MIGRATION = MIGRATIONS.join('\n');
-const TABLES = [...MIGRATION.matchAll(/CREATE TABLE (\w+)/g)].map(([, table]) => table);
+const database = new BetterSqlite3(':memory:');
+migrate(database);
+const TABLES = database.prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all();
+const columnsOf = database.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck();
 
 /** Tables whose rows belong to an organization, and the column that says to which. */
 const COLUMN: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    [...MIGRATION.matchAll(/CREATE TABLE (\w+) \(([^;]*?)\n\)/g)].flatMap(([, table = '', columns = '']) =>
-      /^ *organization_id /m.test(columns) ? [[table, 'organization_id']] : [],
-    ),
+    TABLES.flatMap((table) => {
+      const column = columnsOf.all(table).find((name) => name === 'organizationId' || name === 'organization_id');
+      return column === undefined ? [] : [[table, column]];
+    }),
   ),
   organizations: 'id',
 };
@@ -132,7 +136,7 @@ function boundTables(chain: string, tables: readonly string[]): string[] {
 }
 
 /** A table that is named by a variable is one of tenants. */
-const columnOf = (table: string): string => COLUMN[table] ?? 'organization_id';
+const columnOf = (table: string): string => COLUMN[table] ?? 'organizationId';
 
 const START = /\b(?:selectFrom|updateTable|deleteFrom)(?=\(\s*'?(\w+)'?\))/g;
 

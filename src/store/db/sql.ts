@@ -4,11 +4,12 @@ import {
   DummyDriver,
   Kysely,
   type RawBuilder,
+  type SelectType,
   SqliteAdapter,
   SqliteQueryCompiler,
   sql,
 } from 'kysely';
-import type { Tables } from './tables.ts';
+import type { Flag, Tables } from './tables.ts';
 
 /** Builds and types SQL; never runs it. What it compiles is run synchronously by better-sqlite3. */
 export const build = new Kysely<Tables>({
@@ -34,14 +35,34 @@ class Placeholder {
 /** A value to be given each time a prepared statement runs. */
 export const bind = <T extends SqlValue>(name: string): RawBuilder<T> => sql<T>`${new Placeholder(name)}`;
 
+export const toFlag = (value: boolean): Flag => (value ? 1 : 0);
+
+type AmountIn<Table> = {
+  [Column in keyof Table]: bigint extends SelectType<Table[Column]> ? Column : never;
+}[keyof Table];
+
+/** Every column of an amount, by the types of the tables. */
+type AmountColumn = Exclude<{ [Name in keyof Tables]: AmountIn<Tables[Name]> }[keyof Tables], `${string}_pico`>;
+
+const AMOUNTS: Readonly<Record<AmountColumn, true>> = {
+  usageLimit: true,
+  usage: true,
+  reserved: true,
+  periodUsageLimit: true,
+  currentPeriodUsage: true,
+  currentPeriodReserved: true,
+};
+
+const isAmount = (column: string): boolean => column.endsWith('_pico') || Object.hasOwn(AMOUNTS, column);
+
 /**
- * Integers arrive as BigInt, because a plain read rounds silently above 2^53. Only money may be that large: columns that end
- * in `_pico` stay BigInt, all others become numbers.
+ * Integers arrive as BigInt, because a plain read rounds silently above 2^53. Only money may be that large: columns of amounts, and
+ * all that end in `_pico`, stay BigInt, all others become numbers.
  */
 function narrowIntegers<R>(row: R): R {
   if (typeof row !== 'object' || row === null) return row;
   for (const [column, value] of Object.entries(row)) {
-    if (typeof value === 'bigint' && !column.endsWith('_pico')) Reflect.set(row, column, Number(value));
+    if (typeof value === 'bigint' && !isAmount(column)) Reflect.set(row, column, Number(value));
   }
   return row;
 }

@@ -3,7 +3,7 @@ import { MAX_AMOUNT } from '../../domain/money.ts';
 import type { Database } from '../db/database.ts';
 import { bind, build, prepare } from '../db/sql.ts';
 import type { Flag, SpendColumns } from '../db/tables.ts';
-import { KEY_STATE_COLUMNS } from '../tenants/key-columns.ts';
+import { KEY_STATE_COLUMNS } from '../tenants/keys.ts';
 
 /** Adds to a sum, which stays at the largest amount instead of overflowing. */
 const increased = (column: keyof SpendColumns, amount: string) =>
@@ -16,20 +16,20 @@ type Window = RawBuilder<number | null>;
 
 /** The value only while `window`, in which the call was opened, still runs. */
 const inWindow = (window: Window, column: keyof SpendColumns, value: RawBuilder<bigint>) =>
-  sql<bigint>`CASE WHEN period_started_at = ${window} THEN ${value} ELSE ${sql.ref(column)} END`;
+  sql<bigint>`CASE WHEN currentPeriodStartedAt = ${window} THEN ${value} ELSE ${sql.ref(column)} END`;
 
 /** Holds back what a call may cost, in the window in which it was opened. */
 const held = (window: Window) => ({
-  reserved_pico: increased('reserved_pico', 'reservation'),
-  period_reserved_pico: inWindow(window, 'period_reserved_pico', increased('period_reserved_pico', 'reservation')),
+  reserved: increased('reserved', 'reservation'),
+  currentPeriodReserved: inWindow(window, 'currentPeriodReserved', increased('currentPeriodReserved', 'reservation')),
 });
 
 /** Books what a call cost, in the window in which it was opened, and frees what was held back for it. */
 const booked = (window: Window) => ({
-  usage_pico: increased('usage_pico', 'cost'),
-  reserved_pico: decreased('reserved_pico', 'reservation'),
-  period_usage_pico: inWindow(window, 'period_usage_pico', increased('period_usage_pico', 'cost')),
-  period_reserved_pico: inWindow(window, 'period_reserved_pico', decreased('period_reserved_pico', 'reservation')),
+  usage: increased('usage', 'cost'),
+  reserved: decreased('reserved', 'reservation'),
+  currentPeriodUsage: inWindow(window, 'currentPeriodUsage', increased('currentPeriodUsage', 'cost')),
+  currentPeriodReserved: inWindow(window, 'currentPeriodReserved', decreased('currentPeriodReserved', 'reservation')),
 });
 
 const keyWindow = bind<number | null>('periodStartedAt');
@@ -117,26 +117,30 @@ const reserveMore = build
 
 const selectKey = build
   .selectFrom('keys')
-  .innerJoin('organizations', 'organizations.id', 'keys.organization_id')
+  .innerJoin('organizations', 'organizations.id', 'keys.organizationId')
   .select(KEY_STATE_COLUMNS)
-  .select('organizations.rule_revision')
+  .select('organizations.ruleRevision')
   // As subqueries: with bare parameters in a join SQLite plans the statement again for every value.
   .where('keys.id', '=', sql<string>`(SELECT ${bind<string>('keyId')})`)
-  .where('keys.organization_id', '=', sql<string>`(SELECT ${bind<string>('organizationId')})`);
+  .where('keys.organizationId', '=', sql<string>`(SELECT ${bind<string>('organizationId')})`);
 
-const newPeriod = { period_started_at: bind<number>('startedAt'), period_usage_pico: 0n, period_reserved_pico: 0n };
+const newPeriod = {
+  currentPeriodStartedAt: bind<number>('startedAt'),
+  currentPeriodUsage: 0n,
+  currentPeriodReserved: 0n,
+};
 
 const startPeriod = build
   .updateTable('keys')
   .set(newPeriod)
   .where('id', '=', bind<string>('subjectId'))
-  .where('organization_id', '=', bind<string>('organizationId'));
+  .where('organizationId', '=', bind<string>('organizationId'));
 
 const startBudgetPeriod = build
   .updateTable('budgets')
   .set(newPeriod)
-  .where('subject_id', '=', bind<string>('subjectId'))
-  .where('organization_id', '=', bind<string>('organizationId'));
+  .where('subjectId', '=', bind<string>('subjectId'))
+  .where('organizationId', '=', bind<string>('organizationId'));
 
 /**
  * Begin of the latest window of a key, member, project or organization that open calls belong to. The state as a literal: only so
@@ -158,33 +162,33 @@ const holdBack = build
   .updateTable('keys')
   .set(held(keyWindow))
   .where('id', '=', bind<string>('keyId'))
-  .where('organization_id', '=', bind<string>('organizationId'));
+  .where('organizationId', '=', bind<string>('organizationId'));
 
 const holdBackBudgets = build
   .updateTable('budgets')
   .set(held(budgetWindow))
-  .where('subject_id', 'in', budgetSubjects)
-  .where('organization_id', '=', bind<string>('organizationId'));
+  .where('subjectId', 'in', budgetSubjects)
+  .where('organizationId', '=', bind<string>('organizationId'));
 
 /** Books a call to its key. */
 const bookCost = build
   .updateTable('keys')
-  .set({ ...booked(keyWindow), last_used_at: bind<number>('now') })
+  .set({ ...booked(keyWindow), lastUsedAt: bind<number>('now') })
   .where('id', '=', bind<string>('keyId'))
-  .where('organization_id', '=', bind<string>('organizationId'));
+  .where('organizationId', '=', bind<string>('organizationId'));
 
 /** Books a call to the budgets that there are now, also those that were not there when it was opened. */
 const bookBudgets = build
   .updateTable('budgets')
   .set(booked(budgetWindow))
-  .where('subject_id', 'in', budgetSubjects)
-  .where('organization_id', '=', bind<string>('organizationId'));
+  .where('subjectId', 'in', budgetSubjects)
+  .where('organizationId', '=', bind<string>('organizationId'));
 
 const touchKey = build
   .updateTable('keys')
-  .set({ last_used_at: bind<number>('now') })
+  .set({ lastUsedAt: bind<number>('now') })
   .where('id', '=', bind<string>('keyId'))
-  .where('organization_id', '=', bind<string>('organizationId'));
+  .where('organizationId', '=', bind<string>('organizationId'));
 
 /** The statements of the hot path, compiled and prepared once for a connection. */
 export const prepareLedgerStatements = ({ connection }: Database) => ({

@@ -16,7 +16,6 @@ import type { BudgetReads } from '../budgets/budget-reads.ts';
 import type { Database } from '../db/database.ts';
 import type { PreparedStatement, SqlValue } from '../db/sql.ts';
 import type { CallsTable } from '../db/tables.ts';
-import { toApiKey } from '../tenants/key-columns.ts';
 import { invalidKey, type KeyCredential, type KeyReads, usable } from '../tenants/key-credential.ts';
 import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
 import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
@@ -202,7 +201,7 @@ export function createLedger({ db, decisions, keys, budgets, organizationProvide
     const { keyId, organizationId } = call;
     const row = statements.selectKey.get({ keyId, organizationId });
     if (row === undefined) throw new Error(`The organization has no key ${keyId}.`);
-    return { ...toApiKey(row), ruleRevision: row.rule_revision, budgets: budgets.of(call) };
+    return { ...row, budgets: budgets.of(call) };
   };
 
   const recordFinishedCall = (

@@ -40,6 +40,7 @@ export function assertOurMigrations(connection: BetterSqlite3.Database): void {
 
 /** Applies the migrations that are missing, all in one transaction: a failure leaves the database as it was. */
 export function migrate(connection: BetterSqlite3.Database): void {
+  connection.unsafeMode(true); // One of them writes the schema as text.
   connection
     .transaction(() => {
       connection.exec(
@@ -54,4 +55,5 @@ export function migrate(connection: BetterSqlite3.Database): void {
       }
     })
     .immediate();
+  connection.unsafeMode(false);
 }

@@ -9,6 +9,7 @@ import { tools } from './0008-tools.ts';
 import { signIn } from './0009-sign-in.ts';
 import { oauth } from './0010-oauth.ts';
 import { oneRuleValue } from './0011-one-rule-value.ts';
+import { columnNames } from './0012-column-names.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -23,4 +24,5 @@ export const MIGRATIONS: readonly string[] = [
   signIn,
   oauth,
   oneRuleValue,
+  columnNames,
 ];
