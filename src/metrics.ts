@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Mapping } from './domain/model.ts';
 import type { LimitedEndpoint } from './domain/rate-limits.ts';
+import { Tally } from './lib/tally.ts';
 
 /** A model at a provider. Those of a custom provider bear names of a customer's own: they all count as `custom`. */
 export type MetricTarget = Pick<Mapping, 'providerId' | 'modelId' | 'custom'>;
@@ -13,12 +14,14 @@ interface EndedCall {
   readonly errorCode: string | null;
 }
 
+const TOKEN_TYPES = ['input', 'cached_input', 'cache_write_input', 'output', 'reasoning'] as const;
+
 /** What a dispatched call came to. */
 interface SettledCall extends EndedCall {
   /** Milliseconds from its opening. */
   readonly durationMs: number;
   /** Each token once: the types do not overlap. */
-  readonly tokens: Readonly<Record<'input' | 'cached_input' | 'cache_write_input' | 'output' | 'reasoning', number>>;
+  readonly tokens: Readonly<Record<(typeof TOKEN_TYPES)[number], number>>;
   readonly costUsd: number;
 }
 
@@ -79,8 +82,21 @@ const BUCKETS = {
 
 /** The instruments, by registry: several containers may live in one process. */
 function instruments(registers: Registry[]) {
-  const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> =>
-    new Counter({ name: `portcullis_${name}_total`, help, labelNames, registers });
+  /** Counted apart, by the labels in their order, and handed over when someone looks. */
+  const counter = (name: string, help: string, ...labelNames: string[]): Tally => {
+    const tally = new Tally();
+    new Counter({
+      name: `portcullis_${name}_total`,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        this.reset();
+        for (const [labels, count] of tally.counts()) this.labels(...labels).inc(count);
+      },
+    });
+    return tally;
+  };
   const histogram = <Label extends string>(
     name: string,
     buckets: number[],
@@ -179,6 +195,10 @@ function labelsOf(target: MetricTarget | undefined): { provider: string; model: 
   return target.custom ? CUSTOM : { provider: target.providerId, model: target.modelId };
 }
 
+/** Of a status: `2xx`. */
+const STATUS_CLASSES = ['0xx', '1xx', '2xx', '3xx', '4xx', '5xx'];
+const classOf = (status: number): string => STATUS_CLASSES[Math.floor(status / 100)] ?? 'other';
+
 export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const process = processRegistry();
@@ -187,33 +207,44 @@ export function createMetrics(): Metrics {
   let gathering: Promise<string> | undefined;
 
   return {
-    requestEnded: (route, status, code = 'none') =>
-      counted.requests.inc({ route, status: `${Math.floor(status / 100)}xx`, code }),
-    rateLimited: (endpoint) => counted.rateLimited.inc({ endpoint }),
-    attemptEnded: (target, errorType) => {
+    requestEnded(route, status, code = 'none') {
+      counted.requests.of(route).of(classOf(status)).of(code).count += 1;
+    },
+    rateLimited(endpoint) {
+      counted.rateLimited.of(endpoint).count += 1;
+    },
+    attemptEnded(target, errorType) {
       const { provider, model } = labelsOf(target);
-      counted.attempts.inc({ provider, model, error_type: errorType });
+      counted.attempts.of(provider).of(model).of(errorType).count += 1;
     },
     firstToken: (target, durationMs) => counted.firstToken.observe(labelsOf(target), durationMs / 1000),
-    callFinished: ({ action, target, errorCode }) => {
+    callFinished({ action, target, errorCode }) {
       const { provider, model } = labelsOf(target);
-      counted.calls.inc({ action, provider, model, error_code: errorCode ?? 'none' });
+      counted.calls.of(action).of(provider).of(model).of(errorCode ?? 'none').count += 1;
     },
-    callSettled: ({ action, target, errorCode, durationMs, tokens, costUsd }) => {
+    callSettled({ action, target, errorCode, durationMs, tokens, costUsd }) {
       const { provider, model } = labelsOf(target);
-      counted.calls.inc({ action, provider, model, error_code: errorCode ?? 'none' });
+      counted.calls.of(action).of(provider).of(model).of(errorCode ?? 'none').count += 1;
       counted.callDuration.observe({ action, provider, model }, durationMs / 1000);
-      for (const [type, count] of Object.entries(tokens))
-        if (count > 0) counted.tokens.inc({ provider, model, type }, count);
-      if (costUsd > 0) counted.cost.inc({ provider, model }, costUsd);
+      const ofTokens = counted.tokens.of(provider).of(model);
+      for (const type of TOKEN_TYPES) if (tokens[type] > 0) ofTokens.of(type).count += tokens[type];
+      counted.cost.of(provider).of(model).count += costUsd;
     },
-    decided: (reason = 'none') => counted.decisions.inc({ outcome: reason === 'none' ? 'permit' : 'deny', reason }),
+    decided(reason = 'none') {
+      counted.decisions.of(reason === 'none' ? 'permit' : 'deny').of(reason).count += 1;
+    },
     policyEvaluated: (durationMs) => counted.evaluation.observe(durationMs / 1000),
-    cacheLookedUp: (result) => counted.cacheLookups.inc({ result }),
+    cacheLookedUp(result) {
+      counted.cacheLookups.of(result).count += 1;
+    },
     committed: (durationMs) => counted.commit.observe(durationMs / 1000),
     loopDelayed: (seconds) => counted.loopDelay.observe(seconds),
-    recovered: (calls) => counted.recovered.inc(calls),
-    overReserved: () => counted.overReservations.inc(),
+    recovered(calls) {
+      counted.recovered.count += calls;
+    },
+    overReserved() {
+      counted.overReservations.count += 1;
+    },
     watch: (watched) => watch(watched, registers),
     exposition: () => {
       gathering ??= Registry.merge([...registers, process])
