@@ -220,11 +220,19 @@ export function createMetrics(): Metrics {
     firstToken: (target, durationMs) => counted.firstToken.observe(labelsOf(target), durationMs / 1000),
     callFinished({ action, target, errorCode }) {
       const { provider, model } = labelsOf(target);
-      counted.calls.of(action).of(provider).of(model).of(errorCode ?? 'none').count += 1;
+      counted.calls
+        .of(action)
+        .of(provider)
+        .of(model)
+        .of(errorCode ?? 'none').count += 1;
     },
     callSettled({ action, target, errorCode, durationMs, tokens, costUsd }) {
       const { provider, model } = labelsOf(target);
-      counted.calls.of(action).of(provider).of(model).of(errorCode ?? 'none').count += 1;
+      counted.calls
+        .of(action)
+        .of(provider)
+        .of(model)
+        .of(errorCode ?? 'none').count += 1;
       counted.callDuration.observe({ action, provider, model }, durationMs / 1000);
       const ofTokens = counted.tokens.of(provider).of(model);
       for (const type of TOKEN_TYPES) if (tokens[type] > 0) ofTokens.of(type).count += tokens[type];

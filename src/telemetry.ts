@@ -82,6 +82,9 @@ export function errorText(error: unknown, depth = 4): string {
   return `${text.slice(0, 4000)}${cause}`;
 }
 
+/** Lines of the access log that are written at once, if a second does not pass before: a write takes as long as twenty lines. */
+const WRITTEN_AT_ONCE = 100;
+
 /** Bytes of log that wait at most; what comes while the system takes none is dropped. */
 const MAX_WAITING = 16 * 1024 * 1024;
 
@@ -126,8 +129,14 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const stdout = streamTo('stdout');
   const log = pino({ base: null, level: options.level, timestamp: pino.stdTimeFunctions.isoTime }, stdout);
   const accessStream = streamTo(options.accessLog);
+  let accessLines: string[] = [];
+  const writeAccessLines = (): void => {
+    if (accessLines.length > 0) accessStream?.write(accessLines.join(''));
+    accessLines = [];
+  };
   // Buffered lines reach a quiet terminal within a second.
   const flushing = setInterval(() => {
+    writeAccessLines();
     for (const stream of streams.values()) stream.flush();
   }, 1000).unref();
   let loop: EventLoop | undefined;
@@ -152,7 +161,8 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       loop?.lasted('a commit', durationMs);
     },
     access: (record, route) => {
-      accessStream?.write(accessLine(record));
+      if (accessStream !== undefined) accessLines.push(accessLine(record));
+      if (accessLines.length >= WRITTEN_AT_ONCE) writeAccessLines();
       requestEnded(route, record.status, record.code);
     },
     failure: (requestId, error) => log.error({ requestId, error: errorText(error) }, 'failure'),
@@ -176,6 +186,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     async close() {
       clearInterval(flushing);
       loop?.close();
+      writeAccessLines();
       await Promise.all(
         [...streams.values()].map(
           (stream) =>

@@ -37,7 +37,7 @@ export const query: AppMiddleware = (ctx, next) => {
 /** A path that cannot be decoded names nothing: 400, before the router would take it as it stands. */
 export const decodablePath: AppMiddleware = (ctx, next) => {
   try {
-    decodeURIComponent(ctx.path);
+    if (ctx.path.includes('%')) decodeURIComponent(ctx.path);
   } catch {
     throw invalidRequest('The path of the request is not valid percent-encoding.');
   }
