@@ -1,7 +1,6 @@
 // Writes src/catalog/data/<provider>.json: the models of the reviewed table (models.json) with what two installed packages
 // know of them, corrected and completed by the facts of overlay.json. No network: the same packages give the same bytes.
 // `--check` writes nothing, names the stale files and exits 1. `--unlisted` prints what the packages price and the table lacks.
-import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { KNOWN_PROVIDERS, PROVIDER_IDS } from '../src/config/known-providers.ts';
@@ -11,6 +10,7 @@ import { joinModels } from './catalog/join.ts';
 import { readModelTable } from './catalog/model-table.ts';
 import { type Overlay, readOverlay } from './catalog/overlay.ts';
 import { pricedIds } from './catalog/packages.ts';
+import { format } from './format.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const folder = path.join(root, 'src/catalog/data');
@@ -30,14 +30,6 @@ function checkVersions(overlay: Overlay): void {
 /** When the youngest of all that the files are made of was taken. */
 const dateOf = (overlay: Overlay): string =>
   [...overlay.packages.values(), ...overlay.facts].map(({ date }) => date).reduce((a, b) => (a > b ? a : b));
-
-function format(name: string, source: string): string {
-  const biome = path.join(root, 'node_modules/@biomejs/biome/bin/biome');
-  const args = [biome, 'format', '--colors=off', `--stdin-file-path=${name}`];
-  const run = spawnSync(process.execPath, args, { cwd: root, input: source, encoding: 'utf8', maxBuffer: 2 ** 26 });
-  if (run.status !== 0) throw new Error(`cannot format ${name}: ${run.stderr}`);
-  return run.stdout;
-}
 
 /** The generated files of src/catalog/data as they should be. */
 export function generateCatalog(): Map<string, string> {

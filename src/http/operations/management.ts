@@ -11,6 +11,8 @@ const PAGE = {
 const READ = [401, 403, 404];
 const WRITE = [400, 401, 403, 404, 413, 415];
 
+type Action = 'list' | 'create' | 'get' | 'change' | 'delete';
+
 /** A resource with the usual operations. */
 interface Resource {
   readonly tag: string;
@@ -21,7 +23,9 @@ interface Resource {
   /** The last part of the path of one of them. */
   readonly part?: string;
   readonly query?: Readonly<Record<string, QueryParameter>>;
-  readonly can: readonly ('list' | 'create' | 'get' | 'change' | 'delete')[];
+  readonly can: readonly Action[];
+  /** What there is to know of an operation besides its summary. */
+  readonly notes?: Readonly<Partial<Record<Action, string>>>;
   readonly schemas: {
     readonly answer: string;
     readonly list: string;
@@ -34,14 +38,14 @@ interface Resource {
 }
 
 function operationsOf(resource: Resource): Operation[] {
-  const { tag, name, path, part = '{id}', can, schemas, query = {} } = resource;
+  const { tag, name, path, part = '{id}', can, notes = {}, schemas, query = {} } = resource;
   const plural = resource.plural ?? `${name}s`;
   const base = resource.idBase ?? pascal(name);
   const basePlural = resource.idBase === undefined ? pascal(plural) : `${resource.idBase}s`;
   const one = `${path}/${part}`;
-  const lower = name.toLowerCase();
+  const single = `${/^[aeiou]/i.test(name) ? 'an' : 'a'} ${name.toLowerCase()}`;
   const common = { tag, key: 'master' } as const;
-  const all: Record<Resource['can'][number], Operation> = {
+  const all: Record<Action, Operation> = {
     list: {
       ...common,
       method: 'get',
@@ -57,7 +61,7 @@ function operationsOf(resource: Resource): Operation[] {
       method: 'post',
       path,
       id: `create${base}`,
-      summary: `Make a ${lower}`,
+      summary: `Make ${single}`,
       request: schemas.create ?? '',
       answer: json(schemas.answer, 'It is made.', 201),
       errors: WRITE,
@@ -67,7 +71,7 @@ function operationsOf(resource: Resource): Operation[] {
       method: 'get',
       path: one,
       id: `get${base}`,
-      summary: `One ${lower}`,
+      summary: `One ${name.toLowerCase()}`,
       answer: json(schemas.answer, 'As it is.'),
       errors: READ,
     },
@@ -76,7 +80,7 @@ function operationsOf(resource: Resource): Operation[] {
       method: 'patch',
       path: one,
       id: `change${base}`,
-      summary: `Change a ${lower}`,
+      summary: `Change ${single}`,
       request: schemas.patch ?? '',
       answer: json(schemas.changed ?? schemas.answer, 'As it is now.'),
       errors: WRITE,
@@ -86,12 +90,12 @@ function operationsOf(resource: Resource): Operation[] {
       method: 'delete',
       path: one,
       id: `delete${base}`,
-      summary: `Delete a ${lower}`,
+      summary: `Delete ${single}`,
       answer: json('Deletion', 'It is gone.'),
       errors: READ,
     },
   };
-  return can.map((each) => all[each]);
+  return can.map((each) => ({ ...all[each], ...(notes[each] === undefined ? {} : { description: notes[each] }) }));
 }
 
 const pascal = (words: string): string =>
@@ -107,9 +111,16 @@ const RULES = {
   changed: 'RuleChangeAnswer',
 };
 const rules = (path: string, idBase: string, of: string): Operation[] =>
-  operationsOf({ tag: 'IAM rules', name: 'Rule', idBase, path, part: '{ruleId}', can: ALL, schemas: RULES }).map(
-    (operation) => ({ ...operation, summary: `${operation.summary} of ${of}` }),
-  );
+  operationsOf({
+    tag: 'IAM rules',
+    name: 'Rule',
+    idBase,
+    path,
+    part: '{ruleId}',
+    can: ALL,
+    notes: { get: 'With its warnings as they stand now.' },
+    schemas: RULES,
+  }).map((operation) => ({ ...operation, summary: `${operation.summary} of ${of}` }));
 
 const resources: readonly Resource[] = [
   {
@@ -118,6 +129,7 @@ const resources: readonly Resource[] = [
     path: '/v1/master/keys',
     query: { projectId: text('Only of this project.'), kind: text('`regular` (default) or `playground`.') },
     can: ALL,
+    notes: { create: 'The token is in this answer alone.', get: 'With its state and what it spent.' },
     schemas: { answer: 'KeyAnswer', list: 'KeyList', create: 'KeyCreate', patch: 'KeyPatch' },
   },
   {
@@ -125,6 +137,12 @@ const resources: readonly Resource[] = [
     name: 'Master key',
     path: '/v1/master/master-keys',
     can: ALL,
+    notes: {
+      list: 'With their last use. Developers see those that act for them.',
+      create:
+        'It acts for the same member as the key that asks. The token is in this answer alone. An organization has at most 10.',
+      delete: 'Also the one that asks.',
+    },
     schemas: { answer: 'MasterKeyAnswer', list: 'MasterKeyList', create: 'MasterKeyCreate', patch: 'MasterKeyPatch' },
   },
   {
@@ -133,6 +151,10 @@ const resources: readonly Resource[] = [
     path: '/v1/master/platform-keys',
     query: { projectId: text('Only of this project.') },
     can: ['list', 'create', 'get', 'delete'],
+    notes: {
+      list: 'Their tokens begin with `sk_`, and make no gateway calls.',
+      create: 'The token is in this answer alone.',
+    },
     schemas: { answer: 'PlatformKeyAnswer', list: 'PlatformKeyList', create: 'PlatformKeyCreate' },
   },
   {
@@ -140,6 +162,13 @@ const resources: readonly Resource[] = [
     name: 'Project',
     path: '/v1/master/projects',
     can: ALL,
+    notes: {
+      list: 'Every role may.',
+      create: 'An organization has at most 100.',
+      get: 'Every role may.',
+      delete:
+        'Its keys are accepted no more, and the provider keys that are for it alone are removed. The last one stays.',
+    },
     schemas: { answer: 'ProjectAnswer', list: 'ProjectList', create: 'ProjectCreate', patch: 'ProjectPatch' },
   },
   {
@@ -148,6 +177,10 @@ const resources: readonly Resource[] = [
     path: '/v1/master/members',
     part: '{member}',
     can: ['list', 'get', 'change', 'delete'],
+    notes: {
+      change: 'Admins neither change owners nor make them. The last owner stays one.',
+      delete: 'Their keys are disabled, their master keys end, and their invitations are revoked.',
+    },
     schemas: { answer: 'MemberAnswer', list: 'MemberList', patch: 'MemberPatch' },
   },
   {
@@ -155,6 +188,12 @@ const resources: readonly Resource[] = [
     name: 'Invitation',
     path: '/v1/master/invitations',
     can: ['list', 'create', 'get', 'delete'],
+    notes: {
+      list: 'Each is `pending`, `accepted`, `revoked` or `expired`.',
+      create:
+        'It can be accepted for `ttl`: 7 days by default, 30 at most. The token is in this answer alone. Members and pending invitations together are at most 1,000.',
+      delete: 'It is revoked, and stays in the list.',
+    },
     schemas: { answer: 'InvitationAnswer', list: 'InvitationList', create: 'InvitationCreate' },
   },
   {
@@ -163,6 +202,13 @@ const resources: readonly Resource[] = [
     path: '/v1/master/provider-keys',
     query: { provider: text('Only of this provider.') },
     can: ALL,
+    notes: {
+      create: 'Stored encrypted; no answer holds the token. An organization has at most 100.',
+      get: 'With a mask of its secret.',
+      change:
+        'All but the provider; `position` moves it among those of its provider. A `baseUrl` on another host needs the `token` again: a stored secret is sent nowhere else.',
+      delete: 'Its secret is forgotten.',
+    },
     schemas: {
       answer: 'ProviderKeyAnswer',
       list: 'ProviderKeyList',
@@ -175,6 +221,12 @@ const resources: readonly Resource[] = [
     name: 'Custom provider',
     path: '/v1/master/custom-providers',
     can: ALL,
+    notes: {
+      create: 'An organization has at most 50.',
+      change:
+        'All but the name. While it has provider keys it stays on its host: a stored secret is sent nowhere else.',
+      delete: 'Its models and provider keys go with it.',
+    },
     schemas: {
       answer: 'CustomProviderAnswer',
       list: 'CustomProviderList',
@@ -188,6 +240,11 @@ const resources: readonly Resource[] = [
     path: '/v1/master/custom-models',
     query: { customProviderId: text('Only of this provider.') },
     can: ALL,
+    notes: {
+      create:
+        'Prices are decimal strings: `inputPricePerMillion` and `outputPricePerMillion` (USD per million tokens), or all of `pricing` (USD per token). An organization has at most 500.',
+      change: 'All but the provider and the model; prices that are not named stay.',
+    },
     schemas: {
       answer: 'CustomModelAnswer',
       list: 'CustomModelList',
@@ -197,7 +254,8 @@ const resources: readonly Resource[] = [
   },
 ];
 
-const budget = (path: string, id: string, of: string): Operation[] => [
+const NULL_REMOVES = '`null` removes one.';
+const budget = (path: string, id: string, of: string, description = NULL_REMOVES): Operation[] => [
   {
     method: 'get',
     path,
@@ -214,6 +272,7 @@ const budget = (path: string, id: string, of: string): Operation[] => [
     id: `change${id}`,
     tag: 'Budgets',
     summary: `Set or remove the limits that the keys of ${of} share`,
+    description,
     key: 'master',
     request: 'BudgetPatch',
     answer: json('BudgetAnswer', 'As it is now.'),
@@ -238,6 +297,7 @@ const singles: readonly Operation[] = [
     id: 'listBudgets',
     tag: 'Budgets',
     summary: 'The budgets that have a limit',
+    description: 'With state, spend and reset. For owners and admins.',
     key: 'master',
     query: PAGE,
     answer: json('BudgetList', 'A page, by their ids.'),
@@ -249,6 +309,7 @@ const singles: readonly Operation[] = [
     id: 'getOrganization',
     tag: 'Organization',
     summary: 'The organization',
+    description: 'Name and plan. Every role may.',
     key: 'master',
     answer: json('OrganizationAnswer', 'As it is.'),
     errors: READ,
@@ -259,6 +320,7 @@ const singles: readonly Operation[] = [
     id: 'changeOrganization',
     tag: 'Organization',
     summary: 'Change the organization',
+    description: 'For owners only.',
     key: 'master',
     request: 'OrganizationPatch',
     answer: json('OrganizationAnswer', 'As it is now.'),
@@ -292,6 +354,8 @@ const singles: readonly Operation[] = [
     id: 'evaluatePolicy',
     tag: 'Policy',
     summary: 'How a request is decided, and why',
+    description:
+      'By the rules of a stored `key`, or by draft `rules`. The outcome is `not_found` where no provider has a credential.',
     key: 'master',
     request: 'EvaluateRequest',
     answer: json('Explanation', 'The decision with all that led to it.'),
@@ -315,6 +379,8 @@ const singles: readonly Operation[] = [
     id: 'getUsage',
     tag: 'Usage',
     summary: 'Sums of calls, tokens and cost',
+    description:
+      "Made outside the serving thread. Names stand next to ids. Developers see their own keys. A CSV's next cursor is in the header `x-next-cursor`.",
     key: 'master',
     querySchema: usageQuery,
     answer: {
@@ -330,6 +396,8 @@ const singles: readonly Operation[] = [
     id: 'listAudit',
     tag: 'Audit',
     summary: 'Who changed what',
+    description:
+      'With the states before and after; of a long list of a rule that was changed, what it lost and gained. For owners and admins.',
     key: 'master',
     query: {
       ...PAGE,
@@ -358,7 +426,8 @@ export const management: Listener = {
   description: 'The master API: keys, IAM rules, organization, providers, policy, usage, audit.',
   tags: {
     Keys: 'Gateway keys, master keys, platform keys.',
-    'IAM rules': 'Of keys, members and the organization.',
+    'IAM rules':
+      'Of keys, members and the organization. In a change the named fields of `ruleValue` replace, null removes one, and a list is replaced as a whole; another type needs a whole value. `failOnNewAccess: true` refuses a change that permits what was not permitted (409 `new_access`).',
     Organization: 'The organization, its projects, members and invitations.',
     Budgets: 'Spend limits that all keys of a member, a project or the organization share.',
     Providers: 'Credentials, providers and models of the organization.',
@@ -374,7 +443,12 @@ export const management: Listener = {
     ...rules('/v1/master/organization/iam', 'OrganizationRule', 'the organization'),
     ...budget('/v1/master/members/{member}/budget', 'MemberBudget', 'a member'),
     ...budget('/v1/master/projects/{id}/budget', 'ProjectBudget', 'a project'),
-    ...budget('/v1/master/organization/budget', 'OrganizationBudget', 'the organization'),
+    ...budget(
+      '/v1/master/organization/budget',
+      'OrganizationBudget',
+      'the organization',
+      `${NULL_REMOVES} For owners only.`,
+    ),
     ...singles,
   ],
 };
