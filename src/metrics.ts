@@ -1,6 +1,15 @@
-import { Counter, collectDefaultMetrics, Gauge, type GaugeConfiguration, Histogram, Registry } from 'prom-client';
+import {
+  Counter,
+  type CounterConfiguration,
+  collectDefaultMetrics,
+  Gauge,
+  type GaugeConfiguration,
+  Histogram,
+  Registry,
+} from 'prom-client';
 import type { Mapping } from './domain/model.ts';
 import type { LimitedEndpoint } from './domain/rate-limits.ts';
+import { Tally } from './lib/tally.ts';
 
 /** A model at a provider. Those of a custom provider bear names of a customer's own: they all count as `custom`. */
 export type MetricTarget = Pick<Mapping, 'providerId' | 'modelId' | 'custom'>;
@@ -13,12 +22,14 @@ interface EndedCall {
   readonly errorCode: string | null;
 }
 
+const TOKEN_TYPES = ['input', 'cached_input', 'cache_write_input', 'output', 'reasoning'] as const;
+
 /** What a dispatched call came to. */
 interface SettledCall extends EndedCall {
   /** Milliseconds from its opening. */
   readonly durationMs: number;
   /** Each token once: the types do not overlap. */
-  readonly tokens: Readonly<Record<'input' | 'cached_input' | 'cache_write_input' | 'output' | 'reasoning', number>>;
+  readonly tokens: Readonly<Record<(typeof TOKEN_TYPES)[number], number>>;
   readonly costUsd: number;
 }
 
@@ -147,23 +158,38 @@ export const METRICS = {
 };
 
 /** What events move, by registry: several containers may live in one process. */
-const instruments = (registers: Registry[]) => ({
-  requests: new Counter({ ...METRICS.requests, registers }),
-  rateLimited: new Counter({ ...METRICS.rateLimited, registers }),
-  calls: new Counter({ ...METRICS.calls, registers }),
-  attempts: new Counter({ ...METRICS.attempts, registers }),
-  callDuration: new Histogram({ ...METRICS.callDuration, registers }),
-  firstToken: new Histogram({ ...METRICS.firstToken, registers }),
-  tokens: new Counter({ ...METRICS.tokens, registers }),
-  cost: new Counter({ ...METRICS.cost, registers }),
-  decisions: new Counter({ ...METRICS.decisions, registers }),
-  evaluation: new Histogram({ ...METRICS.evaluation, registers }),
-  cacheLookups: new Counter({ ...METRICS.cacheLookups, registers }),
-  commit: new Histogram({ ...METRICS.commit, registers }),
-  loopDelay: new Histogram({ ...METRICS.loopDelay, registers }),
-  recovered: new Counter({ ...METRICS.recovered, registers }),
-  overReservations: new Counter({ ...METRICS.overReservations, registers }),
-});
+function instruments(registers: Registry[]) {
+  /** Counted apart, by the labels in their order, and handed over when someone looks. */
+  const counts = (metric: CounterConfiguration<string>): Tally => {
+    const tally = new Tally();
+    new Counter({
+      ...metric,
+      registers,
+      collect() {
+        this.reset();
+        for (const [labels, count] of tally.counts()) this.labels(...labels).inc(count);
+      },
+    });
+    return tally;
+  };
+  return {
+    requests: counts(METRICS.requests),
+    rateLimited: counts(METRICS.rateLimited),
+    calls: counts(METRICS.calls),
+    attempts: counts(METRICS.attempts),
+    callDuration: new Histogram({ ...METRICS.callDuration, registers }),
+    firstToken: new Histogram({ ...METRICS.firstToken, registers }),
+    tokens: counts(METRICS.tokens),
+    cost: counts(METRICS.cost),
+    decisions: counts(METRICS.decisions),
+    evaluation: new Histogram({ ...METRICS.evaluation, registers }),
+    cacheLookups: counts(METRICS.cacheLookups),
+    commit: new Histogram({ ...METRICS.commit, registers }),
+    loopDelay: new Histogram({ ...METRICS.loopDelay, registers }),
+    recovered: counts(METRICS.recovered),
+    overReservations: counts(METRICS.overReservations),
+  };
+}
 
 function watch(watched: Watched, registers: Registry[]): void {
   const watchGauge = <Label extends string>(
@@ -217,6 +243,10 @@ function labelsOf(target: MetricTarget | undefined): { provider: string; model: 
   return target.custom ? CUSTOM : { provider: target.providerId, model: target.modelId };
 }
 
+/** Of a status: `2xx`. */
+const STATUS_CLASSES = ['0xx', '1xx', '2xx', '3xx', '4xx', '5xx'];
+const classOf = (status: number): string => STATUS_CLASSES[Math.floor(status / 100)] ?? 'other';
+
 export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const process = processRegistry();
@@ -225,33 +255,52 @@ export function createMetrics(): Metrics {
   let gathering: Promise<string> | undefined;
 
   return {
-    requestEnded: (route, status, code = 'none') =>
-      counted.requests.inc({ route, status: `${Math.floor(status / 100)}xx`, code }),
-    rateLimited: (endpoint) => counted.rateLimited.inc({ endpoint }),
-    attemptEnded: (target, errorType) => {
+    requestEnded(route, status, code = 'none') {
+      counted.requests.of(route).of(classOf(status)).of(code).count += 1;
+    },
+    rateLimited(endpoint) {
+      counted.rateLimited.of(endpoint).count += 1;
+    },
+    attemptEnded(target, errorType) {
       const { provider, model } = labelsOf(target);
-      counted.attempts.inc({ provider, model, error_type: errorType });
+      counted.attempts.of(provider).of(model).of(errorType).count += 1;
     },
     firstToken: (target, durationMs) => counted.firstToken.observe(labelsOf(target), durationMs / 1000),
-    callFinished: ({ action, target, errorCode }) => {
+    callFinished({ action, target, errorCode }) {
       const { provider, model } = labelsOf(target);
-      counted.calls.inc({ action, provider, model, error_code: errorCode ?? 'none' });
+      counted.calls
+        .of(action)
+        .of(provider)
+        .of(model)
+        .of(errorCode ?? 'none').count += 1;
     },
-    callSettled: ({ action, target, errorCode, durationMs, tokens, costUsd }) => {
+    callSettled({ action, target, errorCode, durationMs, tokens, costUsd }) {
       const { provider, model } = labelsOf(target);
-      counted.calls.inc({ action, provider, model, error_code: errorCode ?? 'none' });
+      counted.calls
+        .of(action)
+        .of(provider)
+        .of(model)
+        .of(errorCode ?? 'none').count += 1;
       counted.callDuration.observe({ action, provider, model }, durationMs / 1000);
-      for (const [type, count] of Object.entries(tokens))
-        if (count > 0) counted.tokens.inc({ provider, model, type }, count);
-      if (costUsd > 0) counted.cost.inc({ provider, model }, costUsd);
+      const ofTokens = counted.tokens.of(provider).of(model);
+      for (const type of TOKEN_TYPES) if (tokens[type] > 0) ofTokens.of(type).count += tokens[type];
+      counted.cost.of(provider).of(model).count += costUsd;
     },
-    decided: (reason = 'none') => counted.decisions.inc({ outcome: reason === 'none' ? 'permit' : 'deny', reason }),
+    decided(reason = 'none') {
+      counted.decisions.of(reason === 'none' ? 'permit' : 'deny').of(reason).count += 1;
+    },
     policyEvaluated: (durationMs) => counted.evaluation.observe(durationMs / 1000),
-    cacheLookedUp: (result) => counted.cacheLookups.inc({ result }),
+    cacheLookedUp(result) {
+      counted.cacheLookups.of(result).count += 1;
+    },
     committed: (durationMs) => counted.commit.observe(durationMs / 1000),
     loopDelayed: (seconds) => counted.loopDelay.observe(seconds),
-    recovered: (calls) => counted.recovered.inc(calls),
-    overReserved: () => counted.overReservations.inc(),
+    recovered(calls) {
+      counted.recovered.count += calls;
+    },
+    overReserved() {
+      counted.overReservations.count += 1;
+    },
     watch: (watched) => watch(watched, registers),
     exposition: () => {
       gathering ??= Registry.merge([...registers, process])
