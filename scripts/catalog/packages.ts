@@ -125,6 +125,14 @@ export function tokenlensCharges(known: KnownModel | undefined): Charges {
   return { prices, tiers: [] };
 }
 
-/** The ids of the models that `@pydantic/genai-prices` prices at a provider, by its id there. */
-export const pricedIds = (providerId: string | undefined): string[] =>
-  providerId === undefined ? [] : (findProvider({ providerId })?.models.map(({ id }) => id) ?? []);
+/**
+ * The ids of the models that `@pydantic/genai-prices` prices at a provider.
+ * @param providerId as for `pricedModel`
+ * @throws Error for a provider that it does not know
+ */
+export function pricedIds(providerId: string | undefined): string[] {
+  if (providerId === undefined) return [];
+  const provider = findProvider({ providerId });
+  if (provider === undefined) throw unknownProvider(GENAI_PRICES, providerId);
+  return provider.models.map(({ id }) => id);
+}
