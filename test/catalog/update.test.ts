@@ -72,6 +72,19 @@ describe('the overlay', () => {
     expect(unused).toEqual([]);
   });
 
+  it('says so, in `can` or `cannot`, where a model has tools at one provider and not at another', () => {
+    const joined = joinModels(readModelTable(), overlay, () => DATE).map(({ provider, model, known }) => ({
+      id: `${provider}/${model.id}`,
+      model,
+      hasTools: known.capabilities.has('tools'),
+    }));
+    const withTools = new Set(joined.filter(({ hasTools }) => hasTools).map(({ model }) => model));
+    const without = joined.filter(({ model, hasTools }) => !hasTools && withTools.has(model)).map(({ id }) => id);
+    const stated = overlay.facts.filter(({ says }) => says.cannot.includes('tools'));
+    // What OpenRouter offers of this one, nobody says.
+    expect(without.filter((id) => !stated.some((fact) => fact.about(id)))).toEqual(['openrouter/voxtral-small-2507']);
+  });
+
   it('names a document for every fact, and no address', () => {
     expect(overlay.facts.filter(({ source }) => source.length < 10 || /https?:/.test(source))).toEqual([]);
   });
