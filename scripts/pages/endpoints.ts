@@ -41,7 +41,7 @@ export const gatewayTable = (listener: Listener): string =>
 /** A table for each tag, with the fields of bodies. */
 export function managementTables({ tags, operations }: Listener, schemas: readonly TitledSchema[]): string {
   const bodies = new Map(schemas.map(({ title, schema }) => [title, schema.properties ?? {}]));
-  const all = [...operations, ...COMMON];
+  const all: readonly Operation[] = [...operations, ...COMMON];
   return sections(
     Object.entries(tags).map(([tag, description]) => {
       const own = all.filter((operation) => operation.tag === tag);

@@ -3143,7 +3143,7 @@ export type CatalogStability = 'stable' | 'beta' | 'unstable' | 'experimental';
  */
 export interface ProviderList {
   /**
-   * When it was last checked against the providers' documentation.
+   * When the whole list was last checked against the providers' documentation; one provider more does not move it.
    */
   date: string;
   /**
@@ -3195,7 +3195,7 @@ export interface ProviderDialect {
    */
   note?: string;
   /**
-   * OpenAI's fields that it refuses.
+   * OpenAI's fields that it refuses: always `moderation`, which OpenAI alone takes.
    */
   cannot: string[];
   /**

@@ -1,6 +1,6 @@
-// Every query carries its organization (architecture.md): each chain that the query builder compiles in src/store names the
-// organization for every table of tenants that it reads or changes, or is one of the exceptions that are explained here. Inserts
-// need no look: the column is part of the row's type.
+// Every query carries its organization (src/admin/README.md, "tenancy"): each chain that the query builder compiles in src/store
+// names the organization for every table of tenants that it reads or changes, or is one of the exceptions that are explained here.
+// Inserts need no look: the column is part of the row's type.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,7 +1,7 @@
 import { json, type Operation } from './operation.ts';
 
 /** What both listeners have. */
-export const COMMON: readonly Operation[] = [
+export const COMMON = [
   {
     method: 'get',
     path: '/health',
@@ -39,4 +39,6 @@ export const COMMON: readonly Operation[] = [
     answer: { status: 200, description: 'A page that needs nothing else.', content: { 'text/html': 'text' } },
     errors: [],
   },
-];
+] as const satisfies readonly Operation[];
+
+export type CommonId = (typeof COMMON)[number]['id'];

@@ -18,7 +18,7 @@ const CALL_HEADERS = {
 
 const CALL_ERRORS = [400, 401, 402, 403, 404, 413, 415, 429, 502, 503, 504];
 
-const operations: readonly Operation[] = [
+const operations = [
   {
     method: 'post',
     path: '/v1/chat/completions',
@@ -96,9 +96,9 @@ const operations: readonly Operation[] = [
     answer: json('Model', 'The model.'),
     errors: [400, 401, 404, 429, 503],
   },
-];
+] as const satisfies readonly Operation[];
 
-const mcp: readonly Operation[] = [
+const mcp = [
   {
     method: 'post',
     path: '/mcp',
@@ -136,9 +136,9 @@ const mcp: readonly Operation[] = [
     },
     errors: [401, 403, 429, 503],
   },
-];
+] as const satisfies readonly Operation[];
 
-export const gateway: Listener = {
+export const gateway = {
   title: 'Portcullis gateway',
   description: 'One OpenAI-compatible API in front of many providers. A compiled policy decides every call.',
   tags: {
@@ -150,4 +150,6 @@ export const gateway: Listener = {
     Operation: 'Health and description.',
   },
   operations: [...operations, ...mcp],
-};
+} as const satisfies Listener;
+
+export type GatewayId = (typeof gateway.operations)[number]['id'];

@@ -11,21 +11,29 @@ const PAGE = {
 const READ = [401, 403, 404];
 const WRITE = [400, 401, 403, 404, 413, 415];
 
-type Action = 'list' | 'create' | 'get' | 'change' | 'delete';
+/** The usual operations of a resource, by what they do, with the ids that they have. */
+interface Usual<Base extends string> {
+  readonly list: Operation<`list${Base}s`>;
+  readonly create: Operation<`create${Base}`>;
+  readonly get: Operation<`get${Base}`>;
+  readonly change: Operation<`change${Base}`>;
+  readonly delete: Operation<`delete${Base}`>;
+}
 
 /** A resource with the usual operations. */
-interface Resource {
+interface Resource<Can extends keyof Usual<string>, Base extends string> {
   readonly tag: string;
-  /** Singular, as it begins a sentence; its schemas begin with it, without blanks. */
+  /** Singular, as it begins a sentence; an `s` makes the plural. */
   readonly name: string;
-  readonly plural?: string;
+  /** The same as it stands in the ids of its operations. */
+  readonly idBase: Base;
   readonly path: string;
   /** The last part of the path of one of them. */
   readonly part?: string;
   readonly query?: Readonly<Record<string, QueryParameter>>;
-  readonly can: readonly Action[];
+  readonly can: readonly Can[];
   /** What there is to know of an operation besides its summary. */
-  readonly notes?: Readonly<Partial<Record<Action, string>>>;
+  readonly notes?: Readonly<Partial<Record<keyof Usual<string>, string>>>;
   readonly schemas: {
     readonly answer: string;
     readonly list: string;
@@ -34,24 +42,22 @@ interface Resource {
     /** Of a change, where it says more. */
     readonly changed?: string;
   };
-  readonly idBase?: string;
 }
 
-function operationsOf(resource: Resource): Operation[] {
-  const { tag, name, path, part = '{id}', can, notes = {}, schemas, query = {} } = resource;
-  const plural = resource.plural ?? `${name}s`;
-  const base = resource.idBase ?? pascal(name);
-  const basePlural = resource.idBase === undefined ? pascal(plural) : `${resource.idBase}s`;
+function operationsOf<const Can extends keyof Usual<string>, const Base extends string>(
+  resource: Resource<Can, Base>,
+): Usual<Base>[Can][] {
+  const { tag, name, idBase, path, part = '{id}', can, notes = {}, schemas, query = {} } = resource;
   const one = `${path}/${part}`;
   const single = `${/^[aeiou]/i.test(name) ? 'an' : 'a'} ${name.toLowerCase()}`;
   const common = { tag, key: 'master' } as const;
-  const all: Record<Action, Operation> = {
+  const all: Usual<Base> = {
     list: {
       ...common,
       method: 'get',
       path,
-      id: `list${basePlural}`,
-      summary: `List ${plural.toLowerCase()}`,
+      id: `list${idBase}s`,
+      summary: `List ${name.toLowerCase()}s`,
       query: { ...PAGE, ...query },
       answer: json(schemas.list, 'A page, newest first.'),
       errors: [400, ...READ],
@@ -60,7 +66,7 @@ function operationsOf(resource: Resource): Operation[] {
       ...common,
       method: 'post',
       path,
-      id: `create${base}`,
+      id: `create${idBase}`,
       summary: `Make ${single}`,
       request: schemas.create ?? '',
       answer: json(schemas.answer, 'It is made.', 201),
@@ -70,7 +76,7 @@ function operationsOf(resource: Resource): Operation[] {
       ...common,
       method: 'get',
       path: one,
-      id: `get${base}`,
+      id: `get${idBase}`,
       summary: `One ${name.toLowerCase()}`,
       answer: json(schemas.answer, 'As it is.'),
       errors: READ,
@@ -79,7 +85,7 @@ function operationsOf(resource: Resource): Operation[] {
       ...common,
       method: 'patch',
       path: one,
-      id: `change${base}`,
+      id: `change${idBase}`,
       summary: `Change ${single}`,
       request: schemas.patch ?? '',
       answer: json(schemas.changed ?? schemas.answer, 'As it is now.'),
@@ -89,7 +95,7 @@ function operationsOf(resource: Resource): Operation[] {
       ...common,
       method: 'delete',
       path: one,
-      id: `delete${base}`,
+      id: `delete${idBase}`,
       summary: `Delete ${single}`,
       answer: json('Deletion', 'It is gone.'),
       errors: READ,
@@ -97,9 +103,6 @@ function operationsOf(resource: Resource): Operation[] {
   };
   return can.map((each) => ({ ...all[each], ...(notes[each] === undefined ? {} : { description: notes[each] }) }));
 }
-
-const pascal = (words: string): string =>
-  words.replaceAll(/(?:^|[ -])(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 const ALL = ['list', 'create', 'get', 'change', 'delete'] as const;
 
@@ -110,7 +113,7 @@ const RULES = {
   patch: 'RulePatch',
   changed: 'RuleChangeAnswer',
 };
-const rules = (path: string, idBase: string, of: string): Operation[] =>
+const rules = <const Base extends string>(path: string, idBase: Base, of: string) =>
   operationsOf({
     tag: 'IAM rules',
     name: 'Rule',
@@ -122,19 +125,21 @@ const rules = (path: string, idBase: string, of: string): Operation[] =>
     schemas: RULES,
   }).map((operation) => ({ ...operation, summary: `${operation.summary} of ${of}` }));
 
-const resources: readonly Resource[] = [
-  {
+const resources = [
+  ...operationsOf({
     tag: 'Keys',
     name: 'Key',
+    idBase: 'Key',
     path: '/v1/master/keys',
     query: { projectId: text('Only of this project.'), kind: text('`regular` (default) or `playground`.') },
     can: ALL,
     notes: { create: 'The token is in this answer alone.', get: 'With its state and what it spent.' },
     schemas: { answer: 'KeyAnswer', list: 'KeyList', create: 'KeyCreate', patch: 'KeyPatch' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Keys',
     name: 'Master key',
+    idBase: 'MasterKey',
     path: '/v1/master/master-keys',
     can: ALL,
     notes: {
@@ -144,10 +149,11 @@ const resources: readonly Resource[] = [
       delete: 'Also the one that asks.',
     },
     schemas: { answer: 'MasterKeyAnswer', list: 'MasterKeyList', create: 'MasterKeyCreate', patch: 'MasterKeyPatch' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Keys',
     name: 'Platform key',
+    idBase: 'PlatformKey',
     path: '/v1/master/platform-keys',
     query: { projectId: text('Only of this project.') },
     can: ['list', 'create', 'get', 'delete'],
@@ -156,10 +162,11 @@ const resources: readonly Resource[] = [
       create: 'The token is in this answer alone.',
     },
     schemas: { answer: 'PlatformKeyAnswer', list: 'PlatformKeyList', create: 'PlatformKeyCreate' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Organization',
     name: 'Project',
+    idBase: 'Project',
     path: '/v1/master/projects',
     can: ALL,
     notes: {
@@ -170,10 +177,11 @@ const resources: readonly Resource[] = [
         'Its keys are accepted no more, and the provider keys that are for it alone are removed. The last one stays.',
     },
     schemas: { answer: 'ProjectAnswer', list: 'ProjectList', create: 'ProjectCreate', patch: 'ProjectPatch' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Organization',
     name: 'Member',
+    idBase: 'Member',
     path: '/v1/master/members',
     part: '{member}',
     can: ['list', 'get', 'change', 'delete'],
@@ -182,10 +190,11 @@ const resources: readonly Resource[] = [
       delete: 'Their keys are disabled, their master keys end, and their invitations are revoked.',
     },
     schemas: { answer: 'MemberAnswer', list: 'MemberList', patch: 'MemberPatch' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Organization',
     name: 'Invitation',
+    idBase: 'Invitation',
     path: '/v1/master/invitations',
     can: ['list', 'create', 'get', 'delete'],
     notes: {
@@ -195,10 +204,11 @@ const resources: readonly Resource[] = [
       delete: 'It is revoked, and stays in the list.',
     },
     schemas: { answer: 'InvitationAnswer', list: 'InvitationList', create: 'InvitationCreate' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Providers',
     name: 'Provider key',
+    idBase: 'ProviderKey',
     path: '/v1/master/provider-keys',
     query: { provider: text('Only of this provider.') },
     can: ALL,
@@ -215,10 +225,11 @@ const resources: readonly Resource[] = [
       create: 'ProviderKeyCreate',
       patch: 'ProviderKeyPatch',
     },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Providers',
     name: 'Custom provider',
+    idBase: 'CustomProvider',
     path: '/v1/master/custom-providers',
     can: ALL,
     notes: {
@@ -233,10 +244,11 @@ const resources: readonly Resource[] = [
       create: 'CustomProviderCreate',
       patch: 'CustomProviderPatch',
     },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Providers',
     name: 'Custom model',
+    idBase: 'CustomModel',
     path: '/v1/master/custom-models',
     query: { customProviderId: text('Only of this provider.') },
     can: ALL,
@@ -251,15 +263,20 @@ const resources: readonly Resource[] = [
       create: 'CustomModelCreate',
       patch: 'CustomModelPatch',
     },
-  },
+  }),
 ];
 
 const NULL_REMOVES = '`null` removes one.';
-const budget = (path: string, id: string, of: string, description = NULL_REMOVES): Operation[] => [
+const budget = <const Base extends string>(
+  path: string,
+  base: Base,
+  of: string,
+  description = NULL_REMOVES,
+): Operation<`get${Base}` | `change${Base}`>[] => [
   {
     method: 'get',
     path,
-    id: `get${id}`,
+    id: `get${base}`,
     tag: 'Budgets',
     summary: `What the keys of ${of} may spend together, and have spent`,
     key: 'master',
@@ -269,7 +286,7 @@ const budget = (path: string, id: string, of: string, description = NULL_REMOVES
   {
     method: 'patch',
     path,
-    id: `change${id}`,
+    id: `change${base}`,
     tag: 'Budgets',
     summary: `Set or remove the limits that the keys of ${of} share`,
     description,
@@ -290,7 +307,7 @@ const WITHOUT_CREDENTIAL = {
 
 const ANALYSIS = [401, 403, 404, 503, 504];
 
-const singles: readonly Operation[] = [
+const singles = [
   {
     method: 'get',
     path: '/v1/master/budgets',
@@ -419,9 +436,9 @@ const singles: readonly Operation[] = [
     answer: { status: 200, description: 'Prometheus text.', content: { 'text/plain': 'text' } },
     errors: [401, 403],
   },
-];
+] as const satisfies readonly Operation[];
 
-export const management: Listener = {
+export const management = {
   title: 'Portcullis management',
   description: 'The master API: keys, IAM rules, organization, providers, policy, usage, audit.',
   tags: {
@@ -437,7 +454,7 @@ export const management: Listener = {
     Operation: 'Health, metrics and description.',
   },
   operations: [
-    ...resources.flatMap(operationsOf),
+    ...resources,
     ...rules('/v1/master/keys/{id}/iam', 'KeyRule', 'a key'),
     ...rules('/v1/master/members/{member}/iam', 'MemberRule', 'a member'),
     ...rules('/v1/master/organization/iam', 'OrganizationRule', 'the organization'),
@@ -451,4 +468,6 @@ export const management: Listener = {
     ),
     ...singles,
   ],
-};
+} as const satisfies Listener;
+
+export type ManagementId = (typeof management.operations)[number]['id'];
