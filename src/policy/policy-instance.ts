@@ -46,7 +46,8 @@ interface Parsed {
  * the next evaluation overwrites. An instance that threw anything may answer wrongly: it must not be used again.
  */
 export class PolicyInstance {
-  readonly entrypoints: Readonly<Record<string, number>>;
+  /** Their numbers, by name. */
+  readonly entrypoints: ReadonlyMap<string, number>;
   readonly #abi: Abi;
   readonly #memory: WebAssembly.Memory;
   readonly #heapStart: number;
@@ -64,7 +65,7 @@ export class PolicyInstance {
     this.#memory = mem;
     this.#bytes = Buffer.from(mem.buffer);
     this.#heapStart = baseHeapPtr;
-    this.entrypoints = entrypoints;
+    this.entrypoints = new Map(Object.entries<number>(entrypoints));
   }
 
   get pages(): number {
@@ -88,7 +89,7 @@ export class PolicyInstance {
    */
   evaluate(entrypoint: string, text: string): Answer {
     const abi = this.#abi;
-    const number = this.entrypoints[entrypoint];
+    const number = this.entrypoints.get(entrypoint);
     if (number === undefined) throw new TypeError(`The policy lacks the entrypoint ${entrypoint}.`);
     const { address, heapEnd } = this.#parsedInput(text);
     abi.opa_heap_ptr_set(heapEnd);

@@ -1,4 +1,5 @@
 import type { DataDocument } from './data-document.ts';
+import { inputText } from './input-document.ts';
 import { PolicyFailure } from './policy-failure.ts';
 import { type Answer, PolicyInstance } from './policy-instance.ts';
 
@@ -42,7 +43,7 @@ export function createWasmEngine(wasm: Uint8Array, { maxInstances = 64 }: Engine
       if (refusal !== null) throw new PolicyFailure(refusal);
       refusal = ENTERED;
       try {
-        const text = JSON.stringify(input);
+        const text = inputText(input);
         const instance = pool.take(data);
         const answer = instance.evaluate(entrypoint, text);
         pool.giveBack(data, instance);
@@ -116,7 +117,7 @@ function compile(wasm: Uint8Array): WebAssembly.Module {
   try {
     const module = new WebAssembly.Module(wasm);
     const instance = new PolicyInstance(module, BASE_PAGES);
-    const entrypoints = Object.keys(instance.entrypoints).sort();
+    const entrypoints = [...instance.entrypoints.keys()].sort();
     if (entrypoints.join() !== ENTRYPOINTS.join()) throw new TypeError(`Entrypoints: ${entrypoints.join(', ')}.`);
     const { hostBuiltins } = instance;
     if (hostBuiltins !== '{}') throw new TypeError(`The policy asks for builtins of the host: ${hostBuiltins}.`);
