@@ -3,7 +3,7 @@ import type { PolicyCandidate, PolicyInput, PolicySubject } from '../generated/t
 import { deepFreeze } from '../lib/deep-freeze.ts';
 import type { DataDocument } from './data-document.ts';
 
-/** The texts of frozen inputs. */
+/** The texts of inputs that are frozen throughout. */
 const texts = new WeakMap<object, string>();
 
 /** An input as JSON text; one that `inputDocument` made is written once. */
@@ -39,16 +39,15 @@ type Question = readonly [
 
 /** The input document of one call, frozen. */
 export function inputDocument(...[action, clientIp, subjects, mappings, tool]: Question): PolicyInput {
-  const candidates = mappings.map(policyCandidate);
-  Object.freeze(candidates);
   const input: PolicyInput = {
     action,
     client_ip: clientIp,
-    subjects: deepFreeze(subjects.map(({ scope, id }) => ({ scope, id }))),
-    candidates,
+    subjects: subjects.map(({ scope, id }) => Object.freeze({ scope, id })),
+    candidates: mappings.map(policyCandidate),
   };
   if (tool !== undefined) input.tool = tool;
-  texts.set(Object.freeze(input), JSON.stringify(input));
+  for (const part of [input.subjects, input.candidates, input]) Object.freeze(part);
+  texts.set(input, JSON.stringify(input));
   return input;
 }
 

@@ -68,36 +68,63 @@ interface Pool {
   clear(): void;
 }
 
-/** Where the document is not loaded yet, the least recently used instance is loaded again, if its memory suits the document. */
+/**
+ * Where the document is not loaded yet, an instance is loaded again, if its memory suits the document: for one that was asked for
+ * lately the least recently used, for a stranger that of the stranger before, so that keys that call once push nothing out and
+ * keep to memory that the processor has at hand.
+ */
 function createPool(module: WebAssembly.Module, maxInstances: number): Pool {
   const instances = new Map<string, PolicyInstance>();
   /** Of the instances that are in the pool. */
   let pooledPages = 0;
+  /** Digests of the last strangers. */
+  const strangers = new Set<string>();
+  /** The stranger whose document is loaded, until it is asked for again. */
+  let guest = '';
+
+  function remove(digest: string): PolicyInstance | undefined {
+    const instance = instances.get(digest);
+    if (instance === undefined) return undefined;
+    instances.delete(digest);
+    pooledPages -= instance.pages;
+    return instance;
+  }
 
   /** Removes the least recently used instances until there is room for one more; gives the last one removed. */
   function makeRoom(pages: number): PolicyInstance | undefined {
     let evicted: PolicyInstance | undefined;
-    for (const [digest, instance] of instances) {
+    for (const digest of instances.keys()) {
       if (instances.size < maxInstances && pooledPages + pages <= MAX_PAGES) break;
-      instances.delete(digest);
-      pooledPages -= instance.pages;
-      evicted = instance;
+      evicted = remove(digest);
     }
     return evicted;
   }
 
+  /** The instance of the stranger before, unless this one was here lately. */
+  function placeOfStranger(digest: string): PolicyInstance | undefined {
+    if (strangers.delete(digest)) return undefined;
+    strangers.add(digest);
+    for (const oldest of strangers) {
+      if (strangers.size <= maxInstances) break;
+      strangers.delete(oldest);
+    }
+    const before = guest;
+    guest = digest;
+    return remove(before);
+  }
+
   return {
     take({ digest, text }) {
-      const found = instances.get(digest);
+      const found = remove(digest);
       if (found !== undefined) {
-        instances.delete(digest);
-        pooledPages -= found.pages;
+        if (guest === digest) guest = '';
         return found;
       }
       const pages = BASE_PAGES + Math.ceil((HEAP_PER_TEXT * Buffer.byteLength(text)) / PAGE_BYTES);
-      const evicted = makeRoom(pages);
-      const suits = evicted !== undefined && evicted.pages >= pages && evicted.pages <= 4 * pages;
-      const instance = suits ? evicted : new PolicyInstance(module, pages);
+      const left = placeOfStranger(digest);
+      const free = makeRoom(pages) ?? left;
+      const suits = free !== undefined && free.pages >= pages && free.pages <= 4 * pages;
+      const instance = suits ? free : new PolicyInstance(module, pages);
       instance.load(text);
       return instance;
     },

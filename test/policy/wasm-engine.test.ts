@@ -55,6 +55,23 @@ describe('the pool', () => {
     }
   });
 
+  test('keeps what is asked for again, however many ask once', () => {
+    const engine = createWasmEngine(wasm, { maxInstances: 2 });
+    const ask = (data: DataDocument) => engine.evaluate(DECISION, CALL, data);
+    ask(denying);
+    const kept = ask(denying);
+    for (const entry of ['a', 'b', 'c', 'd', 'e']) ask(dataOfKey(denyModels(entry)));
+    // Documents that are still loaded give the same answer again.
+    expect(ask(denying)).toBe(kept);
+  });
+
+  test('keeps as many documents as are asked for in turn, from their second time on', () => {
+    const engine = createWasmEngine(wasm, { maxInstances: 3 });
+    const documents = ['a', 'b', 'c'].map((entry) => dataOfKey(denyModels(entry)));
+    const [, second, third] = [1, 2, 3].map(() => documents.map((data) => engine.evaluate(DECISION, CALL, data)));
+    expect(third?.map((answer, at) => answer === second?.[at])).toEqual([true, true, true]);
+  });
+
   test('loads documents of any size, and small ones after large ones', () => {
     const engine = createWasmEngine(wasm, { maxInstances: 1 });
     const many = Array.from({ length: 20_000 }, (_, index) => `model-${index}`);
