@@ -69,9 +69,9 @@ describe('the access log', () => {
       { ...common, method: 'GET', path: '/nothing', status: 404, code: 'not_found' },
     ]);
     expect([lines[0]?.requestId, lines[0]?.callId, lines[0]?.decisionId]).toEqual([
-      call?.request_id,
+      call?.requestId,
       call?.id,
-      call?.decision_id,
+      call?.decisionId,
     ]);
   });
 

@@ -50,12 +50,19 @@ export function newId(prefix: IdPrefix): string {
   return `${prefix}_${head}${tail.toString(16).padStart(TAIL, '0')}`;
 }
 
+const tailOf = (id: string): string => id.slice(id.indexOf('_') + 1);
+
+/** An id like another one but for what it stands for: a call and its decision share theirs. */
+export const idLike = (id: string, prefix: IdPrefix): string => `${prefix}_${tailOf(id)}`;
+
+/** The 16 bytes of an id without its prefix. */
+export const bytesOfId = (id: string): Buffer => Buffer.from(tailOf(id), 'hex');
+
 /** An id with the name of what it stands for, where it has one: `key_1 (ci)`. */
 export const withName = (id: string, name: string | null | undefined): string => (name ? `${id} (${name})` : id);
 
 /** When an id was made, in epoch ms. */
-export const timeOfId = (id: string): number =>
-  Number.parseInt(id.slice(id.indexOf('_') + 1, id.indexOf('_') + 13), 16);
+export const timeOfId = (id: string): number => Number.parseInt(tailOf(id).slice(0, 12), 16);
 
 /** Where the ids made at or after a time begin, and those made before it end, in the order of ids; `time` in epoch ms. */
 export const idsFrom = (prefix: IdPrefix, time: number): string =>

@@ -5,7 +5,8 @@ import { createBudgetReads } from './budgets/budget-reads.ts';
 import { type Database, type Durability, openDatabase } from './db/database.ts';
 import { Freshness } from './db/freshness.ts';
 import { classify } from './db/unavailable.ts';
-import { createDecisionRecorder, type DecisionRecord } from './ledger/decisions.ts';
+import { createCallReferences } from './ledger/call-references.ts';
+import type { DecisionRecord } from './ledger/decisions.ts';
 import {
   type Candidate,
   createLedger,
@@ -97,21 +98,25 @@ export function createStore(options: StoreOptions): Store {
   const { path, clock, queueCapacity, onCommit = ignored, onOverReservation, ...databaseOptions } = options;
   const db = openDatabase(path, databaseOptions);
   const freshness = new Freshness(db.connection);
+  const references = createCallReferences(db);
   const writer = new GroupWriter((work) => {
     const startedAt = performance.now();
+    let committed = false;
     try {
-      return db.transaction(() => freshness.during(work));
+      const result = db.transaction(() => freshness.during(work));
+      committed = true;
+      return result;
     } finally {
+      references.ended(committed);
       onCommit(performance.now() - startedAt);
     }
   }, queueCapacity);
-  const decisions = createDecisionRecorder(db);
   const organizationProviders = createOrganizationProviders(db, freshness);
   const budgets = createBudgetReads(db, freshness);
   const keys = createKeyReads(db, freshness, budgets);
   const subjectRules = prepareSubjectRules(db);
   const ruleRevision = createRuleRevision(db, freshness);
-  const ledger = createLedger({ db, decisions, keys, budgets, organizationProviders });
+  const ledger = createLedger({ db, references, keys, budgets, organizationProviders });
 
   const read = async <T>(query: (db: Database) => T): Promise<T> => {
     try {
@@ -153,16 +158,13 @@ export function createStore(options: StoreOptions): Store {
     organizationProviders: (organizationId) => read(() => organizationProviders(organizationId)),
     openCall: async (call, decision, findWorstCase, candidates = []) => {
       const opened = await book((now) => ledger.openCall(call, decision, findWorstCase, candidates, now));
-      decisions.committed(decision);
       if (opened instanceof ApiError) throw opened;
       return opened;
     },
     settleCall: (call, settlement) => settlements.run(() => settleCall(call, settlement)),
     continueCall,
-    recordFinishedCall: async (call, decision, outcome) => {
-      await book((now) => ledger.recordFinishedCall(call, decision, outcome, now));
-      decisions.committed(decision);
-    },
+    recordFinishedCall: (call, decision, outcome) =>
+      book((now) => ledger.recordFinishedCall(call, decision, outcome, now)),
     recoverOpenCalls: () => write(recoverOpenCalls),
     read,
     write,

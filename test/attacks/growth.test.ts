@@ -229,17 +229,17 @@ describe('every decision', () => {
     const pdp = createPdp();
     const rows = decisionRows(gateway);
     for (const row of rows) {
-      const input: unknown = JSON.parse(row.input_json);
+      const input: unknown = JSON.parse(row.inputJson);
       if (!validatePolicyInput(input)) throw new Error('the input is none');
       const text = getDataDocument(gateway.db, gateway.firstRun.organizationId, row.id);
-      const { permitted, violations } = pdp.decide(input, { text, digest: row.data_digest });
+      const { permitted, violations } = pdp.decide(input, { text, digest: row.dataDigest });
       expect([permitted.length > 0 ? 'permit' : 'deny', JSON.stringify(violations)]).toEqual([
         row.outcome,
-        row.violations_json,
+        row.violationsJson,
       ]);
     }
     pdp.close();
     expect(rows.map(({ outcome }) => outcome)).toEqual(['permit', 'permit', 'permit', 'deny', 'permit', 'deny']);
-    expect(new Set(rows.map((row) => row.data_digest)).size).toBe(6);
+    expect(new Set(rows.map((row) => row.dataDigest)).size).toBe(6);
   });
 });

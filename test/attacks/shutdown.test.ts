@@ -98,7 +98,7 @@ describe('at a stop', () => {
 
     expect(await ended).toMatch(/"lo"[\s\S]*data: \[DONE\]/);
     await closed;
-    expect(callRows(gateway).map(({ state, status_code }) => [state, status_code])).toEqual([['settled', 200]]);
+    expect(callRows(gateway).map(({ state, statusCode }) => [state, statusCode])).toEqual([['settled', 200]]);
   });
 
   it('a call that was sent whole behind another one is admitted too', async () => {
@@ -111,7 +111,7 @@ describe('at a stop', () => {
     await said(/the-second[\s\S]*data: \[DONE\]/);
     await ended;
     await closed;
-    expect(callRows(gateway).map(({ status_code }) => status_code)).toEqual([200, 200]);
+    expect(callRows(gateway).map(({ statusCode }) => statusCode)).toEqual([200, 200]);
   });
 
   it('nothing new is taken: no connection, and no request on one that still waits for its answer', async () => {

@@ -50,9 +50,9 @@ describe('a provider that we give up', () => {
     const answer = await chat(gateway, hello({ model: 'large', stream }));
 
     const row = callRow(gateway, answer);
-    expect([answer.status, row.state, row.usage_estimated, row.provider_id]).toEqual([504, 'settled', 1, 'acme']);
-    expect(row.prompt_tokens).toBeGreaterThan(5);
-    expect([row.cost_pico, row.completion_tokens]).toEqual([BigInt(row.prompt_tokens ?? 0) * 2_000_000n, 0]);
+    expect([answer.status, row.state, row.usageEstimated, row.providerId]).toEqual([504, 'settled', 1, 'acme']);
+    expect(row.promptTokens).toBeGreaterThan(5);
+    expect([row.cost, row.completionTokens]).toEqual([BigInt(row.promptTokens ?? 0) * 2_000_000n, 0]);
   });
 
   it('because its answer is too large is paid for the prompt too', async () => {
@@ -61,7 +61,7 @@ describe('a provider that we give up', () => {
 
     const answer = await chat(gateway, hello({ model: 'large' }));
 
-    expect([answer.status, callRow(gateway, answer).cost_pico > 0n]).toEqual([502, true]);
+    expect([answer.status, callRow(gateway, answer).cost > 0n]).toEqual([502, true]);
   });
 
   it('because its answer holds too much is paid what was held back, and does not rest for it', async () => {
@@ -77,7 +77,7 @@ describe('a provider that we give up', () => {
     for (let call = 0; call < 4; call += 1) {
       const answer = await chat(gateway, hello({ model: 'large', max_tokens: 1000 }), { token });
       expect(answer.status).toBe(502);
-      costs.push(callRow(gateway, answer).cost_pico);
+      costs.push(callRow(gateway, answer).cost);
     }
 
     // At least the output that was asked for, at 8 USD per million tokens.
@@ -94,7 +94,7 @@ describe('a provider that we give up', () => {
     const answer = await chat(gateway, hello({ model: 'large', max_tokens: 5 }), { token });
 
     const { usage, reserved } = keySums(gateway, id);
-    expect([usage, reserved]).toEqual([callRow(gateway, answer).cost_pico, 0n]);
+    expect([usage, reserved]).toEqual([callRow(gateway, answer).cost, 0n]);
     expect(usage).toBeGreaterThan(0n);
   });
 
@@ -103,7 +103,7 @@ describe('a provider that we give up', () => {
 
     const answer = await chat(gateway, hello({ model: 'large' }));
 
-    expect([answer.status, callRow(gateway, answer).cost_pico]).toEqual([502, 0n]);
+    expect([answer.status, callRow(gateway, answer).cost]).toEqual([502, 0n]);
   });
 });
 
@@ -130,8 +130,8 @@ describe('output of a stream that we cut', () => {
     const answer = await chat(gateway, hello({ model: 'large', stream: true }));
 
     const row = callRow(gateway, answer);
-    expect([row.state, row.status_code, row.usage_estimated]).toEqual(['settled', 504, 1]);
-    expect(row.completion_tokens).toBeGreaterThanOrEqual(180);
+    expect([row.state, row.statusCode, row.usageEstimated]).toEqual(['settled', 504, 1]);
+    expect(row.completionTokens).toBeGreaterThanOrEqual(180);
   });
 
   it('is counted once where a provider sends it under several names', async () => {
@@ -141,7 +141,7 @@ describe('output of a stream that we cut', () => {
 
     const answer = await chat(gateway, hello({ model: 'large', stream: true }));
 
-    expect(callRow(gateway, answer).completion_tokens).toBeLessThan(250);
+    expect(callRow(gateway, answer).completionTokens).toBeLessThan(250);
   });
 
   it('is counted too when the provider stalls in the middle of it', async () => {
@@ -150,6 +150,6 @@ describe('output of a stream that we cut', () => {
 
     const answer = await chat(gateway, hello({ model: 'large', stream: true }));
 
-    expect(callRow(gateway, answer).completion_tokens).toBeGreaterThanOrEqual(180);
+    expect(callRow(gateway, answer).completionTokens).toBeGreaterThanOrEqual(180);
   });
 });

@@ -50,8 +50,8 @@ const start = async (env: Readonly<Record<string, string>> = {}): Promise<void> 
 const [AT_ACME, AT_BETA] = [20_000_000n, 40_000_000n];
 
 const booked = (answer: Answer): unknown[] => {
-  const { state, status_code, provider_id, prompt_tokens, completion_tokens } = callRow(gateway, answer);
-  return [state, status_code, provider_id, prompt_tokens, completion_tokens];
+  const { state, statusCode, providerId, promptTokens, completionTokens } = callRow(gateway, answer);
+  return [state, statusCode, providerId, promptTokens, completionTokens];
 };
 
 const noChoice = json({ ...completion(''), choices: [] });
@@ -85,7 +85,7 @@ describe('an answer that cannot be used costs what the provider reported', () =>
 
     const [provider] = model.split('/');
     expect([answer.status, booked(answer)]).toEqual([502, ['settled', 502, provider, 10, 5]]);
-    expect(callRow(gateway, answer).cost_pico).toBeGreaterThan(0n);
+    expect(callRow(gateway, answer).cost).toBeGreaterThan(0n);
   });
 
   it.each<[string, string, Reply, number]>([
@@ -108,7 +108,7 @@ describe('an answer that cannot be used costs what the provider reported', () =>
 
     const [provider] = model.split('/');
     expect([answer.status, booked(answer)]).toEqual([status, ['settled', status, provider, 10, 5]]);
-    const { cost_pico: cost } = callRow(gateway, answer);
+    const { cost } = callRow(gateway, answer);
     expect(cost).toBeGreaterThan(0n);
     expect(keySums(gateway, id)).toMatchObject({ usage: cost, reserved: 0n });
   });
@@ -123,7 +123,7 @@ describe('an answer that cannot be used costs what the provider reported', () =>
     const answer = await draw(gateway, body);
 
     expect(booked(answer)).toEqual(['settled', 502, 'openai', 10, 5]);
-    expect(callRow(gateway, answer).cost_pico).toBeGreaterThan(0n);
+    expect(callRow(gateway, answer).cost).toBeGreaterThan(0n);
   });
 
   it('of a stream that breaks before it says anything', async () => {
@@ -133,7 +133,7 @@ describe('an answer that cannot be used costs what the provider reported', () =>
     const answer = await chat(gateway, hello({ model: 'acme/large', stream: true }));
 
     expect([answer.status, booked(answer)]).toEqual([502, ['settled', 502, 'acme', 10, 5]]);
-    expect(callRow(gateway, answer).cost_pico).toBe(AT_ACME);
+    expect(callRow(gateway, answer).cost).toBe(AT_ACME);
   });
 });
 
@@ -154,7 +154,7 @@ describe('a call whose first attempt failed and is paid for', () => {
       info: 'The cost includes earlier attempts of this call, which failed and were charged for.',
     });
     expect(booked(answer)).toEqual(['settled', 200, 'beta', 20, 10]);
-    expect(callRow(gateway, answer).cost_pico).toBe(AT_ACME + AT_BETA);
+    expect(callRow(gateway, answer).cost).toBe(AT_ACME + AT_BETA);
     expect(keySums(gateway, id)).toMatchObject({ usage: AT_ACME + AT_BETA, reserved: 0n });
   });
 
@@ -166,7 +166,7 @@ describe('a call whose first attempt failed and is paid for', () => {
     const answer = await chat(gateway, hello({ model: 'large', stream: true }));
 
     expect(booked(answer)).toEqual(['settled', 200, 'beta', 20, 10]);
-    expect(callRow(gateway, answer).cost_pico).toBe(AT_ACME + AT_BETA);
+    expect(callRow(gateway, answer).cost).toBe(AT_ACME + AT_BETA);
   });
 
   it('costs each attempt that we gave up', async () => {
@@ -176,7 +176,7 @@ describe('a call whose first attempt failed and is paid for', () => {
 
     const answer = await chat(gateway, hello({ model: 'large' }));
 
-    const { cost_pico: cost, prompt_tokens: tokens } = callRow(gateway, answer);
+    const { cost, promptTokens: tokens } = callRow(gateway, answer);
     expect([answer.status, first.received.length, second.received.length]).toEqual([504, 1, 1]);
     // The same estimate twice, at one dollar a million and at two.
     expect(cost).toBe((BigInt(tokens ?? 0) / 2n) * 3_000_000n);

@@ -12,18 +12,18 @@ beforeAll(async () => {
     const key = db.connection.prepare<[], { id: string; createdBy: string }>('SELECT id, createdBy FROM keys').get();
     keyId = key?.id ?? '';
     const call = {
-      organization_id: organizationId,
-      project_id: projectId,
-      key_id: keyId,
-      member_id: key?.createdBy ?? '',
+      organizationId,
+      projectId,
+      keyId,
+      memberId: key?.createdBy ?? '',
     };
-    for (const [time, cost_pico, price_unknown] of [
+    for (const [time, cost, priceUnknown] of [
       ['2026-03-01T10:00:00Z', 1_500_000_000_000n, 0],
       ['2026-03-01T11:00:00Z', 1n, 0],
       ['2026-03-02T10:00:00Z', 0n, 1],
     ] as const) {
-      const of = { ...call, model_id: 'large', provider_id: 'acme', prompt_tokens: 7 };
-      insertCall(db, time, { ...of, cost_pico, price_unknown });
+      const of = { ...call, modelId: 'large', providerId: 'acme', promptTokens: 7 };
+      insertCall(db, time, { ...of, cost, priceUnknown });
     }
   });
 });

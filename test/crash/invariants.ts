@@ -31,15 +31,15 @@ const rowsOf = (db: Database, keyIds: readonly string[]) =>
     build
       .selectFrom('calls')
       .selectAll()
-      .where('key_id', 'in', [...keyIds]),
+      .where('keyId', 'in', [...keyIds]),
   );
 
 /** The columns of a call that say who has a limit, and in which window of it the call was opened. */
 const COLUMNS = {
-  key: { subject: 'key_id', window: 'period_started_at' },
-  member: { subject: 'member_id', window: 'member_period_started_at' },
-  project: { subject: 'project_id', window: 'project_period_started_at' },
-  organization: { subject: 'organization_id', window: 'organization_period_started_at' },
+  key: { subject: 'keyId', window: 'periodStartedAt' },
+  member: { subject: 'memberId', window: 'memberPeriodStartedAt' },
+  project: { subject: 'projectId', window: 'projectPeriodStartedAt' },
+  organization: { subject: 'organizationId', window: 'organizationPeriodStartedAt' },
 } as const;
 
 interface Sums {
@@ -54,7 +54,7 @@ function sumsOf(db: Database, scope: LimitScope, subjectIds: readonly string[]):
   const rows = db.all(
     build
       .selectFrom('calls')
-      .select([subject, window, 'state', ...exactSum('cost_pico', 'cost_'), ...exactSum('reservation_pico', 'held_')])
+      .select([subject, window, 'state', ...exactSum('cost', 'cost'), ...exactSum('reservation', 'held')])
       .where(subject, 'in', [...subjectIds])
       .groupBy([subject, window, 'state']),
   );
@@ -62,8 +62,8 @@ function sumsOf(db: Database, scope: LimitScope, subjectIds: readonly string[]):
   for (const row of rows) {
     sums.get(row[subject])?.push({
       windowStartedAt: row[window],
-      cost: sumOf(row.cost_high_pico, row.cost_low_pico),
-      held: row.state === 'open' ? sumOf(row.held_high_pico, row.held_low_pico) : 0n,
+      cost: sumOf(row.costHigh, row.costLow),
+      held: row.state === 'open' ? sumOf(row.heldHigh, row.heldLow) : 0n,
     });
   }
   return sums;
@@ -137,7 +137,7 @@ export function findFaults(db: Database, evidence: Evidence): [faults: string[],
   faults.check(open.length === 0, `no row stays open: ${open.length} do`);
 
   const rows = rowsOf(db, keyIds);
-  const byClient = Map.groupBy(rows, (row) => row.client_request_id ?? '');
+  const byClient = Map.groupBy(rows, (row) => row.clientRequestId ?? '');
   for (const [clientId, ofClient] of byClient) {
     faults.check(ofClient.length === 1, `every call has one row: ${clientId} has ${ofClient.length}`);
   }
@@ -146,7 +146,7 @@ export function findFaults(db: Database, evidence: Evidence): [faults: string[],
   }
   for (const { clientId, callId, keyId, cost } of acknowledged) {
     const [row] = byClient.get(clientId) ?? [];
-    const found = row && `${row.id} ${row.state} ${usdNumber(row.cost_pico)} ${row.key_id}`;
+    const found = row && `${row.id} ${row.state} ${usdNumber(row.cost)} ${row.keyId}`;
     const wanted = `${callId} settled ${cost} ${keyId}`;
     faults.check(
       found === wanted,
@@ -155,7 +155,7 @@ export function findFaults(db: Database, evidence: Evidence): [faults: string[],
   }
   const recovered = rows.filter(({ state }) => state === 'recovered');
   for (const row of recovered) {
-    faults.check(row.cost_pico === row.reservation_pico, `a recovered call costs its reservation: ${row.id}`);
+    faults.check(row.cost === row.reservation, `a recovered call costs its reservation: ${row.id}`);
   }
   const settled = rows.filter(({ state }) => state === 'settled').length;
   return [[...faults.found, ...findLedgerFaults(db, keyIds)], { settled, recovered: recovered.length }];

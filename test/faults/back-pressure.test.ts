@@ -95,8 +95,8 @@ describe('clients that do not read', () => {
 
     for (const client of clients) client.destroy();
     await Promise.all(torrent.left);
-    for (const { request_id: id } of callRows(world.gateway)) {
-      expect(await settled(world.gateway, id)).toMatchObject({ state: 'settled', status_code: 499 });
+    for (const { requestId: id } of callRows(world.gateway)) {
+      expect(await settled(world.gateway, id)).toMatchObject({ state: 'settled', statusCode: 499 });
     }
     await expectGoodCall(world, 'streamed');
   });

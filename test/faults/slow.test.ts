@@ -168,7 +168,7 @@ describe('a stream whose first token is slow', () => {
     const { chunks, done, error } = eventsOf(text);
     expect([chunks, done, error?.code]).toEqual([[], false, 'upstream_error']);
     expect(text).not.toContain(CREDENTIAL);
-    expect(callRows(world.gateway)).toMatchObject([{ state: 'settled', status_code: 502, cost_pico: 0n }]);
+    expect(callRows(world.gateway)).toMatchObject([{ state: 'settled', statusCode: 502, cost: 0n }]);
     await expectGoodCall(world, 'streamed');
   });
 });

@@ -40,7 +40,7 @@ it('a chat is completed, whole and as a stream, and its row has the address of t
   for await (const { choices } of stream) text += choices[0]?.delta.content ?? '';
 
   expect([whole.choices[0]?.message.content, text]).toEqual(['You said: Hello', 'You said: Hello']);
-  expect(callRows(gateway).map(({ client_address: address }) => address)).toEqual([CALLER, CALLER]);
+  expect(callRows(gateway).map(({ clientAddress: address }) => address)).toEqual([CALLER, CALLER]);
 });
 
 it.each(['legacy', 'auto'] as const)('MCP works in both eras: %s', async (mode) => {

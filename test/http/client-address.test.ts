@@ -13,7 +13,7 @@ async function recorded(...forwarded: (string | undefined)[]): Promise<(string |
   const addresses = [];
   for (const value of forwarded) {
     const headers = value === undefined ? [] : [['x-forwarded-for', value] as const];
-    addresses.push(callRow(gateway, await chat(gateway, hello(), { headers })).client_address);
+    addresses.push(callRow(gateway, await chat(gateway, hello(), { headers })).clientAddress);
   }
   return addresses;
 }
@@ -40,5 +40,5 @@ it('is what the trusted hops say with TRUSTED_PROXIES, and a caller in front of 
     '127.0.0.1',
   ]);
   const forged = await chat(gateway, hello(), { headers: [['x-forwarded-for', '192.0.2.1, 198.51.100.1']] });
-  expect([forged.status, callRow(gateway, forged).client_address]).toEqual([403, '198.51.100.1']);
+  expect([forged.status, callRow(gateway, forged).clientAddress]).toEqual([403, '198.51.100.1']);
 });

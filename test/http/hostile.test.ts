@@ -320,7 +320,7 @@ describe('X-Forwarded-For', () => {
       const answer = await chat(gateway, hello(), from(value));
 
       expectServed(answer);
-      expect(callRow(gateway, answer).client_address).toBeNull();
+      expect(callRow(gateway, answer).clientAddress).toBeNull();
     },
   );
 
@@ -342,7 +342,7 @@ describe('X-Forwarded-For', () => {
     served += denied.length;
     for (const answer of denied) expectRefused(answer, 403, 'permission_denied');
     for (const answer of allowed) expectServed(answer);
-    expect(allowed.map((answer) => callRow(gateway, answer).client_address)).toEqual([
+    expect(allowed.map((answer) => callRow(gateway, answer).clientAddress)).toEqual([
       '192.0.2.7',
       '192.0.2.7',
       '192.0.2.7',
@@ -359,7 +359,7 @@ describe('X-Forwarded-For', () => {
     });
 
     expectServed(answer);
-    expect(callRow(gateway, answer).client_address).toBe('192.0.2.1');
+    expect(callRow(gateway, answer).clientAddress).toBe('192.0.2.1');
   });
 });
 

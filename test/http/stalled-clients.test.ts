@@ -69,8 +69,8 @@ it('a stream that nobody reads is ended as if its client had left', async () => 
   sendAndStall({ stream: true });
 
   await left.promise;
-  const row = await settled(gateway, callRows(gateway)[0]?.request_id ?? '');
-  expect([row.status_code, row.error_code]).toEqual([499, 'client_closed_request']);
+  const row = await settled(gateway, callRows(gateway)[0]?.requestId ?? '');
+  expect([row.statusCode, row.errorCode]).toEqual([499, 'client_closed_request']);
   expect((await chat(gateway, hello())).status).toBe(200);
 });
 
@@ -81,7 +81,7 @@ it('a whole answer that nobody reads gives its place back', async () => {
   await expect.poll(() => callRows(gateway).length).toBe(1);
 
   while ((await chat(gateway, hello())).status === 503);
-  expect(callRows(gateway).map(({ status_code }) => status_code)).toEqual([200, 200]);
+  expect(callRows(gateway).map(({ statusCode }) => statusCode)).toEqual([200, 200]);
 });
 
 it('a client that waits longer than that for its answer gets it', async () => {

@@ -319,7 +319,7 @@ describe('the death of the process', () => {
     expect(answers.map(({ headers }) => headers['x-request-id']).sort()).toEqual(
       rows
         .slice(0, 20)
-        .map((row) => row.request_id)
+        .map((row) => row.requestId)
         .sort(),
     );
     upstream.begin(json(completion('Hi')));

@@ -71,7 +71,7 @@ it('streams that run are brought to their end and settled', async () => {
   const texts = await Promise.all(streams.map(({ ended }) => ended));
   expect(texts.map((text) => text.endsWith('data: [DONE]\n\n'))).toEqual(Array(5).fill(true));
   expect(await server.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
-  expect(rows().map(({ state, status_code, cost_pico }) => [state, status_code, cost_pico])).toEqual(
+  expect(rows().map(({ state, statusCode, cost }) => [state, statusCode, cost])).toEqual(
     Array(5).fill(['settled', 200, 60_000_000n]),
   );
 });
@@ -87,11 +87,6 @@ it('a stream that goes on for longer than the grace is cut, and settled with wha
   expect(await stream.ended).not.toContain('[DONE]');
   expect(await server.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
   expect(
-    rows().map(({ state, status_code, usage_estimated, cost_pico }) => [
-      state,
-      status_code,
-      usage_estimated,
-      cost_pico,
-    ]),
+    rows().map(({ state, statusCode, usageEstimated, cost }) => [state, statusCode, usageEstimated, cost]),
   ).toEqual([['settled', 499, 1, (8n * 2n + 1n * 8n) * 1_000_000n]]);
 });

@@ -53,7 +53,7 @@ describe('text', () => {
       'stop',
       { inputTokens: 2, outputTokens: 4, totalTokens: 6 },
     ]);
-    expect(response.headers?.['x-request-id']).toBe(callRows(gateway).at(-1)?.request_id);
+    expect(response.headers?.['x-request-id']).toBe(callRows(gateway).at(-1)?.requestId);
   });
 
   it('is streamed, with its usage', async () => {
@@ -84,8 +84,8 @@ describe('text', () => {
     }
 
     await left;
-    const id = callRows(gateway).at(-1)?.request_id ?? '';
-    expect(await settled(gateway, id)).toMatchObject({ status_code: 499, completion_tokens: 1 });
+    const id = callRows(gateway).at(-1)?.requestId ?? '';
+    expect(await settled(gateway, id)).toMatchObject({ statusCode: 499, completionTokens: 1 });
   });
 });
 

@@ -45,7 +45,7 @@ describe('a completion', () => {
     expect(completion.choices[0]?.message.content).toBe('You said: Hello');
     expect(completion.usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 4, total_tokens: 6, cost: 0.000018 });
     expect(completion._request_id).toMatch(/^req_[0-9a-f]{32}$/);
-    expect(callRows(gateway).at(-1)?.request_id).toBe(completion._request_id);
+    expect(callRows(gateway).at(-1)?.requestId).toBe(completion._request_id);
   });
 
   it('calls tools, and takes their results', async () => {
@@ -129,8 +129,8 @@ describe('a stream', () => {
     await left;
     expect(await settled(gateway, id ?? '')).toMatchObject({
       state: 'settled',
-      status_code: 499,
-      completion_tokens: 1,
+      statusCode: 499,
+      completionTokens: 1,
     });
   });
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { newId } from '../../src/domain/id.ts';
+import { idLike, newId } from '../../src/domain/id.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
 import type { FindWorstCase, FinishedCall, NewCall, Settlement } from '../../src/store/ledger/ledger.ts';
@@ -107,8 +107,10 @@ export const costing =
   (amount = 0n): FindWorstCase =>
   () => ({ least: amount, within: () => ({ amount, maxOutputTokens: null }) });
 
+/** The id of a call's decision. */
+export const decisionIdOf = (call: Pick<NewCall, 'id'>): string => idLike(call.id, 'dec');
+
 export const newDecision = (changes: Partial<DecisionRecord> = {}): DecisionRecord => ({
-  id: newId('dec'),
   outcome: 'permit',
   reasonJson: null,
   violationsJson: '[]',

@@ -86,7 +86,7 @@ const failure = (status: number, message: string) => ({
 });
 
 const attemptsOf = (world: FaultWorld, answer: Answer): unknown =>
-  JSON.parse(callRow(world.gateway, answer).attempts_json ?? '[]');
+  JSON.parse(callRow(world.gateway, answer).attemptsJson ?? '[]');
 
 /** A whole answer, or all of a stream, from the provider that is expected to give it. */
 export function expectAnswered(
@@ -106,19 +106,19 @@ export function expectAnswered(
     const routing = chunks.at(-1)?.metadata?.routing;
     expect([streamedText(chunks), done, error, routing]).toMatchObject([text, true, undefined, attempts]);
   }
-  const { state, status_code, error_code, cost_pico } = callRow(world.gateway, answer);
+  const row = callRow(world.gateway, answer);
   const cost = last === undefined || !('provider' in last) || last.provider === 'zeta' ? FIRST_COST : SECOND_COST;
   const whole = cost + (failedCost === 'estimated' ? ESTIMATED_COST : failedCost);
-  expect([state, status_code, error_code, cost_pico]).toEqual(['settled', 200, null, whole]);
+  expect([row.state, row.statusCode, row.errorCode, row.cost]).toEqual(['settled', 200, null, whole]);
   expect(attemptsOf(world, answer)).toMatchObject(attempts);
 }
 
 function expectRow(world: FaultWorld, answer: Answer, status: number, cost: bigint | 'estimated'): void {
-  const { state, status_code, error_code, cost_pico, usage_estimated } = callRow(world.gateway, answer);
+  const row = callRow(world.gateway, answer);
   const { code } = failure(status, '');
-  expect([state, status_code, error_code]).toEqual(['settled', status, code]);
-  if (cost === 'estimated') expect([cost_pico > 0n, usage_estimated]).toEqual([true, 1]);
-  else expect(cost_pico).toBe(cost);
+  expect([row.state, row.statusCode, row.errorCode]).toEqual(['settled', status, code]);
+  if (cost === 'estimated') expect([row.cost > 0n, row.usageEstimated]).toEqual([true, 1]);
+  else expect(row.cost).toBe(cost);
 }
 
 /** The call is pinned to the provider that fails. */
@@ -164,8 +164,8 @@ async function checkBesideAnother(world: FaultWorld, kind: Kind, outcome: Outcom
 }
 
 function expectNoLeak(world: FaultWorld, answer: Answer, isQuoted: boolean): void {
-  const { attempts_json } = callRow(world.gateway, answer);
-  const told = [answer.text, JSON.stringify(answer.headers), attempts_json].join('\n');
+  const { attemptsJson } = callRow(world.gateway, answer);
+  const told = [answer.text, JSON.stringify(answer.headers), attemptsJson].join('\n');
   expect(told).not.toContain(CREDENTIAL);
   if (!isQuoted) expect(told).not.toContain(FAULT_TEXT.slice(0, 20));
 }

@@ -14,7 +14,7 @@ export const callRows = ({ db }: Pick<TestGateway, 'db'>) => db.all(selectCalls(
 /** The one row of the call that this answer belongs to. */
 export function callRow(gateway: TestGateway, answer: Pick<Answer, 'headers'>): CallRow {
   const requestId = String(answer.headers['x-request-id']);
-  const rows = gateway.db.all(selectCalls().where('request_id', '=', requestId));
+  const rows = gateway.db.all(selectCalls().where('requestId', '=', requestId));
   const [row] = rows;
   if (row === undefined || rows.length !== 1) throw new Error(`${rows.length} rows for ${requestId}`);
   return row;
@@ -45,7 +45,7 @@ export function budgetSums({ db }: Pick<TestGateway, 'db'>, subjectId: string) {
 /** The row of a call whose client has left: waits until it has an end. */
 export async function settled(gateway: TestGateway, requestId: string): Promise<CallRow> {
   for (;;) {
-    const row = gateway.db.get(selectCalls().where('request_id', '=', requestId));
+    const row = gateway.db.get(selectCalls().where('requestId', '=', requestId));
     if (row !== undefined && row.state !== 'open') return row;
     await sleep(5);
   }

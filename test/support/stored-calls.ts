@@ -1,36 +1,63 @@
-import type { Insertable } from 'kysely';
-import { idsFrom } from '../../src/domain/id.ts';
+import type { Selectable } from 'kysely';
+import { bytesOfId, idsFrom, newId } from '../../src/domain/id.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
-import type { CallsTable } from '../../src/store/db/tables.ts';
+import type { CallsView } from '../../src/store/db/tables.ts';
+import { dayOfNumber, numbersFrom } from '../../src/store/ledger/call-number.ts';
+import { createCallReferences } from '../../src/store/ledger/call-references.ts';
+import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
+import { CALL_STATES } from '../../src/store/ledger/ledger-statements.ts';
 
-let number = 0;
+let calls = 0;
 
-/** The id of a call made at a time; no other has it. */
-function callIdAt(time: number): string {
-  number += 1;
-  return idsFrom('call', time).slice(0, -8) + number.toString(16).padStart(8, '0');
-}
+type Whose = 'organizationId' | 'projectId' | 'keyId' | 'memberId';
+type Told =
+  | 'requestedModel'
+  | 'providerId'
+  | 'modelId'
+  | 'settledAt'
+  | 'cost'
+  | 'priceUnknown'
+  | 'promptTokens'
+  | 'completionTokens'
+  | 'reasoningTokens'
+  | 'cachedTokens'
+  | 'cacheWriteTokens'
+  | 'usageEstimated'
+  | 'cached'
+  | 'state'
+  | 'statusCode'
+  | 'errorCode';
 
-export type StoredCall = Partial<Insertable<CallsTable>> &
-  Pick<CallsTable, 'organization_id' | 'project_id' | 'key_id' | 'member_id'>;
+export type StoredCall = Pick<Selectable<CallsView>, Whose> & Partial<Pick<Selectable<CallsView>, Told>>;
 
-/** Stores a call as the ledger leaves it: settled, and answered with 200, unless it is said otherwise. */
-export function insertCall(db: Database, time: number | string, call: StoredCall): void {
+/** Stores a call as the ledger leaves it: settled, and answered with 200, unless it is said otherwise; without a decision unless one is given. */
+export function insertCall(db: Database, time: number | string, call: StoredCall, decision?: DecisionRecord): void {
+  const { organizationId, projectId, keyId, memberId, requestedModel = 'large', ...told } = call;
+  const { providerId = null, modelId = null, state = 'settled', ...row } = told;
   const at = new Date(time).getTime();
+  calls += 1;
+  const id = idsFrom('call', at).slice(0, -8) + calls.toString(16).padStart(8, '0');
+  const number = numbersFrom(at) + (calls % 2000);
+  const day = dayOfNumber(number);
+  const references = createCallReferences(db);
+  const whose = { organizationId, projectId, keyId, memberId };
+  const asked = { action: 'chat', tool: null, requestedModel, stream: false };
+  const target = { providerId, modelId, providerKeyId: null, attemptsJson: null };
   db.run(
-    build.insertInto('calls').values({
-      id: callIdAt(at),
-      decision_id: `dec_${number}`,
-      state: 'settled',
-      action: 'chat',
-      request_id: `req_${number}`,
-      requested_model: 'large',
-      stream: 0,
-      created_at: at,
-      settled_at: at,
-      status_code: 200,
-      ...call,
+    build.insertInto('ledger').values({
+      number,
+      id: bytesOfId(id),
+      origin: references.origin({ ...whose, ...asked }, day),
+      verdict: decision === undefined ? null : references.verdict({ decision, clientAddress: null }, day),
+      target: references.target(target, id, day),
+      state: CALL_STATES[state],
+      requestId: bytesOfId(newId('req')),
+      clientRequestId: null,
+      createdAt: at,
+      settledAt: at,
+      statusCode: 200,
+      ...row,
     }),
   );
 }

@@ -75,11 +75,11 @@ async function makeEverything(
   }
   await server.store.write((db) =>
     insertCall(db, START, {
-      organization_id: organization,
-      project_id: project,
-      key_id: key,
-      member_id: member,
-      requested_model: `${mark}-model`,
+      organizationId: organization,
+      projectId: project,
+      keyId: key,
+      memberId: member,
+      requestedModel: `${mark}-model`,
     }),
   );
   const customProvider = await make('custom-providers', { name: mark, baseUrl: `https://${mark}.example/v1` });
@@ -190,7 +190,7 @@ export async function foreignTexts({ server }: Organizations): Promise<string[]>
       const tables = connection
         .prepare<[], { table: string; column: string }>(
           `SELECT m.name AS "table", c.name AS "column" FROM sqlite_schema m, pragma_table_info(m.name) c
-           WHERE m.type = 'table' AND c.name IN ('organizationId', 'organization_id')`,
+           WHERE m.type = 'table' AND c.name = 'organizationId'`,
         )
         .all();
       const rows = tables.flatMap(({ table, column }) =>

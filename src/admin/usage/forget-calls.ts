@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Clock, formatTime } from '../../domain/time.ts';
-import { forgetCalls, forgetDecisions } from '../../store/ledger/retention.ts';
+import { forgetCalls, forgetReferences } from '../../store/ledger/retention.ts';
 import type { Store } from '../../store/store.ts';
 import { errorText, type Telemetry } from '../../telemetry.ts';
 
@@ -19,7 +19,7 @@ interface ForgettingDeps {
 }
 
 /**
- * The job behind `RETENTION_DAYS`: deletes calls and decisions that are older than so many days, at once and then every hour. A run
+ * The job behind `RETENTION_DAYS`: deletes calls, with their decisions, that are older than so many days, at once and then every hour. A run
  * that the database cannot take is made up for by the next. @returns what ends the job
  */
 export function startForgettingCalls(days: number, { store, clock, telemetry }: ForgettingDeps): () => Promise<void> {
@@ -41,9 +41,9 @@ export function startForgettingCalls(days: number, { store, clock, telemetry }: 
     const now = clock.now();
     const before = now - (now % HOUR) - days * DAY;
     const calls = await forget(before, forgetCalls);
-    const decisions = await forget(before, forgetDecisions);
-    if (calls + decisions > 0) {
-      telemetry.info('deleted what is older than RETENTION_DAYS', { calls, decisions, before: formatTime(before) });
+    await forget(before, forgetReferences);
+    if (calls > 0) {
+      telemetry.info('deleted what is older than RETENTION_DAYS', { calls, before: formatTime(before) });
     }
   }
 

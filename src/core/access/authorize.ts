@@ -149,7 +149,6 @@ async function decide(
 export function decisionRecord(decision: Decision, reason?: DenialReason): DecisionRecord {
   const { result } = decision;
   return {
-    id: decision.id,
     outcome: reason === undefined ? 'permit' : 'deny',
     reasonJson: reason === undefined ? null : JSON.stringify(reason),
     violationsJson: JSON.stringify(result.violations),

@@ -1,16 +1,23 @@
 import { ApiError } from '../../domain/errors.ts';
-import { newId } from '../../domain/id.ts';
+import { idLike } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { WorstCase } from '../../domain/reservation.ts';
 import type { FinishedCall, NewCall } from '../../store/ledger/ledger.ts';
-import { type AuthorizeDeps, authorize, Denial, decisionRecord, type Permitted } from '../access/authorize.ts';
+import {
+  type AuthorizeDeps,
+  authorize,
+  type Decision,
+  Denial,
+  decisionRecord,
+  type Permitted,
+} from '../access/authorize.ts';
 import type { Demand } from '../price/demand.ts';
 import { type Bound, boundOf, outputLimit, unpricedCall, worstCaseOf } from '../price/worst-case.ts';
 import { Call, type CallDeps, type CallFacts, type Opening } from './call.ts';
 
-/** The row of a new call, whose id the caller's log learns at once. */
-function newCall({ principal, context, action, requestedModel, stream }: CallFacts): NewCall {
-  const id = newId('call');
+/** The row of a new call with its decision, whose id the caller's log learns at once. */
+function newCall({ principal, context, action, requestedModel, stream }: CallFacts, decision: Decision): NewCall {
+  const id = idLike(decision.id, 'call');
   context.onCall(id);
   return {
     id,
@@ -40,7 +47,7 @@ export async function permit(
   } catch (error) {
     if (!(error instanceof Denial)) throw error;
     const answer = error.answer();
-    await recordFinished(deps, facts, decisionRecord(error.decision, error.reason), undefined, {
+    await recordFinished(deps, facts, error, undefined, {
       state: 'denied',
       cached: false,
       statusCode: answer.status,
@@ -58,19 +65,19 @@ export function recordCacheHit(
   mapping: Mapping,
 ): Promise<string> {
   const ended = { state: 'settled', cached: true, statusCode: 200, errorCode: null } as const;
-  return recordFinished(deps, facts, decisionRecord(decision), mapping, ended);
+  return recordFinished(deps, facts, { decision }, mapping, ended);
 }
 
 async function recordFinished(
   { store, telemetry }: CallDeps,
   facts: CallFacts,
-  decision: ReturnType<typeof decisionRecord>,
+  { decision, reason }: Pick<Denial, 'decision'> & Partial<Denial>,
   mapping: Mapping | undefined,
   ended: Omit<FinishedCall, 'providerId' | 'modelId'>,
 ): Promise<string> {
-  const call = newCall(facts);
+  const call = newCall(facts, decision);
   const { providerId = null, modelId = null } = mapping ?? {};
-  await store.recordFinishedCall(call, decision, { ...ended, providerId, modelId });
+  await store.recordFinishedCall(call, decisionRecord(decision, reason), { ...ended, providerId, modelId });
   telemetry.callFinished({ action: facts.action, target: mapping, errorCode: ended.errorCode });
   return call.id;
 }
@@ -104,7 +111,7 @@ export async function openCall(
   promptUsage: Opening['promptUsage'],
 ): Promise<Call> {
   const startedAt = performance.now();
-  const call = newCall(facts);
+  const call = newCall(facts, permitted.decision);
   // Measuring a large body takes long, which no transaction should; a key that got its limit just now is the exception.
   let demand: Demand | undefined = facts.principal.capped ? findDemand() : undefined;
   let bounded: Bounded | undefined;

@@ -44,14 +44,14 @@ function spentByKeys(db: Database, { organizationId, scope, subjectId }: BudgetO
   const sums = db.get(
     build
       .selectFrom('keys')
-      .select([...exactSum('usage', 'usage_'), ...exactSum('reserved', 'reserved_')])
+      .select([...exactSum('usage', 'usage'), ...exactSum('reserved', 'reserved')])
       .where('organizationId', '=', organizationId)
       .where(KEY_COLUMN[scope], '=', subjectId),
   );
   if (sums === undefined) throw new Error('an aggregate has a row');
   return {
-    usage: capAmount(sumOf(sums.usage_high_pico, sums.usage_low_pico)),
-    reserved: capAmount(sumOf(sums.reserved_high_pico, sums.reserved_low_pico)),
+    usage: capAmount(sumOf(sums.usageHigh, sums.usageLow)),
+    reserved: capAmount(sumOf(sums.reservedHigh, sums.reservedLow)),
   };
 }
 

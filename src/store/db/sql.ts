@@ -2,12 +2,15 @@ import type BetterSqlite3 from 'better-sqlite3';
 import {
   type CompiledQuery,
   DummyDriver,
+  type Expression,
   Kysely,
+  type OperationNode,
   type RawBuilder,
   type SelectType,
   SqliteAdapter,
   SqliteQueryCompiler,
   sql,
+  ValueNode,
 } from 'kysely';
 import type { Flag, Tables } from './tables.ts';
 
@@ -23,7 +26,7 @@ export const build = new Kysely<Tables>({
   },
 });
 
-export type SqlValue = string | number | bigint | null;
+export type SqlValue = string | number | bigint | Buffer | null;
 
 class Placeholder {
   readonly name: string;
@@ -42,7 +45,7 @@ type AmountIn<Table> = {
 }[keyof Table];
 
 /** Every column of an amount, by the types of the tables. */
-type AmountColumn = Exclude<{ [Name in keyof Tables]: AmountIn<Tables[Name]> }[keyof Tables], `${string}_pico`>;
+type AmountColumn = { [Name in keyof Tables]: AmountIn<Tables[Name]> }[keyof Tables];
 
 const AMOUNTS: Readonly<Record<AmountColumn, true>> = {
   usageLimit: true,
@@ -51,20 +54,29 @@ const AMOUNTS: Readonly<Record<AmountColumn, true>> = {
   periodUsageLimit: true,
   currentPeriodUsage: true,
   currentPeriodReserved: true,
+  reservation: true,
+  cost: true,
+  costHigh: true,
+  costLow: true,
 };
 
-const isAmount = (column: string): boolean => column.endsWith('_pico') || Object.hasOwn(AMOUNTS, column);
+/** The halves of a sum (exact-sum.ts) are amounts too. */
+const HALF_OF_SUM = /(?:High|Low)$/;
 
-/**
- * Integers arrive as BigInt, because a plain read rounds silently above 2^53. Only money may be that large: columns of amounts, and
- * all that end in `_pico`, stay BigInt, all others become numbers.
- */
-function narrowIntegers<R>(row: R): R {
-  if (typeof row !== 'object' || row === null) return row;
-  for (const [column, value] of Object.entries(row)) {
-    if (typeof value === 'bigint' && !isAmount(column)) Reflect.set(row, column, Number(value));
-  }
-  return row;
+const isAmount = (column: string): boolean => Object.hasOwn(AMOUNTS, column) || HALF_OF_SUM.test(column);
+
+/** Integers arrive as BigInt, because a plain read rounds silently above 2^53. Only amounts may be that large, and stay BigInt. */
+function narrowingIntegers<R>(): (row: R) => R {
+  let columns: readonly string[] | undefined;
+  return (row) => {
+    if (typeof row !== 'object' || row === null) return row;
+    columns ??= Object.keys(row).filter((column) => !isAmount(column));
+    for (const column of columns) {
+      const value: unknown = Reflect.get(row, column);
+      if (typeof value === 'bigint') Reflect.set(row, column, Number(value));
+    }
+    return row;
+  };
 }
 
 /** A statement prepared once and run many times with named values. */
@@ -84,12 +96,60 @@ export function prepare<R>(connection: BetterSqlite3.Database, query: CompiledQu
       if (value === undefined) throw new TypeError(`No value was given for ${parameter.name}.`);
       return value;
     });
+  const narrow = narrowingIntegers<R>();
   return {
     run: (values) => statement.run(arrange(values)).changes,
     get: (values) => {
       const row = statement.get(arrange(values));
-      return row === undefined ? undefined : narrowIntegers(row);
+      return row === undefined ? undefined : narrow(row);
     },
-    all: (values) => statement.all(arrange(values)).map(narrowIntegers),
+    all: (values) => statement.all(arrange(values)).map(narrow),
+  };
+}
+
+/** Where a statement of the hot path takes a value, once or more often. */
+export class Place<T extends SqlValue> implements Expression<T> {
+  get expressionType(): T | undefined {
+    return undefined;
+  }
+
+  toOperationNode(): OperationNode {
+    return ValueNode.create(this);
+  }
+}
+
+type ValuesOf<Places extends readonly Place<SqlValue>[]> = {
+  [Index in keyof Places]: Places[Index] extends Place<infer T> ? T : never;
+};
+
+/** A statement of the hot path: its values come in the order of its places, and no object is made of them. */
+export interface HotStatement<Values extends readonly SqlValue[], R> {
+  /** Number of rows changed. */
+  run(...values: Values): number;
+  get(...values: Values): R | undefined;
+}
+
+/** @throws Error when the query has a place that `places` does not name, or lacks one of them */
+export function prepareHot<const Places extends readonly Place<SqlValue>[], R>(
+  connection: BetterSqlite3.Database,
+  places: Places,
+  query: CompiledQuery<R>,
+): HotStatement<ValuesOf<Places>, R> {
+  const order = query.parameters.map((parameter) => places.findIndex((place) => place === parameter));
+  if (order.includes(-1) || new Set(order).size < places.length)
+    throw new Error(`Not each value has a place: ${query.sql}`);
+  const inOrder = order.length === places.length && order.every((from, index) => from === index);
+  const arrange = (values: readonly SqlValue[]): readonly SqlValue[] =>
+    inOrder ? values : order.map((from) => values[from] ?? null);
+  const statement = connection.prepare<SqlValue[], R>(query.sql);
+  if (statement.reader) statement.safeIntegers(true);
+  const narrow = narrowingIntegers<R>();
+  return {
+    // Spread: reading them out of an array costs the binding more.
+    run: (...values) => statement.run(...arrange(values)).changes,
+    get: (...values) => {
+      const row = statement.get(...arrange(values));
+      return row === undefined ? undefined : narrow(row);
+    },
   };
 }

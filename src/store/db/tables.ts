@@ -26,10 +26,15 @@ export interface Tables {
   custom_models: CustomModelsTable;
   provider_keys: ProviderKeysTable;
   audit: AuditTable;
-  calls: CallsTable;
-  kept_usage: KeptUsageTable;
-  decisions: DecisionsTable;
+  ledger: LedgerTable;
+  ledger_mark: LedgerMarkTable;
+  call_origins: CallOriginsTable;
+  call_verdicts: CallVerdictsTable;
+  call_targets: CallTargetsTable;
   data_documents: DataDocumentsTable;
+  calls: CallsView;
+  decisions: DecisionsView;
+  kept_usage: KeptUsageTable;
   compiled_parts: TextPartsTable;
   rule_parts: TextPartsTable;
   oauth_items: OAuthItemsTable;
@@ -333,106 +338,163 @@ export interface AuditTable {
   hmac: string;
 }
 
-type CallState = 'open' | 'settled' | 'denied' | 'recovered' | 'released';
+/** How many UTC days after 1970 a row was last referred to, or a later one: until then it is kept. */
+interface Interned {
+  id: Generated<number>;
+  usedOn: number;
+}
 
-export interface CallsTable {
-  id: string;
-  organization_id: string;
-  project_id: string;
-  key_id: string;
-  member_id: string;
-  decision_id: string;
-  state: CallState;
+/** What an interned row is found by: over all its other columns. */
+interface Digested extends Interned {
+  digest: Buffer;
+}
+
+/** Who asks for what. */
+export interface CallOriginsTable extends Digested {
+  organizationId: string;
+  projectId: string;
+  keyId: string;
+  memberId: string;
   action: string;
-  request_id: string;
-  client_request_id: Generated<string | null>;
-  client_address: Generated<string | null>;
   /** The MCP tool that was called; null for other doors. */
-  tool: Generated<string | null>;
-  requested_model: string;
+  tool: string | null;
+  requestedModel: string;
   stream: Flag;
-  created_at: number;
-  reservation_pico: Generated<bigint>;
+}
+
+/** A decision as it was judged. */
+export interface CallVerdictsTable extends Digested {
+  /** A row of `data_documents`. */
+  document: number;
+  clientAddress: string | null;
+  outcome: 'permit' | 'deny';
+  bundleDigest: string;
+  ruleRevision: number;
+  reasonJson: string | null;
+  violationsJson: string;
+  shadowJson: string | null;
+  /** The policy's whole input, so that the decision can be replayed. */
+  inputJson: string;
+}
+
+/** Who served, and how. */
+export interface CallTargetsTable extends Digested {
+  providerId: string | null;
+  modelId: string | null;
+  providerKeyId: string | null;
+  /** `logId` is empty, where the call's id belongs. */
+  attemptsJson: string | null;
+}
+
+/** One row a call, which its decision shares; the views `calls` and `decisions` show it with all that it refers to. */
+export interface LedgerTable extends CallColumns {
+  /** 16 bytes; the decision has the same, unless `decisionId` has others, as old ones do. */
+  id: Buffer;
+  decisionId: Generated<Buffer | null>;
+  /** `CALL_STATES` has their names. */
+  state: number;
+  origin: number;
+  /** Null: no decision is on record. */
+  verdict: number | null;
+  /** Null: no one served. */
+  target: Generated<number | null>;
+  requestId: Buffer;
+}
+
+/** What a call has of its own. */
+interface CallColumns {
+  /** In the order of ids (call-number.ts). */
+  number: number;
+  createdAt: number;
+  clientRequestId: string | null;
+  reservation: Generated<bigint>;
   /** Begin of the recurring window in which the call was opened and to which its cost belongs. */
-  period_started_at: Generated<number | null>;
+  periodStartedAt: Generated<number | null>;
   /** The same of the budgets of the key's owner, its project and its organization. */
-  member_period_started_at: Generated<number | null>;
-  project_period_started_at: Generated<number | null>;
-  organization_period_started_at: Generated<number | null>;
-  settled_at: Generated<number | null>;
-  cost_pico: Generated<bigint>;
+  memberPeriodStartedAt: Generated<number | null>;
+  projectPeriodStartedAt: Generated<number | null>;
+  organizationPeriodStartedAt: Generated<number | null>;
+  settledAt: Generated<number | null>;
+  cost: Generated<bigint>;
   /** A price that it needed was not known: its cost leaves something out. */
-  price_unknown: Generated<Flag>;
+  priceUnknown: Generated<Flag>;
   /** The parts of the cost, as decimal strings in USD. */
-  cost_details_json: Generated<string | null>;
-  prompt_tokens: Generated<number>;
-  completion_tokens: Generated<number>;
-  reasoning_tokens: Generated<number>;
-  cached_tokens: Generated<number>;
-  cache_write_tokens: Generated<number>;
-  usage_estimated: Generated<Flag>;
+  costDetailsJson: Generated<string | null>;
+  promptTokens: Generated<number>;
+  completionTokens: Generated<number>;
+  reasoningTokens: Generated<number>;
+  cachedTokens: Generated<number>;
+  cacheWriteTokens: Generated<number>;
+  usageEstimated: Generated<Flag>;
   /** Served from the cache. */
   cached: Generated<Flag>;
-  provider_id: Generated<string | null>;
-  model_id: Generated<string | null>;
-  provider_key_id: Generated<string | null>;
-  attempts_json: Generated<string | null>;
-  status_code: Generated<number | null>;
-  error_code: Generated<string | null>;
+  statusCode: Generated<number | null>;
+  errorCode: Generated<string | null>;
+}
+
+/** No call below this number is open. */
+interface LedgerMarkTable {
+  openFrom: number;
+}
+
+/** A view: calls as readers want to see them. */
+export interface CallsView
+  extends CallColumns,
+    Omit<CallOriginsTable, keyof Digested>,
+    Omit<CallTargetsTable, keyof Digested> {
+  id: string;
+  decisionId: string;
+  state: 'open' | 'settled' | 'denied' | 'recovered' | 'released';
+  requestId: string;
+  clientAddress: string | null;
+}
+
+/** A view: their decisions. */
+export interface DecisionsView extends Omit<CallVerdictsTable, keyof Digested | 'document' | 'clientAddress'> {
+  number: number;
+  id: string;
+  organizationId: string;
+  keyId: string;
+  callId: string;
+  createdAt: number;
+  action: string;
+  requestedModel: string;
+  dataDigest: string;
 }
 
 /** Sums of an hour's calls that retention has deleted, told apart as in usage reports. */
 export interface KeptUsageTable {
   /** Begin of the hour. */
   hour: number;
-  organization_id: string;
-  project_id: string;
-  key_id: string;
-  member_id: string;
+  organizationId: string;
+  projectId: string;
+  keyId: string;
+  memberId: string;
   /** Empty: none. */
-  model_id: string;
+  modelId: string;
   /** Empty: none. */
-  provider_id: string;
+  providerId: string;
   calls: number;
   errors: number;
   denied: number;
-  limit_refusals: number;
-  cache_hits: number;
-  estimated_calls: number;
-  unknown_price_calls: number;
-  prompt_tokens: number;
-  completion_tokens: number;
-  reasoning_tokens: number;
-  cached_tokens: number;
-  cache_write_tokens: number;
-  high_pico: bigint;
-  low_pico: bigint;
+  limitRefusals: number;
+  cacheHits: number;
+  estimatedCalls: number;
+  unknownPriceCalls: number;
+  promptTokens: number;
+  completionTokens: number;
+  reasoningTokens: number;
+  cachedTokens: number;
+  cacheWriteTokens: number;
+  costHigh: bigint;
+  costLow: bigint;
 }
 
-export interface DecisionsTable {
-  id: string;
-  organization_id: string;
-  key_id: string;
-  call_id: string;
-  created_at: number;
-  action: string;
-  requested_model: string;
-  outcome: 'permit' | 'deny';
-  reason_json: Generated<string | null>;
-  violations_json: string;
-  shadow_json: Generated<string | null>;
-  bundle_digest: string;
-  data_digest: string;
-  rule_revision: number;
-  /** The policy's whole input, so that the decision can be replayed. */
-  input_json: string;
-}
-
-interface DataDocumentsTable {
+/** Documents that decisions saw. */
+interface DataDocumentsTable extends Interned {
   digest: string;
   /** The text, or its pieces (text-parts.ts). */
   text: string;
-  created_at: number;
 }
 
 /** Parts of long texts (text-parts.ts). */

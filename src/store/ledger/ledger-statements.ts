@@ -1,119 +1,147 @@
-import { type RawBuilder, sql } from 'kysely';
+import { type Expression, sql } from 'kysely';
 import { MAX_AMOUNT } from '../../domain/money.ts';
 import type { Database } from '../db/database.ts';
-import { bind, build, prepare } from '../db/sql.ts';
+import { build, Place, prepareHot } from '../db/sql.ts';
 import type { Flag, SpendColumns } from '../db/tables.ts';
 import { KEY_STATE_COLUMNS } from '../tenants/keys.ts';
 
+/** The integers that stand for the states of calls; the views know them too. */
+export const CALL_STATES = { open: 0, settled: 1, denied: 2, recovered: 3, released: 4 } as const;
+
+const isOpen = sql<boolean>`state = ${sql.lit(CALL_STATES.open)}`;
+
+/** The index `open_windows` is of these open calls. */
+const inAnyWindow = sql<boolean>`coalesce(periodStartedAt, memberPeriodStartedAt, projectPeriodStartedAt, organizationPeriodStartedAt) IS NOT NULL`;
+
 /** Adds to a sum, which stays at the largest amount instead of overflowing. */
-const increased = (column: keyof SpendColumns, amount: string) =>
-  sql<bigint>`min(${sql.ref(column)} + ${bind<bigint>(amount)}, ${sql.raw(String(MAX_AMOUNT))})`;
+const increased = (column: keyof SpendColumns, amount: Place<bigint>) =>
+  sql<bigint>`min(${sql.ref(column)} + ${amount}, ${sql.raw(String(MAX_AMOUNT))})`;
 
-const decreased = (column: keyof SpendColumns, amount: string) =>
-  sql<bigint>`max(${sql.ref(column)} - ${bind<bigint>(amount)}, 0)`;
+const decreased = (column: keyof SpendColumns, amount: Place<bigint>) =>
+  sql<bigint>`max(${sql.ref(column)} - ${amount}, 0)`;
 
-type Window = RawBuilder<number | null>;
+type Window = Expression<number | null>;
 
 /** The value only while `window`, in which the call was opened, still runs. */
-const inWindow = (window: Window, column: keyof SpendColumns, value: RawBuilder<bigint>) =>
+const inWindow = (window: Window, column: keyof SpendColumns, value: Expression<bigint>) =>
   sql<bigint>`CASE WHEN currentPeriodStartedAt = ${window} THEN ${value} ELSE ${sql.ref(column)} END`;
+
+const number = new Place<number>();
+const id = new Place<Buffer>();
+const origin = new Place<number>();
+const verdict = new Place<number>();
+const target = new Place<number | null>();
+const now = new Place<number>();
+const requestId = new Place<Buffer>();
+const clientRequestId = new Place<string | null>();
+const reservation = new Place<bigint>();
+const cost = new Place<bigint>();
+const keyId = new Place<string>();
+const memberId = new Place<string>();
+const projectId = new Place<string>();
+const organizationId = new Place<string>();
+const subjectId = new Place<string>();
+const startedAt = new Place<number>();
+const keyWindow = new Place<number | null>();
+const memberWindow = new Place<number | null>();
+const projectWindow = new Place<number | null>();
+const organizationWindow = new Place<number | null>();
+const state = new Place<number>();
+const statusCode = new Place<number>();
+const errorCode = new Place<string | null>();
+const cached = new Place<Flag>();
 
 /** Holds back what a call may cost, in the window in which it was opened. */
 const held = (window: Window) => ({
-  reserved: increased('reserved', 'reservation'),
-  currentPeriodReserved: inWindow(window, 'currentPeriodReserved', increased('currentPeriodReserved', 'reservation')),
+  reserved: increased('reserved', reservation),
+  currentPeriodReserved: inWindow(window, 'currentPeriodReserved', increased('currentPeriodReserved', reservation)),
 });
 
 /** Books what a call cost, in the window in which it was opened, and frees what was held back for it. */
 const booked = (window: Window) => ({
-  usage: increased('usage', 'cost'),
-  reserved: decreased('reserved', 'reservation'),
-  currentPeriodUsage: inWindow(window, 'currentPeriodUsage', increased('currentPeriodUsage', 'cost')),
-  currentPeriodReserved: inWindow(window, 'currentPeriodReserved', decreased('currentPeriodReserved', 'reservation')),
+  usage: increased('usage', cost),
+  reserved: decreased('reserved', reservation),
+  currentPeriodUsage: inWindow(window, 'currentPeriodUsage', increased('currentPeriodUsage', cost)),
+  currentPeriodReserved: inWindow(window, 'currentPeriodReserved', decreased('currentPeriodReserved', reservation)),
 });
-
-const keyWindow = bind<number | null>('periodStartedAt');
 
 /** Of the budget in whose row it stands. */
 const budgetWindow = sql<number | null>`CASE scope
-  WHEN 'member' THEN ${bind<number | null>('memberPeriodStartedAt')}
-  WHEN 'project' THEN ${bind<number | null>('projectPeriodStartedAt')}
-  ELSE ${bind<number | null>('organizationPeriodStartedAt')} END`;
+  WHEN 'member' THEN ${memberWindow} WHEN 'project' THEN ${projectWindow} ELSE ${organizationWindow} END`;
 
 /** The subjects of a call that may have budgets. */
-const budgetSubjects = [bind<string>('memberId'), bind<string>('projectId'), bind<string>('organizationId')];
+const budgetSubjects = [memberId, projectId, organizationId];
 
-const openColumns = {
-  id: bind<string>('id'),
-  organization_id: bind<string>('organizationId'),
-  project_id: bind<string>('projectId'),
-  key_id: bind<string>('keyId'),
-  member_id: bind<string>('memberId'),
-  decision_id: bind<string>('decisionId'),
-  action: bind<string>('action'),
-  request_id: bind<string>('requestId'),
-  client_request_id: bind<string | null>('clientRequestId'),
-  client_address: bind<string | null>('clientAddress'),
-  tool: bind<string | null>('tool'),
-  requested_model: bind<string>('requestedModel'),
-  stream: bind<Flag>('stream'),
-  created_at: bind<number>('now'),
+const opened = { number, id, origin, verdict, createdAt: now, requestId, clientRequestId };
+
+const insertOpenCall = build.insertInto('ledger').values({ ...opened, state: sql.lit(CALL_STATES.open) });
+
+const insertLimitedCall = build.insertInto('ledger').values({
+  ...opened,
+  state: sql.lit(CALL_STATES.open),
+  reservation,
+  periodStartedAt: keyWindow,
+  memberPeriodStartedAt: memberWindow,
+  projectPeriodStartedAt: projectWindow,
+  organizationPeriodStartedAt: organizationWindow,
+});
+
+const insertFinishedCall = build
+  .insertInto('ledger')
+  .values({ ...opened, state, settledAt: now, cached, target, statusCode, errorCode });
+
+const tokens = {
+  promptTokens: new Place<number>(),
+  completionTokens: new Place<number>(),
+  reasoningTokens: new Place<number>(),
+  cachedTokens: new Place<number>(),
+  cacheWriteTokens: new Place<number>(),
 };
+const priceUnknown = new Place<Flag>();
+const costDetailsJson = new Place<string | null>();
+const usageEstimated = new Place<Flag>();
 
-const insertOpenCall = build.insertInto('calls').values({
-  ...openColumns,
-  state: 'open',
-  reservation_pico: bind<bigint>('reservation'),
-  period_started_at: keyWindow,
-  member_period_started_at: bind<number | null>('memberPeriodStartedAt'),
-  project_period_started_at: bind<number | null>('projectPeriodStartedAt'),
-  organization_period_started_at: bind<number | null>('organizationPeriodStartedAt'),
-});
-
-const insertFinishedCall = build.insertInto('calls').values({
-  ...openColumns,
-  state: bind<'denied' | 'settled' | 'released'>('state'),
-  settled_at: bind<number>('now'),
-  cached: bind<Flag>('cached'),
-  provider_id: bind<string | null>('providerId'),
-  model_id: bind<string | null>('modelId'),
-  status_code: bind<number>('statusCode'),
-  error_code: bind<string | null>('errorCode'),
-});
-
-/** Settles an open call and no other. */
+/** Settles an open call and no other. Its origin is of its organization. */
 const settleOpenCall = build
-  .updateTable('calls')
+  .updateTable('ledger')
   .set({
-    state: bind<'settled' | 'released'>('state'),
-    settled_at: bind<number>('now'),
-    cost_pico: bind<bigint>('cost'),
-    price_unknown: bind<Flag>('priceUnknown'),
-    cost_details_json: bind<string | null>('costDetailsJson'),
-    prompt_tokens: bind<number>('promptTokens'),
-    completion_tokens: bind<number>('completionTokens'),
-    reasoning_tokens: bind<number>('reasoningTokens'),
-    cached_tokens: bind<number>('cachedTokens'),
-    cache_write_tokens: bind<number>('cacheWriteTokens'),
-    usage_estimated: bind<Flag>('usageEstimated'),
-    provider_id: bind<string | null>('providerId'),
-    model_id: bind<string | null>('modelId'),
-    provider_key_id: bind<string | null>('providerKeyId'),
-    attempts_json: bind<string | null>('attemptsJson'),
-    status_code: bind<number>('statusCode'),
-    error_code: bind<string | null>('errorCode'),
+    state,
+    settledAt: now,
+    cost,
+    priceUnknown,
+    costDetailsJson,
+    ...tokens,
+    usageEstimated,
+    target,
+    statusCode,
+    errorCode,
   })
-  .where('id', '=', bind<string>('callId'))
-  .where('organization_id', '=', bind<string>('organizationId'))
-  .where('state', '=', 'open');
+  .where('number', '=', number)
+  .where('origin', '=', origin)
+  .where(isOpen);
 
 /** More is held back for an open call. */
 const reserveMore = build
-  .updateTable('calls')
-  .set({ reservation_pico: sql<bigint>`reservation_pico + ${bind<bigint>('reservation')}` })
-  .where('id', '=', bind<string>('callId'))
-  .where('organization_id', '=', bind<string>('organizationId'))
-  .where('state', '=', 'open');
+  .updateTable('ledger')
+  .set({ reservation: sql<bigint>`reservation + ${reservation}` })
+  .where('number', '=', number)
+  .where('origin', '=', origin)
+  .where(isOpen);
+
+const lastNumber = build.selectFrom('ledger').select(({ fn }) => fn.max<number | null>('number').as('number'));
+
+const firstOpen = build
+  .selectFrom('ledger')
+  .select('number')
+  .where('number', '>=', sql<number>`openFrom`)
+  .where(isOpen)
+  .orderBy('number')
+  .limit(sql.lit(1));
+
+/** To the first call that is open, else to the last call: nothing below is open. */
+const moveMark = build
+  .updateTable('ledger_mark')
+  .set({ openFrom: sql<number>`coalesce(${firstOpen}, ${lastNumber}, openFrom)` });
 
 const selectKey = build
   .selectFrom('keys')
@@ -121,90 +149,156 @@ const selectKey = build
   .select(KEY_STATE_COLUMNS)
   .select('organizations.ruleRevision')
   // As subqueries: with bare parameters in a join SQLite plans the statement again for every value.
-  .where('keys.id', '=', sql<string>`(SELECT ${bind<string>('keyId')})`)
-  .where('keys.organizationId', '=', sql<string>`(SELECT ${bind<string>('organizationId')})`);
+  .where('keys.id', '=', sql<string>`(SELECT ${keyId})`)
+  .where('keys.organizationId', '=', sql<string>`(SELECT ${organizationId})`);
 
 const newPeriod = {
-  currentPeriodStartedAt: bind<number>('startedAt'),
-  currentPeriodUsage: 0n,
-  currentPeriodReserved: 0n,
+  currentPeriodStartedAt: startedAt,
+  currentPeriodUsage: sql.lit(0n),
+  currentPeriodReserved: sql.lit(0n),
 };
 
 const startPeriod = build
   .updateTable('keys')
   .set(newPeriod)
-  .where('id', '=', bind<string>('subjectId'))
-  .where('organizationId', '=', bind<string>('organizationId'));
+  .where('id', '=', subjectId)
+  .where('organizationId', '=', organizationId);
 
 const startBudgetPeriod = build
   .updateTable('budgets')
   .set(newPeriod)
-  .where('subjectId', '=', bind<string>('subjectId'))
-  .where('organizationId', '=', bind<string>('organizationId'));
+  .where('subjectId', '=', subjectId)
+  .where('organizationId', '=', organizationId);
 
-/**
- * Begin of the latest window of a key, member, project or organization that open calls belong to. The state as a literal: only so
- * is the index used.
- */
+/** Begin of the latest window of a key, member, project or organization that open calls belong to. */
 const latestOpenPeriod = build
-  .selectFrom('calls')
+  .selectFrom('ledger')
+  .innerJoin('call_origins', 'call_origins.id', 'ledger.origin')
   .select(
-    sql<number | null>`max(CASE ${bind<string>('subjectId')}
-      WHEN key_id THEN period_started_at
-      WHEN member_id THEN member_period_started_at
-      WHEN project_id THEN project_period_started_at
-      WHEN organization_id THEN organization_period_started_at END)`.as('started_at'),
+    sql<number | null>`max(CASE ${subjectId}
+      WHEN keyId THEN periodStartedAt
+      WHEN memberId THEN memberPeriodStartedAt
+      WHEN projectId THEN projectPeriodStartedAt
+      WHEN organizationId THEN organizationPeriodStartedAt END)`.as('startedAt'),
   )
-  .where('state', '=', sql.lit('open'))
-  .where('organization_id', '=', bind<string>('organizationId'));
+  .where(isOpen)
+  .where(inAnyWindow)
+  .where('call_origins.organizationId', '=', organizationId);
 
 const holdBack = build
   .updateTable('keys')
   .set(held(keyWindow))
-  .where('id', '=', bind<string>('keyId'))
-  .where('organizationId', '=', bind<string>('organizationId'));
+  .where('id', '=', keyId)
+  .where('organizationId', '=', organizationId);
 
 const holdBackBudgets = build
   .updateTable('budgets')
   .set(held(budgetWindow))
   .where('subjectId', 'in', budgetSubjects)
-  .where('organizationId', '=', bind<string>('organizationId'));
+  .where('organizationId', '=', organizationId);
+
+/** Books a call for which nothing was held back, in no window, to its key. */
+const bookUnlimited = build
+  .updateTable('keys')
+  .set({ usage: increased('usage', cost), lastUsedAt: now })
+  .where('id', '=', keyId)
+  .where('organizationId', '=', organizationId);
 
 /** Books a call to its key. */
 const bookCost = build
   .updateTable('keys')
-  .set({ ...booked(keyWindow), lastUsedAt: bind<number>('now') })
-  .where('id', '=', bind<string>('keyId'))
-  .where('organizationId', '=', bind<string>('organizationId'));
+  .set({ ...booked(keyWindow), lastUsedAt: now })
+  .where('id', '=', keyId)
+  .where('organizationId', '=', organizationId);
 
 /** Books a call to the budgets that there are now, also those that were not there when it was opened. */
 const bookBudgets = build
   .updateTable('budgets')
   .set(booked(budgetWindow))
   .where('subjectId', 'in', budgetSubjects)
-  .where('organizationId', '=', bind<string>('organizationId'));
+  .where('organizationId', '=', organizationId);
 
 const touchKey = build
   .updateTable('keys')
-  .set({ lastUsedAt: bind<number>('now') })
-  .where('id', '=', bind<string>('keyId'))
-  .where('organizationId', '=', bind<string>('organizationId'));
+  .set({ lastUsedAt: now })
+  .where('id', '=', keyId)
+  .where('organizationId', '=', organizationId);
+
+/** Begin of the recurring windows to which a call's cost belongs: of its key, and of the budgets; null where there is none. */
+export interface CallWindows {
+  readonly periodStartedAt: number | null;
+  readonly memberPeriodStartedAt: number | null;
+  readonly projectPeriodStartedAt: number | null;
+  readonly organizationPeriodStartedAt: number | null;
+}
+
+/** Whose budgets, and in which windows. */
+const underBudgets = [memberId, projectId, organizationId, memberWindow, projectWindow, organizationWindow] as const;
+
+/** The values of `underBudgets`. */
+export const budgetValues = (
+  call: { readonly memberId: string; readonly projectId: string; readonly organizationId: string },
+  windows: Omit<CallWindows, 'periodStartedAt'>,
+) =>
+  [
+    call.memberId,
+    call.projectId,
+    call.organizationId,
+    windows.memberPeriodStartedAt,
+    windows.projectPeriodStartedAt,
+    windows.organizationPeriodStartedAt,
+  ] as const;
+
+const openPlaces = [number, id, origin, verdict, now, requestId, clientRequestId] as const;
 
 /** The statements of the hot path, compiled and prepared once for a connection. */
 export const prepareLedgerStatements = ({ connection }: Database) => ({
-  insertOpenCall: prepare(connection, insertOpenCall.compile()),
-  insertFinishedCall: prepare(connection, insertFinishedCall.compile()),
-  settleOpenCall: prepare(connection, settleOpenCall.compile()),
-  reserveMore: prepare(connection, reserveMore.compile()),
-  selectKey: prepare(connection, selectKey.compile()),
-  latestOpenPeriod: prepare(connection, latestOpenPeriod.compile()),
-  startPeriod: prepare(connection, startPeriod.compile()),
-  startBudgetPeriod: prepare(connection, startBudgetPeriod.compile()),
-  holdBack: prepare(connection, holdBack.compile()),
-  holdBackBudgets: prepare(connection, holdBackBudgets.compile()),
-  bookCost: prepare(connection, bookCost.compile()),
-  bookBudgets: prepare(connection, bookBudgets.compile()),
-  touchKey: prepare(connection, touchKey.compile()),
+  insertOpenCall: prepareHot(connection, openPlaces, insertOpenCall.compile()),
+  insertLimitedCall: prepareHot(
+    connection,
+    [...openPlaces, reservation, keyWindow, memberWindow, projectWindow, organizationWindow],
+    insertLimitedCall.compile(),
+  ),
+  insertFinishedCall: prepareHot(
+    connection,
+    [...openPlaces, state, cached, target, statusCode, errorCode],
+    insertFinishedCall.compile(),
+  ),
+  settleOpenCall: prepareHot(
+    connection,
+    [
+      state,
+      now,
+      cost,
+      priceUnknown,
+      costDetailsJson,
+      tokens.promptTokens,
+      tokens.completionTokens,
+      tokens.reasoningTokens,
+      tokens.cachedTokens,
+      tokens.cacheWriteTokens,
+      usageEstimated,
+      target,
+      statusCode,
+      errorCode,
+      number,
+      origin,
+    ],
+    settleOpenCall.compile(),
+  ),
+  reserveMore: prepareHot(connection, [reservation, number, origin], reserveMore.compile()),
+  lastNumber: prepareHot(connection, [], lastNumber.compile()),
+  moveMark: prepareHot(connection, [], moveMark.compile()),
+  selectKey: prepareHot(connection, [keyId, organizationId], selectKey.compile()),
+  latestOpenPeriod: prepareHot(connection, [subjectId, organizationId], latestOpenPeriod.compile()),
+  startPeriod: prepareHot(connection, [startedAt, subjectId, organizationId], startPeriod.compile()),
+  startBudgetPeriod: prepareHot(connection, [startedAt, subjectId, organizationId], startBudgetPeriod.compile()),
+  holdBack: prepareHot(connection, [reservation, keyWindow, keyId, organizationId], holdBack.compile()),
+  holdBackBudgets: prepareHot(connection, [reservation, ...underBudgets], holdBackBudgets.compile()),
+  bookUnlimited: prepareHot(connection, [cost, now, keyId, organizationId], bookUnlimited.compile()),
+  bookCost: prepareHot(connection, [cost, reservation, keyWindow, now, keyId, organizationId], bookCost.compile()),
+  bookBudgets: prepareHot(connection, [cost, reservation, ...underBudgets], bookBudgets.compile()),
+  touchKey: prepareHot(connection, [now, keyId, organizationId], touchKey.compile()),
 });
 
 export type LedgerStatements = ReturnType<typeof prepareLedgerStatements>;

@@ -1,5 +1,6 @@
 import { type ApiKey, refusal } from '../../domain/api-key.ts';
 import { ApiError } from '../../domain/errors.ts';
+import { bytesOfId } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { capAmount } from '../../domain/money.ts';
 import type { OrganizationProviders } from '../../domain/provider.ts';
@@ -14,22 +15,25 @@ import {
 } from '../../domain/spend-limits.ts';
 import type { BudgetReads } from '../budgets/budget-reads.ts';
 import type { Database } from '../db/database.ts';
-import type { PreparedStatement, SqlValue } from '../db/sql.ts';
-import type { CallsTable } from '../db/tables.ts';
+import type { Flag } from '../db/tables.ts';
 import { invalidKey, type KeyCredential, type KeyReads, usable } from '../tenants/key-credential.ts';
-import type { DecidedCall, DecisionRecord, DecisionRecorder } from './decisions.ts';
-import { type LedgerStatements, prepareLedgerStatements } from './ledger-statements.ts';
+import { dayOfNumber, earliestNumber } from './call-number.ts';
+import type { CallOrigin, CallReferences, CallTarget } from './call-references.ts';
+import type { DecisionRecord } from './decisions.ts';
+import {
+  budgetValues,
+  CALL_STATES,
+  type CallWindows,
+  type LedgerStatements,
+  prepareLedgerStatements,
+} from './ledger-statements.ts';
 
-/** What is known of a call before it is dispatched. */
-export interface NewCall extends DecidedCall {
-  readonly projectId: string;
-  readonly memberId: string;
+/** What is known of a call before it is dispatched. Its decision has the same id, with another prefix. */
+export interface NewCall extends CallOrigin {
+  readonly id: string;
   readonly requestId: string;
   readonly clientRequestId: string | null;
   readonly clientAddress: string | null;
-  /** The MCP tool that was called; null for other doors. */
-  readonly tool: string | null;
-  readonly stream: boolean;
 }
 
 /**
@@ -38,17 +42,12 @@ export interface NewCall extends DecidedCall {
  */
 export type FindWorstCase = () => WorstCase | ApiError;
 
-/** Begin of the recurring windows to which a call's cost belongs: of its key, and of the budgets; null where there is none. */
-interface CallWindows {
-  readonly periodStartedAt: number | null;
-  readonly memberPeriodStartedAt: number | null;
-  readonly projectPeriodStartedAt: number | null;
-  readonly organizationPeriodStartedAt: number | null;
-}
-
 /** A call whose row is committed and open: made by `openCall` alone, and what `settleCall` settles. */
 export interface OpenCall {
   readonly callId: string;
+  /** Of its row, and of the row of who asked for what. */
+  readonly number: number;
+  readonly origin: number;
   readonly organizationId: string;
   readonly projectId: string;
   readonly memberId: string;
@@ -64,7 +63,7 @@ export interface OpenCall {
 }
 
 /** How an open call ended: dispatched, or `released` before that. Token counts as reported by the provider; costs in pico-dollars. */
-export interface Settlement {
+export interface Settlement extends CallTarget {
   readonly state: 'settled' | 'released';
   readonly cost: bigint;
   /** A price that it needed is not known: `cost` leaves something out. */
@@ -77,12 +76,6 @@ export interface Settlement {
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
   readonly usageEstimated: boolean;
-  /** The mapping that answered; null when none did. */
-  readonly providerId: string | null;
-  readonly modelId: string | null;
-  readonly providerKeyId: string | null;
-  /** JSON: the attempts, as in `metadata.routing`. */
-  readonly attemptsJson: string | null;
   /** Status answered to the caller. */
   readonly statusCode: number;
   readonly errorCode: string | null;
@@ -124,14 +117,7 @@ export interface Ledger {
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall, now: number): void;
 }
 
-const flag = (value: boolean): number => (value ? 1 : 0);
-
-const callValues = (call: NewCall, decisionId: string, now: number): Record<string, SqlValue> => ({
-  ...call,
-  stream: flag(call.stream),
-  decisionId,
-  now,
-});
+const flag = (value: boolean): Flag => (value ? 1 : 0);
 
 /** What a call is opened by. */
 type OpeningKey = ApiKey & SpendState & Pick<KeyCredential, 'ruleRevision' | 'budgets'>;
@@ -167,14 +153,14 @@ function enterWindows(
   now: number,
 ): CallWindows {
   if (key.periodUsageLimit === null && key.budgets.length === 0) return NO_WINDOWS;
-  const enter = (limits: SpendLimits, subjectId: string, start: PreparedStatement<unknown>): number | null => {
+  const enter = (limits: SpendLimits, subjectId: string, start: LedgerStatements['startPeriod']): number | null => {
     if (limits.periodUsageLimit === null) return null;
     const period = runningPeriod(limits, now);
     if (period !== undefined) return period.startedAt;
     // An earlier window's open calls must not be taken for this one's, whatever was changed within a millisecond.
-    const latest = latestOpenPeriod.get({ subjectId, organizationId })?.started_at ?? null;
+    const latest = latestOpenPeriod.get(subjectId, organizationId)?.startedAt ?? null;
     const startedAt = latest === null ? now : Math.max(now, latest + 1);
-    start.run({ subjectId, organizationId, startedAt });
+    start.run(startedAt, subjectId, organizationId);
     return startedAt;
   };
   const windows = { ...NO_WINDOWS, periodStartedAt: enter(key, keyId, startPeriod) };
@@ -186,7 +172,7 @@ function enterWindows(
 
 export interface LedgerDeps {
   readonly db: Database;
-  readonly decisions: DecisionRecorder;
+  readonly references: CallReferences;
   /** Spares the look at a key that cannot have changed since it authenticated the caller. */
   readonly keys: Pick<KeyReads, 'unchanged' | 'byId'>;
   readonly budgets: BudgetReads;
@@ -194,26 +180,54 @@ export interface LedgerDeps {
   readonly organizationProviders: (organizationId: string) => OrganizationProviders;
 }
 
-export function createLedger({ db, decisions, keys, budgets, organizationProviders }: LedgerDeps): Ledger {
+/** So many calls are recorded between two looks below which number none is open (any more). */
+const LOOK_EVERY = 1000;
+
+export function createLedger({ db, references, keys, budgets, organizationProviders }: LedgerDeps): Ledger {
   const statements = prepareLedgerStatements(db);
+  let last: number | undefined;
+  let recorded = 0;
 
   const readKey = (call: NewCall): OpeningKey => {
     const { keyId, organizationId } = call;
-    const row = statements.selectKey.get({ keyId, organizationId });
+    const row = statements.selectKey.get(keyId, organizationId);
     if (row === undefined) throw new Error(`The organization has no key ${keyId}.`);
     return { ...row, budgets: budgets.of(call) };
+  };
+
+  /** The number of the next row. It is the last one, whatever the clock does: so open calls can be found from a number on. */
+  const nextNumber = (call: NewCall): number => {
+    last ??= statements.lastNumber.get()?.number ?? 0;
+    last = Math.max(earliestNumber(call.id), last + 1);
+    recorded += 1;
+    if (recorded % LOOK_EVERY === 0) statements.moveMark.run();
+    return last;
   };
 
   const recordFinishedCall = (
     call: NewCall,
     decision: DecisionRecord,
-    outcome: Omit<FinishedCall, 'state'> & Pick<CallsTable, 'state'>,
+    outcome: Omit<FinishedCall, 'state'> & { readonly state: keyof typeof CALL_STATES },
     now: number,
   ): void => {
-    const values = { ...callValues(call, decision.id, now), ...outcome, cached: flag(outcome.cached) };
-    statements.insertFinishedCall.run(values);
-    decisions.insert(call, decision, now);
-    statements.touchKey.run({ keyId: call.keyId, organizationId: call.organizationId, now });
+    const number = nextNumber(call);
+    const day = dayOfNumber(number);
+    const { providerId, modelId } = outcome;
+    statements.insertFinishedCall.run(
+      number,
+      bytesOfId(call.id),
+      references.origin(call, day),
+      references.verdict({ decision, clientAddress: call.clientAddress }, day),
+      now,
+      bytesOfId(call.requestId),
+      call.clientRequestId,
+      CALL_STATES[outcome.state],
+      flag(outcome.cached),
+      references.target({ providerId, modelId, providerKeyId: null, attemptsJson: null }, call.id, day),
+      outcome.statusCode,
+      outcome.errorCode,
+    );
+    statements.touchKey.run(now, call.keyId, call.organizationId);
   };
 
   return {
@@ -226,26 +240,33 @@ export function createLedger({ db, decisions, keys, budgets, organizationProvide
       }
       const windows = enterWindows(statements, key, call, now);
       const held = reservation?.amount ?? 0n;
-      const values = {
-        ...callValues(call, decision.id, now),
-        // Named one by one: a second spread costs microseconds.
-        periodStartedAt: windows.periodStartedAt,
-        memberPeriodStartedAt: windows.memberPeriodStartedAt,
-        projectPeriodStartedAt: windows.projectPeriodStartedAt,
-        organizationPeriodStartedAt: windows.organizationPeriodStartedAt,
-        reservation: held,
-      };
-      if (held > 0n) {
-        statements.holdBack.run(values);
-        if (key.budgets.length > 0) statements.holdBackBudgets.run(values);
-      }
-      statements.insertOpenCall.run(values);
-      decisions.insert(call, decision, now);
       const { organizationId, projectId, memberId, keyId } = call;
+      if (held > 0n) {
+        statements.holdBack.run(held, windows.periodStartedAt, keyId, organizationId);
+        if (key.budgets.length > 0) statements.holdBackBudgets.run(held, ...budgetValues(call, windows));
+      }
+      const number = nextNumber(call);
+      const day = dayOfNumber(number);
+      const origin = references.origin(call, day);
+      const verdict = references.verdict({ decision, clientAddress: call.clientAddress }, day);
+      const own = [bytesOfId(call.id), origin, verdict, now, bytesOfId(call.requestId), call.clientRequestId] as const;
+      if (reservation === undefined) statements.insertOpenCall.run(number, ...own);
+      else {
+        const { periodStartedAt, memberPeriodStartedAt, projectPeriodStartedAt, organizationPeriodStartedAt } = windows;
+        const of = [
+          periodStartedAt,
+          memberPeriodStartedAt,
+          projectPeriodStartedAt,
+          organizationPeriodStartedAt,
+        ] as const;
+        statements.insertLimitedCall.run(number, ...own, held, ...of);
+      }
       const { ruleRevision } = key;
       const providers = organizationProviders(organizationId);
       return {
         callId: call.id,
+        number,
+        origin,
         organizationId,
         projectId,
         memberId,
@@ -258,7 +279,8 @@ export function createLedger({ db, decisions, keys, budgets, organizationProvide
       };
     },
 
-    continueCall({ callId, organizationId, projectId, memberId, keyId, windows, reservation, held }, charged, now) {
+    continueCall(call, charged, now) {
+      const { number, origin, organizationId, keyId, windows, reservation, held } = call;
       const found = keys.byId(keyId);
       const key = found === undefined ? invalidKey() : usable(found, now);
       if (key instanceof ApiError) return key;
@@ -267,34 +289,37 @@ export function createLedger({ db, decisions, keys, budgets, organizationProvide
       const worstCase: WorstCase = { least: more, within: () => ({ amount: more, maxOutputTokens: null }) };
       if (!isLimited(key)) return held;
       if (reserve(key, key.budgets, worstCase, now) instanceof ApiError) return undefined;
-      const values = { ...windows, callId, organizationId, projectId, memberId, keyId, reservation: more };
-      if (statements.reserveMore.run(values) !== 1) return undefined;
-      statements.holdBack.run(values);
-      statements.holdBackBudgets.run(values);
+      if (statements.reserveMore.run(more, number, origin) !== 1) return undefined;
+      statements.holdBack.run(more, windows.periodStartedAt, keyId, organizationId);
+      statements.holdBackBudgets.run(more, ...budgetValues(call, windows));
       return held + more;
     },
 
-    settleCall({ callId, organizationId, projectId, memberId, keyId, windows, held }, settlement, now) {
-      const values = {
-        ...settlement,
-        periodStartedAt: windows.periodStartedAt,
-        memberPeriodStartedAt: windows.memberPeriodStartedAt,
-        projectPeriodStartedAt: windows.projectPeriodStartedAt,
-        organizationPeriodStartedAt: windows.organizationPeriodStartedAt,
-        callId,
-        organizationId,
-        projectId,
-        memberId,
-        keyId,
-        cost: capAmount(settlement.cost),
-        priceUnknown: flag(settlement.priceUnknown),
-        reservation: held,
-        usageEstimated: flag(settlement.usageEstimated),
+    settleCall(call, settlement, now) {
+      const { callId, number, origin, organizationId, keyId, windows, reservation, held } = call;
+      const cost = capAmount(settlement.cost);
+      const settled = statements.settleOpenCall.run(
+        CALL_STATES[settlement.state],
         now,
-      };
-      if (statements.settleOpenCall.run(values) !== 1) return false;
-      statements.bookCost.run(values);
-      if (budgets.mayBind(keyId)) statements.bookBudgets.run(values);
+        cost,
+        flag(settlement.priceUnknown),
+        settlement.costDetailsJson,
+        settlement.promptTokens,
+        settlement.completionTokens,
+        settlement.reasoningTokens,
+        settlement.cachedTokens,
+        settlement.cacheWriteTokens,
+        flag(settlement.usageEstimated),
+        references.target(settlement, callId, dayOfNumber(number)),
+        settlement.statusCode,
+        settlement.errorCode,
+        number,
+        origin,
+      );
+      if (settled !== 1) return false;
+      if (reservation === undefined) statements.bookUnlimited.run(cost, now, keyId, organizationId);
+      else statements.bookCost.run(cost, held, windows.periodStartedAt, now, keyId, organizationId);
+      if (budgets.mayBind(keyId)) statements.bookBudgets.run(cost, held, ...budgetValues(call, windows));
       return true;
     },
 

@@ -1,58 +1,59 @@
 import { sql } from 'kysely';
-import { idsFrom, timeOfId } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
+import { dayOfNumber, numbersFrom, timeOfNumber } from './call-number.ts';
+import { CALL_STATES } from './ledger-statements.ts';
 import { countedModel, KEPT_SUMS, usageSums } from './usage.ts';
 
 const HOUR = 3_600_000;
 
+const isOver = sql<boolean>`state <> ${sql.lit(CALL_STATES.open)}`;
+
 /**
- * Deletes the oldest calls that began before a time, and adds them to the sums of their hour, from which usage reports go on. Sums and
- * windows of keys are rows of their own, and the audit log is another table: neither looks at old calls. Open calls stay.
- * @param before epoch ms, the begin of an hour: so no hour is part calls, part sums. @param limit how many at most @returns how many
+ * Deletes the oldest calls that began before a time, with their decisions, and adds them to the sums of their hour, from which usage
+ * reports go on. Sums and windows of keys are rows of their own, and the audit log is another table: neither looks at old calls. Open
+ * calls stay. @param before epoch ms, the begin of an hour: so no hour is part calls, part sums. @param limit how many at most
+ * @returns how many
  */
 export function forgetCalls(db: Database, before: number, limit: number): number {
-  const old = build.selectFrom('calls').where('state', '<>', sql.lit('open')).orderBy('id').select('id');
-  const oldest = db.get(old.where('id', '<', idsFrom('call', before)).limit(1));
+  const old = build.selectFrom('ledger').where(isOver).orderBy('number').select('number');
+  const oldest = db.get(old.where('number', '<', numbersFrom(before)).limit(1));
   if (oldest === undefined) return 0;
-  const time = timeOfId(oldest.id);
+  const time = timeOfNumber(oldest.number);
   const hour = time - (time % HOUR);
-  const end = idsFrom('call', hour + HOUR);
-  const beyond = db.get(old.where('id', '>=', oldest.id).where('id', '<', end).limit(1).offset(limit))?.id ?? end;
+  const end = numbersFrom(hour + HOUR);
+  const ofHour = old.where('number', '>=', oldest.number).where('number', '<', end);
+  const beyond = db.get(ofHour.limit(1).offset(limit))?.number ?? end;
   return db.transaction(() => {
-    keepSums(db, hour, oldest.id, beyond);
+    keepSums(db, hour, oldest.number, beyond);
     return db.run(
-      build
-        .deleteFrom('calls')
-        .where('id', '>=', oldest.id)
-        .where('id', '<', beyond)
-        .where('state', '<>', sql.lit('open')),
+      build.deleteFrom('ledger').where('number', '>=', oldest.number).where('number', '<', beyond).where(isOver),
     );
   });
 }
 
-/** Adds the calls of an hour, from one id to before another, to what is kept of it. */
-function keepSums(db: Database, hour: number, first: string, end: string): void {
-  const byWhom = ['organization_id', 'project_id', 'key_id', 'member_id'] as const;
-  const providerId = sql<string>`coalesce(provider_id, '')`;
+/** Adds the calls of an hour, from one number to before another, to what is kept of it. */
+function keepSums(db: Database, hour: number, first: number, end: number): void {
+  const byWhom = ['organizationId', 'projectId', 'keyId', 'memberId'] as const;
+  const providerId = sql<string>`coalesce(providerId, '')`;
   db.run(
     build
       .insertInto('kept_usage')
-      .columns(['hour', ...byWhom, 'model_id', 'provider_id', ...KEPT_SUMS])
+      .columns(['hour', ...byWhom, 'modelId', 'providerId', ...KEPT_SUMS])
       .expression(
         build
           .selectFrom('calls')
           .select([sql<number>`${sql.lit(hour)}`.as('hour'), ...byWhom])
-          .select([countedModel.as('model_id'), providerId.as('provider_id')])
+          .select([countedModel.as('modelId'), providerId.as('providerId')])
           .select(usageSums)
-          .where('id', '>=', first)
-          .where('id', '<', end)
-          .where('state', '<>', sql.lit('open'))
+          .where('number', '>=', first)
+          .where('number', '<', end)
+          .where('state', '<>', 'open')
           .groupBy([...byWhom, countedModel, providerId]),
       )
       .onConflict((conflict) =>
         conflict
-          .columns(['organization_id', 'hour', 'project_id', 'key_id', 'member_id', 'model_id', 'provider_id'])
+          .columns(['organizationId', 'hour', 'projectId', 'keyId', 'memberId', 'modelId', 'providerId'])
           .doUpdateSet(({ ref }) =>
             Object.fromEntries(
               KEPT_SUMS.map((column) => [column, sql`${ref(`kept_usage.${column}`)} + ${ref(`excluded.${column}`)}`]),
@@ -62,17 +63,20 @@ function keepSums(db: Database, hour: number, first: string, end: string): void 
   );
 }
 
+/** Verdicts before the documents that they refer to. */
+const REFERRED_TO = ['call_verdicts', 'data_documents', 'call_origins', 'call_targets'] as const;
+
 /**
- * Deletes the oldest recorded decisions that were made before a time (epoch ms). The data documents that they saw stay: other
- * decisions may refer to them. @param limit how many at most @returns how many
+ * Deletes rows to which no call refers any more (interned.ts): those whose last day is over for the oldest call that is left, and for
+ * every call to come. @param before epoch ms: what is older was deleted @param limit how many at most @returns how many
  */
-export const forgetDecisions = (db: Database, before: number, limit: number): number =>
-  db.run(
-    build
-      .deleteFrom('decisions')
-      .where(
-        'id',
-        'in',
-        build.selectFrom('decisions').select('id').where('id', '<', idsFrom('dec', before)).orderBy('id').limit(limit),
-      ),
-  );
+export function forgetReferences(db: Database, before: number, limit: number): number {
+  const oldest = db.get(build.selectFrom('ledger').orderBy('number').select('number').limit(1));
+  const day = dayOfNumber(Math.min(oldest?.number ?? Number.POSITIVE_INFINITY, numbersFrom(before)));
+  for (const table of REFERRED_TO) {
+    const over = build.selectFrom(table).select('id').where('usedOn', '<', day).limit(limit);
+    const deleted = db.run(build.deleteFrom(table).where('id', 'in', over));
+    if (deleted > 0) return deleted;
+  }
+  return 0;
+}

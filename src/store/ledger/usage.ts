@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
-import { idsFrom } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
 import { exactSum, sumOf } from '../db/exact-sum.ts';
 import { bind, build, prepare } from '../db/sql.ts';
 import type { KeptUsageTable } from '../db/tables.ts';
+import { numbersFrom } from './call-number.ts';
 
 export type UsageDimension = 'member' | 'model' | 'provider' | 'project' | 'key';
 
@@ -40,25 +40,25 @@ export interface UsageSums {
 const total = (column: string) => sql<number>`total(${sql.ref(column)})`;
 
 /** Refused because a limit of the key or a budget left no room. */
-const OVER_LIMIT = sql<boolean>`(state = 'released' AND error_code IN ('usage_limit_reached', 'budget_reserved'))`;
+const OVER_LIMIT = sql<boolean>`(state = 'released' AND errorCode IN ('usage_limit_reached', 'budget_reserved'))`;
 
 /** The sums over the calls that a query selects, next to its own columns. */
 export const usageSums = [
   sql<number>`count(*)`.as('calls'),
-  sql<number>`count(*) FILTER (WHERE state <> 'denied' AND NOT ${OVER_LIMIT} AND (status_code >= 400 OR state = 'recovered'))`.as(
+  sql<number>`count(*) FILTER (WHERE state <> 'denied' AND NOT ${OVER_LIMIT} AND (statusCode >= 400 OR state = 'recovered'))`.as(
     'errors',
   ),
   sql<number>`count(*) FILTER (WHERE state = 'denied')`.as('denied'),
-  sql<number>`count(*) FILTER (WHERE ${OVER_LIMIT})`.as('limit_refusals'),
-  sql<number>`coalesce(sum(cached), 0)`.as('cache_hits'),
-  sql<number>`coalesce(sum(usage_estimated), 0)`.as('estimated_calls'),
-  sql<number>`coalesce(sum(price_unknown), 0)`.as('unknown_price_calls'),
-  total('prompt_tokens').as('prompt_tokens'),
-  total('completion_tokens').as('completion_tokens'),
-  total('reasoning_tokens').as('reasoning_tokens'),
-  total('cached_tokens').as('cached_tokens'),
-  total('cache_write_tokens').as('cache_write_tokens'),
-  ...exactSum('cost_pico', ''),
+  sql<number>`count(*) FILTER (WHERE ${OVER_LIMIT})`.as('limitRefusals'),
+  sql<number>`coalesce(sum(cached), 0)`.as('cacheHits'),
+  sql<number>`coalesce(sum(usageEstimated), 0)`.as('estimatedCalls'),
+  sql<number>`coalesce(sum(priceUnknown), 0)`.as('unknownPriceCalls'),
+  total('promptTokens').as('promptTokens'),
+  total('completionTokens').as('completionTokens'),
+  total('reasoningTokens').as('reasoningTokens'),
+  total('cachedTokens').as('cachedTokens'),
+  total('cacheWriteTokens').as('cacheWriteTokens'),
+  ...exactSum('cost', 'cost'),
 ];
 
 /** Names of the organization's custom providers, those that were deleted too. */
@@ -70,20 +70,20 @@ const customNames = (db: Database, organizationId: string): string[] =>
 type Columns = Readonly<Record<UsageDimension, RawBuilder<string | null>>>;
 
 /** The model under which a call is counted: the one that answered, else the one that was asked for. */
-export const countedModel = sql<string>`coalesce(model_id, requested_model)`;
+export const countedModel = sql<string>`coalesce(modelId, requestedModel)`;
 
 /** What sums are counted under, by dimension. A custom model goes by its one name, `<custom>/<model>`. */
 const columnsFor = (custom: readonly string[], model: RawBuilder<string | null>): Columns => ({
-  member: sql`member_id`,
+  member: sql`memberId`,
   model:
     custom.length === 0
       ? model
       : sql`CASE
-          WHEN model_id <> '' AND provider_id IN (${sql.join(custom.map((name) => sql.lit(name)))}) THEN provider_id || '/' || model_id
+          WHEN modelId <> '' AND providerId IN (${sql.join(custom.map((name) => sql.lit(name)))}) THEN providerId || '/' || modelId
           ELSE ${model} END`,
-  provider: sql`nullif(provider_id, '')`,
-  project: sql`project_id`,
-  key: sql`key_id`,
+  provider: sql`nullif(providerId, '')`,
+  project: sql`projectId`,
+  key: sql`keyId`,
 });
 
 /** What sums are grouped by; null where they are not grouped by it. */
@@ -91,11 +91,11 @@ function dimensions(groupBy: readonly UsageDimension[], columns: Columns) {
   const column = (dimension: UsageDimension) =>
     groupBy.includes(dimension) ? columns[dimension] : sql<string | null>`NULL`;
   return [
-    column('member').as('member_id'),
-    column('model').as('model_id'),
-    column('provider').as('provider_id'),
-    column('project').as('project_id'),
-    column('key').as('key_id'),
+    column('member').as('memberId'),
+    column('model').as('modelId'),
+    column('provider').as('providerId'),
+    column('project').as('projectId'),
+    column('key').as('keyId'),
   ] as const;
 }
 
@@ -104,48 +104,48 @@ export const KEPT_SUMS = [
   'calls',
   'errors',
   'denied',
-  'limit_refusals',
-  'cache_hits',
-  'estimated_calls',
-  'unknown_price_calls',
-  'prompt_tokens',
-  'completion_tokens',
-  'reasoning_tokens',
-  'cached_tokens',
-  'cache_write_tokens',
-  'high_pico',
-  'low_pico',
+  'limitRefusals',
+  'cacheHits',
+  'estimatedCalls',
+  'unknownPriceCalls',
+  'promptTokens',
+  'completionTokens',
+  'reasoningTokens',
+  'cachedTokens',
+  'cacheWriteTokens',
+  'costHigh',
+  'costLow',
 ] as const satisfies readonly (keyof KeptUsageTable)[];
 
 /** The same of what is kept of deleted calls, by the hours that begin in the range. */
 function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], columns: Columns) {
   const sum = (name: (typeof KEPT_SUMS)[number]) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`;
-  const amount = (name: 'high_pico' | 'low_pico') => sql<bigint>`coalesce(sum(${sql.ref(name)}), 0)`;
+  const amount = (name: 'costHigh' | 'costLow') => sql<bigint>`coalesce(sum(${sql.ref(name)}), 0)`;
   let query = build
     .selectFrom('kept_usage')
     .select([
       sum('calls').as('calls'),
       sum('errors').as('errors'),
       sum('denied').as('denied'),
-      sum('limit_refusals').as('limit_refusals'),
-      sum('cache_hits').as('cache_hits'),
-      sum('estimated_calls').as('estimated_calls'),
-      sum('unknown_price_calls').as('unknown_price_calls'),
-      sum('prompt_tokens').as('prompt_tokens'),
-      sum('completion_tokens').as('completion_tokens'),
-      sum('reasoning_tokens').as('reasoning_tokens'),
-      sum('cached_tokens').as('cached_tokens'),
-      sum('cache_write_tokens').as('cache_write_tokens'),
-      amount('high_pico').as('high_pico'),
-      amount('low_pico').as('low_pico'),
+      sum('limitRefusals').as('limitRefusals'),
+      sum('cacheHits').as('cacheHits'),
+      sum('estimatedCalls').as('estimatedCalls'),
+      sum('unknownPriceCalls').as('unknownPriceCalls'),
+      sum('promptTokens').as('promptTokens'),
+      sum('completionTokens').as('completionTokens'),
+      sum('reasoningTokens').as('reasoningTokens'),
+      sum('cachedTokens').as('cachedTokens'),
+      sum('cacheWriteTokens').as('cacheWriteTokens'),
+      amount('costHigh').as('costHigh'),
+      amount('costLow').as('costLow'),
     ])
     .select(dimensions(groupBy, columns))
     .where('hour', '>=', bind<number>('from'))
     .where('hour', '<', bind<number>('to'))
-    .where('organization_id', '=', filter.organizationId);
-  if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
-  if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
-  if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
+    .where('organizationId', '=', filter.organizationId);
+  if (filter.projectId !== undefined) query = query.where('projectId', '=', filter.projectId);
+  if (filter.keyId !== undefined) query = query.where('keyId', '=', filter.keyId);
+  if (filter.memberId !== undefined) query = query.where('memberId', '=', filter.memberId);
   return groupBy.length === 0 ? query : query.groupBy(groupBy.map((dimension) => columns[dimension]));
 }
 
@@ -156,15 +156,15 @@ function compileSums(db: Database, filter: UsageFilter, groupBy: readonly UsageD
     .selectFrom('calls')
     .select(usageSums)
     .select(dimensions(groupBy, columns))
-    .where('id', '>=', bind<string>('first'))
-    .where('id', '<', bind<string>('end'))
-    .where('organization_id', '=', filter.organizationId);
-  if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
-  if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
-  if (filter.memberId !== undefined) query = query.where('member_id', '=', filter.memberId);
+    .where('number', '>=', bind<number>('first'))
+    .where('number', '<', bind<number>('end'))
+    .where('organizationId', '=', filter.organizationId);
+  if (filter.projectId !== undefined) query = query.where('projectId', '=', filter.projectId);
+  if (filter.keyId !== undefined) query = query.where('keyId', '=', filter.keyId);
+  if (filter.memberId !== undefined) query = query.where('memberId', '=', filter.memberId);
   if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => columns[dimension]));
   // One statement, so that a call that is deleted meanwhile is counted once.
-  return query.unionAll(keptSums(filter, groupBy, columnsFor(custom, sql`nullif(model_id, '')`))).compile();
+  return query.unionAll(keptSums(filter, groupBy, columnsFor(custom, sql`nullif(modelId, '')`))).compile();
 }
 
 /**
@@ -181,29 +181,29 @@ export function prepareUsageSums(db: Database, filter: UsageFilter, groupBy: rea
   const statement = prepare(db.connection, compileSums(db, filter, groupBy));
   return (from, to) =>
     statement
-      .all({ first: idsFrom('call', from), end: idsFrom('call', to), from, to })
+      .all({ first: numbersFrom(from), end: numbersFrom(to), from, to })
       .filter(({ calls }) => calls > 0) // Without dimensions there is always a row.
       .map((row) => ({
         of: {
-          member: row.member_id,
-          model: row.model_id,
-          provider: row.provider_id,
-          project: row.project_id,
-          key: row.key_id,
+          member: row.memberId,
+          model: row.modelId,
+          provider: row.providerId,
+          project: row.projectId,
+          key: row.keyId,
         },
         calls: row.calls,
         errors: row.errors,
         denied: row.denied,
-        limitRefusals: row.limit_refusals,
-        cacheHits: row.cache_hits,
-        estimatedCalls: row.estimated_calls,
-        unknownPriceCalls: row.unknown_price_calls,
-        promptTokens: row.prompt_tokens,
-        completionTokens: row.completion_tokens,
-        reasoningTokens: row.reasoning_tokens,
-        cachedTokens: row.cached_tokens,
-        cacheWriteTokens: row.cache_write_tokens,
-        cost: sumOf(row.high_pico, row.low_pico),
+        limitRefusals: row.limitRefusals,
+        cacheHits: row.cacheHits,
+        estimatedCalls: row.estimatedCalls,
+        unknownPriceCalls: row.unknownPriceCalls,
+        promptTokens: row.promptTokens,
+        completionTokens: row.completionTokens,
+        reasoningTokens: row.reasoningTokens,
+        cachedTokens: row.cachedTokens,
+        cacheWriteTokens: row.cacheWriteTokens,
+        cost: sumOf(row.costHigh, row.costLow),
       }));
 }
 

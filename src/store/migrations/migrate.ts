@@ -38,15 +38,21 @@ export function assertOurMigrations(connection: BetterSqlite3.Database): void {
   }
 }
 
-/** Applies the migrations that are missing, all in one transaction: a failure leaves the database as it was. */
-export function migrate(connection: BetterSqlite3.Database): void {
+/**
+ * Applies the migrations that are missing, all in one transaction: a failure leaves the database as it was.
+ * @param wanted the version of the schema that is wanted
+ */
+export function migrate(connection: BetterSqlite3.Database, wanted = MIGRATIONS.length): void {
+  connection.function('digest', { deterministic: true, varargs: true }, (...values: unknown[]) =>
+    hash('sha256', JSON.stringify(values), 'buffer'),
+  );
   connection.unsafeMode(true); // One of them writes the schema as text.
   connection
     .transaction(() => {
       connection.exec(
         'CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL, digest TEXT NOT NULL) STRICT',
       );
-      for (let version = schemaVersion(connection); version < MIGRATIONS.length; version++) {
+      for (let version = schemaVersion(connection); version < wanted; version++) {
         const migration = MIGRATIONS[version] ?? '';
         connection.exec(migration);
         connection

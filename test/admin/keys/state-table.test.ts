@@ -256,7 +256,7 @@ describe('a gateway API key', () => {
     expect([record(key), listRules(gateway.db, actor, ruleOwner, { limit: 50 })]).toEqual([shown, rules]);
     expect([await ask(key), (await chat(gateway, hello(), { token })).status]).toEqual(['401 invalid_api_key', 403]);
     expect([await ask({ token }), await ask({ token })]).toEqual(['200', '401 usage_limit_reached']);
-    expect(callRows(gateway).filter((row) => row.key_id === key.id)).toHaveLength(3);
+    expect(callRows(gateway).filter((row) => row.keyId === key.id)).toHaveLength(3);
   });
 
   it.each([

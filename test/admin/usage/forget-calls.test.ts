@@ -13,7 +13,8 @@ import { verifyAuditChain } from '../../../src/store/audit/audit-chain.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { forgetCalls, forgetDecisions } from '../../../src/store/ledger/retention.ts';
+import { forgetCalls, forgetReferences } from '../../../src/store/ledger/retention.ts';
+import { newDecision } from '../../store/fixture.ts';
 import { bearer, hello, JSON_TYPE } from '../../support/chat.ts';
 import { newDataDir, testConfig } from '../../support/gateway.ts';
 import { send } from '../../support/request.ts';
@@ -26,30 +27,30 @@ const NOW = Date.parse('2026-01-31T12:30:00Z');
 const BEFORE = Date.parse('2026-01-29T12:00:00Z');
 
 const ofOwner: StoredCall = {
-  organization_id: ID.organization,
-  project_id: ID.project,
-  key_id: ID.ownerKey,
-  member_id: ID.owner,
-  provider_id: 'sandbox',
-  model_id: 'sandbox-paid',
+  organizationId: ID.organization,
+  projectId: ID.project,
+  keyId: ID.ownerKey,
+  memberId: ID.owner,
+  providerId: 'sandbox',
+  modelId: 'sandbox-paid',
 };
-const ofDeveloper: StoredCall = { ...ofOwner, key_id: ID.developerKey, member_id: ID.developer };
+const ofDeveloper: StoredCall = { ...ofOwner, keyId: ID.developerKey, memberId: ID.developer };
 const ofForeigner: StoredCall = {
   ...ofOwner,
-  organization_id: ID.otherOrganization,
-  project_id: ID.otherProject,
-  key_id: ID.foreignKey,
-  member_id: ID.foreigner,
+  organizationId: ID.otherOrganization,
+  projectId: ID.otherProject,
+  keyId: ID.foreignKey,
+  memberId: ID.foreigner,
 };
 
 /** By a limit, where several models could have served. */
 const REFUSED = {
   state: 'released',
-  status_code: 401,
-  error_code: 'usage_limit_reached',
-  provider_id: null,
-  model_id: null,
-  requested_model: 'auto',
+  statusCode: 401,
+  errorCode: 'usage_limit_reached',
+  providerId: null,
+  modelId: null,
+  requestedModel: 'auto',
 } as const;
 
 let db: Database;
@@ -63,13 +64,13 @@ beforeEach(() => {
     const call = [ofOwner, ofDeveloper, ofForeigner][number % 3] ?? ofOwner;
     insertCall(db, time, {
       ...call,
-      prompt_tokens: number,
-      completion_tokens: 2 * number,
-      cost_pico: BigInt(number) * 1_234_567_890_123n,
-      ...(number % 5 === 0 ? { state: 'denied', status_code: 403, provider_id: null, model_id: null } : {}),
-      ...(number % 7 === 0 ? { status_code: 502, error_code: 'upstream_error' } : {}),
+      promptTokens: number,
+      completionTokens: 2 * number,
+      cost: BigInt(number) * 1_234_567_890_123n,
+      ...(number % 5 === 0 ? { state: 'denied', statusCode: 403, providerId: null, modelId: null } : {}),
+      ...(number % 7 === 0 ? { statusCode: 502, errorCode: 'upstream_error' } : {}),
       ...(number % 11 === 0 ? { cached: 1 } : {}),
-      ...(number % 13 === 0 ? { price_unknown: 1, cost_pico: 0n } : {}),
+      ...(number % 13 === 0 ? { priceUnknown: 1, cost: 0n } : {}),
       ...(number % 17 === 0 ? REFUSED : {}),
     });
   }
@@ -109,7 +110,7 @@ describe('calls that are deleted', () => {
   });
 
   it('are those that began before the time, but for open ones', () => {
-    insertCall(db, BEFORE - DAY, { ...ofOwner, state: 'open', settled_at: null, status_code: null });
+    insertCall(db, BEFORE - DAY, { ...ofOwner, state: 'open', settledAt: null, statusCode: null });
     const kept = calls().filter(({ id, state }) => id >= idsFrom('call', BEFORE) || state === 'open');
     forgetAll(50);
     expect(calls()).toEqual(kept);
@@ -125,26 +126,72 @@ describe('calls that are deleted', () => {
   it('take nothing from what their key has spent, nor from the audit log', () => {
     const { id } = createKey(db, owner, { projectId: ID.project, usageLimit: '5' }, { now: startMs, pepper }).key;
     db.connection.prepare('UPDATE keys SET usage = ? WHERE id = ?').run(3_000_000_000_000n, id);
-    insertCall(db, BEFORE - DAY, { ...ofOwner, key_id: id, cost_pico: 3_000_000_000_000n });
+    insertCall(db, BEFORE - DAY, { ...ofOwner, keyId: id, cost: 3_000_000_000_000n });
     forgetAll(50);
     expect(getKey(db, owner, id, NOW).key).toMatchObject({ usage: '3', usageLimit: '5', state: 'active' });
     expect(verifyAuditChain(db, auditKey, undefined, () => {}).fault).toBeUndefined();
   });
 });
 
-describe('the job', () => {
-  let number = 0;
-  const insertDecision = (time: number): void => {
-    number += 1;
-    const id = idsFrom('dec', time).slice(0, -8) + number.toString(16).padStart(8, '0');
-    const made = { call_id: '', created_at: time, action: 'chat', requested_model: 'm', outcome: 'permit' } as const;
-    const seen = { violations_json: '[]', bundle_digest: '', data_digest: 'seen', rule_revision: 0, input_json: '{}' };
-    const whose = { organization_id: ID.organization, key_id: ID.ownerKey };
-    db.run(build.insertInto('decisions').values({ id, ...whose, ...made, ...seen }));
+/** Whatever calls refer to, by its tables. */
+const referredTo = () =>
+  ['call_origins', 'call_verdicts', 'call_targets', 'data_documents'].map((table) =>
+    db.connection.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get(),
+  );
+
+describe('what calls refer to', () => {
+  beforeEach(() => {
+    db = seededDatabase();
+  });
+
+  const forget = (before: number, limit: number): number[] => {
+    const counts: number[] = [];
+    for (let count = 1; count > 0; ) {
+      count = forgetReferences(db, before, limit);
+      counts.push(count);
+    }
+    return counts;
   };
 
-  it('deletes calls and decisions, says how many, and ends on request', async () => {
-    for (const time of [BEFORE - DAY, BEFORE - 1, BEFORE, NOW]) insertDecision(time);
+  it('goes, a bounded number at once, when the last call of a later day is all that is left', () => {
+    for (const day of [3, 2, 1]) {
+      const decision = newDecision({ inputJson: `{"day":${day}}`, dataDigest: `of day ${day}` });
+      insertCall(
+        db,
+        BEFORE - day * DAY,
+        { ...ofOwner, requestedModel: `model-${day}`, modelId: `model-${day}` },
+        decision,
+      );
+    }
+    expect(forget(BEFORE, 1)).toEqual([0]);
+    expect(forgetCalls(db, BEFORE - 1.5 * DAY, 10) + forgetCalls(db, BEFORE - 1.5 * DAY, 10)).toBe(2);
+    expect(forget(BEFORE, 1)).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 0]);
+    expect(referredTo()).toEqual([1, 1, 1, 1]);
+    expect(db.all(build.selectFrom('decisions').select(['inputJson', 'dataDigest']))).toEqual([
+      { inputJson: '{"day":1}', dataDigest: 'of day 1' },
+    ]);
+  });
+
+  it('stays while one call refers to it, however old it is, and what was used since the time', () => {
+    const decision = newDecision();
+    insertCall(db, BEFORE - 3 * DAY, ofOwner, decision);
+    insertCall(db, BEFORE - 2 * DAY, ofOwner, decision);
+    insertCall(db, BEFORE - 3 * DAY, { ...ofDeveloper, state: 'open' });
+    forgetAll(10);
+    expect(forget(BEFORE, 10)).toEqual([0]);
+    db.run(build.deleteFrom('ledger'));
+    expect(forget(BEFORE - 2 * DAY, 10)).toEqual([1, 0]);
+    expect(referredTo()).toEqual([1, 1, 1, 1]);
+    expect(forget(BEFORE, 10)).toEqual([1, 1, 1, 1, 0]);
+    expect(referredTo()).toEqual([0, 0, 0, 0]);
+  });
+});
+
+describe('the job', () => {
+  it('deletes calls with their decisions, and what only they refer to, says how many, and ends on request', async () => {
+    const decision = newDecision();
+    insertCall(db, BEFORE - DAY, { ...ofOwner, requestedModel: 'old', modelId: 'old' }, decision);
+    insertCall(db, BEFORE, ofOwner, newDecision({ outcome: 'deny' }));
     const old = calls().filter(({ id }) => id < idsFrom('call', BEFORE)).length;
     const said: unknown[] = [];
     const stop = startForgettingCalls(2, {
@@ -158,23 +205,23 @@ describe('the job', () => {
     while (said.length === 0) await sleep(5);
     await stop();
     expect(said).toEqual([
-      ['deleted what is older than RETENTION_DAYS', { calls: old, decisions: 2, before: '2026-01-29T12:00:00.000Z' }],
+      ['deleted what is older than RETENTION_DAYS', { calls: old, before: '2026-01-29T12:00:00.000Z' }],
     ]);
     expect(calls().every(({ id }) => id >= idsFrom('call', BEFORE))).toBe(true);
-    expect(forgetDecisions(db, BEFORE, 10)).toBe(0);
-    expect(forgetDecisions(db, NOW + 1, 10)).toBe(2);
+    expect(db.all(build.selectFrom('call_verdicts').select('outcome'))).toEqual([{ outcome: 'deny' }]);
+    expect(db.get(build.selectFrom('call_origins').select('id').where('requestedModel', '=', 'old'))).toBeUndefined();
   });
 
-  it('deletes no more than a hundred decisions at once, until none is left', async () => {
-    for (let time = BEFORE - DAY; time < BEFORE - DAY + 250; time += 1) insertDecision(time);
-    const left = (): number => db.connection.prepare<[], number>('SELECT count(*) FROM decisions').pluck().get() ?? 0;
+  it('deletes no more than a hundred calls at once, until none is left', async () => {
+    db = seededDatabase();
+    for (let time = BEFORE - DAY; time < BEFORE - DAY + 250; time += 1) insertCall(db, time, ofOwner);
     const leftAfterEach: number[] = [];
     const said: unknown[] = [];
     const stop = startForgettingCalls(2, {
       store: {
         write: async (operation) => {
           const result = operation(db, NOW);
-          leftAfterEach.push(left());
+          leftAfterEach.push(calls().length);
           return result;
         },
       },
@@ -183,10 +230,9 @@ describe('the job', () => {
     });
     while (said.length === 0) await sleep(5);
     await stop();
-    expect(said).toMatchObject([{ decisions: 250 }]);
-    // Calls come first; the last write of each finds nothing more.
-    expect(leftAfterEach.slice(-4)).toEqual([150, 50, 0, 0]);
-    expect(leftAfterEach.slice(0, -4).every((count) => count === 250)).toBe(true);
+    expect(said).toMatchObject([{ calls: 250 }]);
+    // The last write of calls finds nothing more; then what they refer to goes.
+    expect(leftAfterEach.slice(0, 4)).toEqual([150, 50, 0, 0]);
   });
 
   it.each([

@@ -14,20 +14,20 @@ import { admin, catalog, cli, developer, ID, owner, seededDatabase } from '../te
 const NOW = Date.parse('2026-01-31T12:00:00Z');
 
 const ofOwner: StoredCall = {
-  organization_id: ID.organization,
-  project_id: ID.project,
-  key_id: ID.ownerKey,
-  member_id: ID.owner,
-  provider_id: 'sandbox',
-  model_id: 'sandbox-paid',
+  organizationId: ID.organization,
+  projectId: ID.project,
+  keyId: ID.ownerKey,
+  memberId: ID.owner,
+  providerId: 'sandbox',
+  modelId: 'sandbox-paid',
 };
-const ofDeveloper: StoredCall = { ...ofOwner, key_id: ID.developerKey, member_id: ID.developer };
+const ofDeveloper: StoredCall = { ...ofOwner, keyId: ID.developerKey, memberId: ID.developer };
 const ofForeigner: StoredCall = {
   ...ofOwner,
-  organization_id: ID.otherOrganization,
-  project_id: ID.otherProject,
-  key_id: ID.foreignKey,
-  member_id: ID.foreigner,
+  organizationId: ID.otherOrganization,
+  projectId: ID.otherProject,
+  keyId: ID.foreignKey,
+  memberId: ID.foreigner,
 };
 
 const report = (db: Database, query: object, actor: Actor = owner): UsageReport =>
@@ -66,19 +66,19 @@ describe('what is counted', () => {
     const db = seededDatabase();
     insertCall(db, NOW - 1, {
       ...ofOwner,
-      cost_pico: 25n,
-      prompt_tokens: 10,
-      completion_tokens: 6,
-      reasoning_tokens: 5,
-      cached_tokens: 4,
-      cache_write_tokens: 3,
-      usage_estimated: 1,
+      cost: 25n,
+      promptTokens: 10,
+      completionTokens: 6,
+      reasoningTokens: 5,
+      cachedTokens: 4,
+      cacheWriteTokens: 3,
+      usageEstimated: 1,
     });
     insertCall(db, NOW - 1, { ...ofOwner, cached: 1 });
-    insertCall(db, NOW - 1, { ...ofOwner, status_code: 502, error_code: 'upstream_error', cost_pico: 5n });
-    insertCall(db, NOW - 1, { ...ofOwner, state: 'denied', status_code: 403, provider_id: null, model_id: null });
-    insertCall(db, NOW - 1, { ...ofOwner, state: 'recovered', status_code: null, cost_pico: 70n });
-    insertCall(db, NOW - 1, { ...ofOwner, state: 'open', status_code: null });
+    insertCall(db, NOW - 1, { ...ofOwner, statusCode: 502, errorCode: 'upstream_error', cost: 5n });
+    insertCall(db, NOW - 1, { ...ofOwner, state: 'denied', statusCode: 403, providerId: null, modelId: null });
+    insertCall(db, NOW - 1, { ...ofOwner, state: 'recovered', statusCode: null, cost: 70n });
+    insertCall(db, NOW - 1, { ...ofOwner, state: 'open', statusCode: null });
     insertCall(db, NOW - 1, ofForeigner);
 
     expect(report(db, {})).toEqual({
@@ -109,7 +109,7 @@ describe('what is counted', () => {
 
   it('is exact where the sum of the costs exceeds 64 bits, and does not fail where that of tokens does', () => {
     const db = seededDatabase();
-    const most = { ...ofOwner, cost_pico: MAX_AMOUNT - 1n, prompt_tokens: Number.MAX_SAFE_INTEGER };
+    const most = { ...ofOwner, cost: MAX_AMOUNT - 1n, promptTokens: Number.MAX_SAFE_INTEGER };
     for (let each = 0; each < 1030; each += 1) insertCall(db, NOW - 1, most);
 
     const [only] = rowsOf(db, { granularity: 'total' });
@@ -120,10 +120,10 @@ describe('what is counted', () => {
 describe('a price that is not known', () => {
   it('is shown as unknown, never as 0: alone as no cost, among others as calls that the cost leaves out', () => {
     const db = seededDatabase();
-    insertCall(db, NOW - 1, { ...ofOwner, model_id: 'a', price_unknown: 1 });
-    insertCall(db, NOW - 1, { ...ofOwner, model_id: 'b', price_unknown: 1 });
-    insertCall(db, NOW - 1, { ...ofOwner, model_id: 'b', cost_pico: 25n });
-    insertCall(db, NOW - 1, { ...ofOwner, model_id: 'c' });
+    insertCall(db, NOW - 1, { ...ofOwner, modelId: 'a', priceUnknown: 1 });
+    insertCall(db, NOW - 1, { ...ofOwner, modelId: 'b', priceUnknown: 1 });
+    insertCall(db, NOW - 1, { ...ofOwner, modelId: 'b', cost: 25n });
+    insertCall(db, NOW - 1, { ...ofOwner, modelId: 'c' });
 
     const whole = report(db, { groupBy: 'model' });
 
@@ -144,11 +144,11 @@ describe('a call that a limit refused', () => {
   it.each([
     ['usage_limit_reached', 401],
     ['budget_reserved', 429],
-  ])('with %s is counted as that, not as an error, under the model that was asked for', (error_code, status_code) => {
+  ])('with %s is counted as that, not as an error, under the model that was asked for', (errorCode, statusCode) => {
     const db = seededDatabase();
-    const refused = { ...ofOwner, state: 'released', status_code, error_code } as const;
-    insertCall(db, NOW - 1, { ...refused, requested_model: 'sandbox/sandbox-paid' });
-    insertCall(db, NOW - 1, { ...refused, requested_model: 'auto', provider_id: null, model_id: null });
+    const refused = { ...ofOwner, state: 'released', statusCode, errorCode } as const;
+    insertCall(db, NOW - 1, { ...refused, requestedModel: 'sandbox/sandbox-paid' });
+    insertCall(db, NOW - 1, { ...refused, requestedModel: 'auto', providerId: null, modelId: null });
 
     expect(rowsOf(db, { groupBy: 'model,provider' })).toEqual([
       row({ model: 'auto', limitRefusals: 1 }),
@@ -158,8 +158,8 @@ describe('a call that a limit refused', () => {
 
   it('differs from one that a provider refused, or whose price is not known', () => {
     const db = seededDatabase();
-    insertCall(db, NOW - 1, { ...ofOwner, status_code: 429, error_code: 'upstream_rate_limited' });
-    insertCall(db, NOW - 1, { ...ofOwner, state: 'released', status_code: 400, error_code: 'invalid_request' });
+    insertCall(db, NOW - 1, { ...ofOwner, statusCode: 429, errorCode: 'upstream_rate_limited' });
+    insertCall(db, NOW - 1, { ...ofOwner, state: 'released', statusCode: 400, errorCode: 'invalid_request' });
 
     expect(rowsOf(db, {})).toEqual([row({ calls: 2, errors: 2 })]);
   });
@@ -170,8 +170,8 @@ describe('a custom model', () => {
     const db = seededDatabase();
     const providers = { now: NOW, catalog, allowPrivateUpstreams: [] };
     const made = createCustomProvider(db, owner, { name: 'own', baseUrl: 'https://own.example/v1' }, providers);
-    insertCall(db, NOW - 1, { ...ofOwner, provider_id: 'own', model_id: 'large' });
-    insertCall(db, NOW - 1, { ...ofOwner, provider_id: 'openai', model_id: 'large' });
+    insertCall(db, NOW - 1, { ...ofOwner, providerId: 'own', modelId: 'large' });
+    insertCall(db, NOW - 1, { ...ofOwner, providerId: 'openai', modelId: 'large' });
     deleteCustomProvider(db, owner, made.customProvider.id, NOW);
 
     expect(rowsOf(db, { groupBy: 'model' })).toEqual([row({ model: 'large' }), row({ model: 'own/large' })]);
@@ -286,10 +286,10 @@ describe('rows', () => {
   const call = fc.record({
     minutes: fc.integer({ min: 1, max: 5 * 24 * 60 }),
     of: fc.constantFrom(ofOwner, ofDeveloper, ofForeigner),
-    model_id: fc.constantFrom('a', 'b', null),
-    provider_id: fc.constantFrom('x', 'y', null),
-    cost_pico: fc.bigInt({ min: 0n, max: MAX_AMOUNT }),
-    prompt_tokens: fc.nat(1000),
+    modelId: fc.constantFrom('a', 'b', null),
+    providerId: fc.constantFrom('x', 'y', null),
+    cost: fc.bigInt({ min: 0n, max: MAX_AMOUNT }),
+    promptTokens: fc.nat(1000),
     state: fc.constantFrom('settled', 'denied', 'recovered'),
   });
 
@@ -329,8 +329,8 @@ describe('rows', () => {
             whole.usage.rows.reduce((sum, each) => sum + each.denied, 0),
           ]).toEqual([
             own.length,
-            own.reduce((sum, each) => sum + each.prompt_tokens, 0),
-            own.reduce((sum, each) => sum + each.cost_pico, 0n),
+            own.reduce((sum, each) => sum + each.promptTokens, 0),
+            own.reduce((sum, each) => sum + each.cost, 0n),
             own.filter(({ state }) => state === 'denied').length,
           ]);
           db.close();
@@ -350,7 +350,7 @@ function picoOf(usd: string): bigint {
 it('as CSV has a header, null as nothing, and no cell that a spreadsheet takes for a formula', () => {
   const db = seededDatabase();
   for (const model of ['=1+1', '+1', '-1', '@x', '\t', '\r', 'a,"b"', 'plain']) {
-    insertCall(db, NOW - 1, { ...ofOwner, model_id: model });
+    insertCall(db, NOW - 1, { ...ofOwner, modelId: model });
   }
   const rest = ',,,,,,1,0,0,0,0,0,0,0,0,0,0,0,0';
   const start = '2026-01-31T00:00:00.000Z';

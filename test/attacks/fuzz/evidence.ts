@@ -1,7 +1,7 @@
 // What was seen of calls from outside, against what the ledger says of them.
-import { idsFrom } from '../../../src/domain/id.ts';
 import { MAX_AMOUNT, usdNumber } from '../../../src/domain/money.ts';
 import { build } from '../../../src/store/db/sql.ts';
+import { numbersFrom } from '../../../src/store/ledger/call-number.ts';
 import { findLedgerFaults } from '../../crash/invariants.ts';
 import { NO_500, type Served } from './checks.ts';
 import type { Findings, StepRecord } from './findings.ts';
@@ -63,7 +63,7 @@ export class Evidence {
   /** When nothing runs any more. */
   checkQuiet(world: World): void {
     this.check(world);
-    const open = world.db.all(build.selectFrom('calls').select(['id', 'created_at']).where('state', '=', 'open'));
+    const open = world.db.all(build.selectFrom('calls').select(['id', 'createdAt']).where('state', '=', 'open'));
     if (open.length > 0) this.#findings.report('no call stays open', `${open.length} do, such as ${open[0]?.id}`);
   }
 
@@ -80,34 +80,34 @@ export class Evidence {
         .selectFrom('calls')
         .select([
           'id',
-          'key_id',
-          'client_request_id',
-          'client_address',
+          'keyId',
+          'clientRequestId',
+          'clientAddress',
           'action',
-          'attempts_json',
-          'error_code',
-          'status_code',
-          'settled_at',
+          'attemptsJson',
+          'errorCode',
+          'statusCode',
+          'settledAt',
         ])
-        .where('id', '>=', idsFrom('call', since - LONGEST_MS)),
+        .where('number', '>=', numbersFrom(since - LONGEST_MS)),
     );
-    const named = new Set(rows.map((row) => row.client_request_id));
+    const named = new Set(rows.map((row) => row.clientRequestId));
     for (const mark of dispatched) if (!named.has(mark)) this.#findings.report(WRITTEN_AHEAD, `${mark} has none`);
     for (const row of rows) {
-      if (row.settled_at === null || row.settled_at < since) continue;
-      const key = keys.get(row.key_id);
-      if (row.error_code === 'internal_error' || row.status_code === 500)
-        this.#findings.report(NO_500, `the row of ${row.client_request_id}`);
+      if (row.settledAt === null || row.settledAt < since) continue;
+      const key = keys.get(row.keyId);
+      if (row.errorCode === 'internal_error' || row.statusCode === 500)
+        this.#findings.report(NO_500, `the row of ${row.clientRequestId}`);
       if (key === undefined) continue;
-      for (const { provider, model } of attemptsIn(row.attempts_json)) {
+      for (const { provider, model } of attemptsIn(row.attemptsJson)) {
         const served = servedAs(provider, model);
         const action = row.action === 'image' || row.action === 'moderation' ? row.action : 'chat';
         const isPermitted =
-          served === undefined || mayCall(key, { ...served, action, address: row.client_address ?? undefined });
+          served === undefined || mayCall(key, { ...served, action, address: row.clientAddress ?? undefined });
         if (isPermitted) continue;
         this.#findings.report(
           'nothing is called that the rules do not permit',
-          `${provider}/${model} for "${key.name}", by the row of ${row.client_request_id}`,
+          `${provider}/${model} for "${key.name}", by the row of ${row.clientRequestId}`,
         );
       }
     }
@@ -120,9 +120,9 @@ export class Evidence {
     keyName: string,
     record: StepRecord,
   ): void {
-    const row = db.get(build.selectFrom('calls').select(['state', 'cost_pico', 'key_id']).where('id', '=', callId));
+    const row = db.get(build.selectFrom('calls').select(['state', 'cost', 'keyId']).where('id', '=', callId));
     const found =
-      row && `${row.state} ${cost === undefined ? undefined : usdNumber(row.cost_pico)} ${keys.get(row.key_id)?.name}`;
+      row && `${row.state} ${cost === undefined ? undefined : usdNumber(row.cost)} ${keys.get(row.keyId)?.name}`;
     // An upstream that lies can charge more than the largest amount that the ledger keeps.
     const kept = cost === undefined ? undefined : Math.min(cost, usdNumber(MAX_AMOUNT));
     const wanted = `settled ${kept} ${keyName}`;

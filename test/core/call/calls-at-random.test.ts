@@ -54,7 +54,7 @@ it(`sums equal the rows and no key is a pico-dollar over either limit, at every 
     [],
   ]);
   // Something of everything has happened.
-  const endings = new Set(callRows(gateway).map(({ state, status_code: status }) => `${state} ${status}`));
+  const endings = new Set(callRows(gateway).map(({ state, statusCode: status }) => `${state} ${status}`));
   expect([...endings]).toEqual(expect.arrayContaining(['settled 200', 'settled 502', 'settled 499']));
   expect([load.statuses.has(401) || load.statuses.has(429), load.acknowledged.length > 50]).toEqual([true, true]);
 });

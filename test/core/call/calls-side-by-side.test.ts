@@ -107,11 +107,11 @@ describe.each([
         });
       }
       // A call that came when all was spent, not just held back, was refused at the door and has no row.
-      const rows = callRows(gateway).filter(({ key_id: id }) => used.has(id));
+      const rows = callRows(gateway).filter(({ keyId: id }) => used.has(id));
       expect(rows.filter(({ state }) => state !== 'settled' && state !== 'released')).toEqual([]);
       const settled = rows.filter(({ state }) => state === 'settled');
-      for (const ofKey of Map.groupBy(settled, ({ key_id: id }) => id).values()) {
-        expect(ofKey.map(({ cost_pico: cost }) => cost)).toEqual(Array(ROOM).fill(CALL));
+      for (const ofKey of Map.groupBy(settled, ({ keyId: id }) => id).values()) {
+        expect(ofKey.map(({ cost }) => cost)).toEqual(Array(ROOM).fill(CALL));
       }
     },
   );

@@ -4,7 +4,8 @@ import { createContainer } from '../../../src/container.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { validatePolicyInput } from '../../../src/generated/validators.js';
 import { createPdp } from '../../../src/policy/pdp.ts';
-import { chat, completionOf, faulty, hello } from '../../support/chat.ts';
+import { CALL_STATES } from '../../../src/store/ledger/ledger-statements.ts';
+import { chat, faulty, hello } from '../../support/chat.ts';
 import { addKey, addRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { callRows, decisionRows, keySums } from '../../support/rows.ts';
 
@@ -46,12 +47,12 @@ describe('the sums of a key', () => {
     const rows = callRows(gateway);
     expect(Map.groupBy(rows, ({ state }) => state).get('settled')).toHaveLength(48);
     expect(rows.filter(({ state }) => state === 'denied')).toHaveLength(12);
-    expect(rows.reduce((sum, row) => sum + row.cost_pico, 0n)).toBe(24n * CALL);
-    expect(new Set(rows.map((row) => row.decision_id))).toEqual(new Set(decisionRows(gateway).map((row) => row.id)));
+    expect(rows.reduce((sum, row) => sum + row.cost, 0n)).toBe(24n * CALL);
+    expect(new Set(rows.map((row) => row.decisionId))).toEqual(new Set(decisionRows(gateway).map((row) => row.id)));
     expect(
       decisionRows(gateway)
         .filter(({ outcome }) => outcome === 'deny')
-        .every((row) => row.violations_json.includes(id)),
+        .every((row) => row.violationsJson.includes(id)),
     ).toBe(true);
   });
 
@@ -82,15 +83,15 @@ describe('a decision', () => {
     const [decision] = decisionRows(gateway);
     const text = gateway.db.connection
       .prepare<[string | undefined], { text: string }>('SELECT text FROM data_documents WHERE digest = ?')
-      .get(decision?.data_digest)?.text;
-    const input: unknown = JSON.parse(decision?.input_json ?? '');
+      .get(decision?.dataDigest)?.text;
+    const input: unknown = JSON.parse(decision?.inputJson ?? '');
     if (text === undefined || !validatePolicyInput(input)) throw new Error('the decision cannot be made again');
     const pdp = createPdp();
-    const again = pdp.decide(input, { text, digest: decision?.data_digest ?? '' });
+    const again = pdp.decide(input, { text, digest: decision?.dataDigest ?? '' });
     pdp.close();
 
     expect(again).toEqual({ permitted: ['sandbox/sandbox-paid'], violations: [] });
-    expect([decision?.bundle_digest, decision?.rule_revision, input.client_ip]).toEqual([
+    expect([decision?.bundleDigest, decision?.ruleRevision, input.client_ip]).toEqual([
       pdp.bundleDigest,
       1,
       '192.0.2.7',
@@ -116,9 +117,9 @@ describe('a call that ends before anything is sent to a provider', () => {
 
         expect(answer.status).toBe(502);
         expect(callRows(gateway)).toMatchObject([
-          { state: 'released', status_code: 502, error_code: 'upstream_error', cost_pico: 0n, attempts_json: null },
+          { state: 'released', statusCode: 502, errorCode: 'upstream_error', cost: 0n, attemptsJson: null },
         ]);
-        expect((callRows(gateway)[0]?.reservation_pico ?? 0n) > 0n).toBe(true);
+        expect((callRows(gateway)[0]?.reservation ?? 0n) > 0n).toBe(true);
         expect(keySums(gateway, key.id)).toMatchObject({ usage: 0n, reserved: 0n, currentPeriodReserved: 0n });
       } finally {
         await hasty.close();
@@ -129,12 +130,12 @@ describe('a call that ends before anything is sent to a provider', () => {
 
 describe('a call that a crash left open', () => {
   it('is recovered at the next start: booked at its reservation, once, and never open again', async () => {
-    const id = completionOf(await chat(gateway, hello())).metadata.log_id;
+    await chat(gateway, hello());
     const before = keySums(gateway, gateway.keyId);
     const { connection } = gateway.db;
     connection
-      .prepare('UPDATE calls SET state = ?, settled_at = NULL, cost_pico = 0, reservation_pico = 5 WHERE id = ?')
-      .run('open', id);
+      .prepare('UPDATE ledger SET state = ?, settledAt = NULL, cost = 0, reservation = 5')
+      .run(CALL_STATES.open);
     connection.prepare('UPDATE keys SET reserved = 5').run();
     await gateway.container.close();
 
@@ -142,7 +143,7 @@ describe('a call that a crash left open', () => {
     const again = await restarted.close().then(() => createContainer(gateway.config, { clock }));
     await again.close();
 
-    expect(callRows(gateway).map(({ state, cost_pico, settled_at }) => [state, cost_pico, settled_at])).toEqual([
+    expect(callRows(gateway).map(({ state, cost, settledAt }) => [state, cost, settledAt])).toEqual([
       ['recovered', 5n, clock.now()],
     ]);
     expect(keySums(gateway, gateway.keyId)).toEqual({

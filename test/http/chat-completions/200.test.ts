@@ -130,7 +130,7 @@ describe('a whole answer', () => {
       project_id: gateway.firstRun.projectId,
     });
     expect(id).toBe(`chatcmpl-${row.id.slice('call_'.length)}`);
-    expect([row.key_id, row.member_id, row.decision_id]).toEqual([
+    expect([row.keyId, row.memberId, row.decisionId]).toEqual([
       gateway.keyId,
       gateway.memberId,
       answer.headers['x-decision-id'],
@@ -142,46 +142,47 @@ describe('a whole answer', () => {
 
     const row = callRow(gateway, answer);
     expect(masked(row)).toEqual({
+      number: row.number,
       id: '<call>',
-      organization_id: '<org>',
-      project_id: '<proj>',
-      key_id: '<key>',
-      member_id: '<mem>',
-      member_period_started_at: null,
-      project_period_started_at: null,
-      organization_period_started_at: null,
-      price_unknown: 0,
-      decision_id: '<dec>',
+      organizationId: '<org>',
+      projectId: '<proj>',
+      keyId: '<key>',
+      memberId: '<mem>',
+      memberPeriodStartedAt: null,
+      projectPeriodStartedAt: null,
+      organizationPeriodStartedAt: null,
+      priceUnknown: 0,
+      decisionId: '<dec>',
       state: 'settled',
       action: 'chat',
-      request_id: '<req>',
-      client_request_id: null,
-      client_address: '192.0.2.7',
+      requestId: '<req>',
+      clientRequestId: null,
+      clientAddress: '192.0.2.7',
       tool: null,
-      requested_model: 'sandbox-paid',
+      requestedModel: 'sandbox-paid',
       stream: 0,
-      created_at: NOW,
-      reservation_pico: 0n,
-      period_started_at: null,
-      settled_at: NOW,
-      cost_pico: 18_000_000n,
-      cost_details_json: '{"total":"0.000018","input":"0.000002","output":"0.000016"}',
-      prompt_tokens: 2,
-      completion_tokens: 4,
-      reasoning_tokens: 0,
-      cached_tokens: 0,
-      cache_write_tokens: 0,
-      usage_estimated: 0,
+      createdAt: NOW,
+      reservation: 0n,
+      periodStartedAt: null,
+      settledAt: NOW,
+      cost: 18_000_000n,
+      costDetailsJson: '{"total":"0.000018","input":"0.000002","output":"0.000016"}',
+      promptTokens: 2,
+      completionTokens: 4,
+      reasoningTokens: 0,
+      cachedTokens: 0,
+      cacheWriteTokens: 0,
+      usageEstimated: 0,
       cached: 0,
-      provider_id: 'sandbox',
-      model_id: 'sandbox-paid',
-      provider_key_id: null,
-      attempts_json: JSON.stringify(SANDBOX_ANSWER.metadata.routing),
-      status_code: 200,
-      error_code: null,
+      providerId: 'sandbox',
+      modelId: 'sandbox-paid',
+      providerKeyId: null,
+      attemptsJson: JSON.stringify(SANDBOX_ANSWER.metadata.routing),
+      statusCode: 200,
+      errorCode: null,
     });
-    const decision = decisionRows(gateway).find(({ id }) => id === row.decision_id);
-    expect([decision?.outcome, decision?.call_id, decision?.violations_json]).toEqual(['permit', row.id, '[]']);
+    const decision = decisionRows(gateway).find(({ id }) => id === row.decisionId);
+    expect([decision?.outcome, decision?.callId, decision?.violationsJson]).toEqual(['permit', row.id, '[]']);
   });
 
   it('has several choices when it is asked for them', async () => {
@@ -283,7 +284,7 @@ describe('an answer of an upstream', () => {
       },
     ]);
     expect(answer.text).not.toContain('secret-of-acme');
-    expect(callRow(gateway, answer).cost_pico).toBe(60_000_000n);
+    expect(callRow(gateway, answer).cost).toBe(60_000_000n);
   });
 
   it('has no cost while the prices are unknown, and says so', async () => {
@@ -317,7 +318,7 @@ describe('an answer of an upstream', () => {
       4,
       'The provider reported no usage: token counts are estimated.',
     ]);
-    expect(callRow(gateway, answer).usage_estimated).toBe(1);
+    expect(callRow(gateway, answer).usageEstimated).toBe(1);
   });
 
   it.each([
@@ -329,7 +330,7 @@ describe('an answer of an upstream', () => {
 
     const answer = await chat(gateway, hello({ model: 'large' }));
 
-    expect(callRow(gateway, answer)).toMatchObject({ status_code: 200, completion_tokens: tokens });
+    expect(callRow(gateway, answer)).toMatchObject({ statusCode: 200, completionTokens: tokens });
   });
 
   it('names the requested provider only when the request pinned it', async () => {
@@ -353,13 +354,13 @@ describe('the request id of the caller', () => {
 
     expect(answer.headers['x-client-request-id']).toBe(own);
     expect(answer.headers['x-request-id']).toMatch(/^req_[0-9a-f]{32}$/);
-    expect(callRow(gateway, answer).client_request_id).toBe(own);
+    expect(callRow(gateway, answer).clientRequestId).toBe(own);
   });
 
   it.each(['', 'has space', 'x'.repeat(65), 'slash/', 'é'])('is ignored when it is %j', async (own) => {
     const answer = await chat(gateway, hello(), { headers: [['x-request-id', Buffer.from(own).toString('latin1')]] });
 
     expect([answer.status, 'x-client-request-id' in answer.headers]).toEqual([200, false]);
-    expect(callRow(gateway, answer).client_request_id).toBeNull();
+    expect(callRow(gateway, answer).clientRequestId).toBeNull();
   });
 });

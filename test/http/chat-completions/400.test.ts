@@ -91,9 +91,9 @@ describe('a request that the provider rejects', () => {
       },
     ]);
     expect(upstream.received).toHaveLength(1);
-    const { state, status_code, error_code, cost_pico, attempts_json } = callRow(gateway, answer);
-    expect([state, status_code, error_code, cost_pico]).toEqual(['settled', 400, 'invalid_request', 0n]);
-    expect(JSON.parse(attempts_json ?? '')).toMatchObject([
+    const { state, statusCode, errorCode, cost, attemptsJson } = callRow(gateway, answer);
+    expect([state, statusCode, errorCode, cost]).toEqual(['settled', 400, 'invalid_request', 0n]);
+    expect(JSON.parse(attemptsJson ?? '')).toMatchObject([
       { provider: 'cheap', status_code: 400, error_type: 'rejected', succeeded: false },
     ]);
   });

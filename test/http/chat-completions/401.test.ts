@@ -173,11 +173,11 @@ describe('a key with an all-time limit', () => {
     expect(upstream.received).toEqual([]);
     expect(callRow(gateway, answer)).toMatchObject({
       state: 'released',
-      status_code: 401,
-      error_code: 'usage_limit_reached',
-      reservation_pico: 0n,
-      cost_pico: 0n,
-      decision_id: answer.headers['x-decision-id'],
+      statusCode: 401,
+      errorCode: 'usage_limit_reached',
+      reservation: 0n,
+      cost: 0n,
+      decisionId: answer.headers['x-decision-id'],
     });
     expect(keySums(gateway, key.id)).toMatchObject({ usage: 2n * CENT, reserved: 0n });
   });
@@ -229,7 +229,7 @@ describe('a key with a recurring limit', () => {
       currentPeriodReserved: 0n,
       currentPeriodStartedAt: Date.parse('2026-11-22T09:30:00Z'),
     });
-    expect(callRow(gateway, passed).period_started_at).toBe(Date.parse('2026-11-22T09:30:00Z'));
+    expect(callRow(gateway, passed).periodStartedAt).toBe(Date.parse('2026-11-22T09:30:00Z'));
   });
 
   it('is refused a call that may cost more than the window leaves, and told when that ends', async () => {
@@ -273,10 +273,10 @@ describe('a key with any limit', () => {
     expect(upstream.received).toEqual([]);
     expect(callRow(gateway, answer)).toMatchObject({
       state: 'released',
-      status_code: 400,
-      error_code: 'invalid_request',
-      cost_pico: 0n,
-      decision_id: answer.headers['x-decision-id'],
+      statusCode: 400,
+      errorCode: 'invalid_request',
+      cost: 0n,
+      decisionId: answer.headers['x-decision-id'],
     });
     expect(decisionRows(gateway).map(({ id }) => id)).toContain(answer.headers['x-decision-id']);
     expect((await chat(gateway, hello({ model: 'unpriced' }))).status).toBe(200);

@@ -132,7 +132,7 @@ describe('an unknown client address', () => {
         `Access denied: IP not permitted: the client address is unknown, and rule ${id} cannot be checked without it.`,
       ),
     ]);
-    expect(callRow(gateway, answer).client_address).toBeNull();
+    expect(callRow(gateway, answer).clientAddress).toBeNull();
   });
 
   it('passes while the only IP rule is in report mode', async () => {
@@ -215,15 +215,15 @@ describe('a denial', () => {
     const answer = await chat(gateway, hello());
 
     const row = callRow(gateway, answer);
-    expect([row.state, row.status_code, row.error_code, row.cost_pico, row.decision_id]).toEqual([
+    expect([row.state, row.statusCode, row.errorCode, row.cost, row.decisionId]).toEqual([
       'denied',
       403,
       'permission_denied',
       0n,
       answer.headers['x-decision-id'],
     ]);
-    const decision = decisionRows(gateway).find((each) => each.id === row.decision_id);
-    expect([decision?.outcome, JSON.parse(decision?.violations_json ?? '')]).toEqual([
+    const decision = decisionRows(gateway).find((each) => each.id === row.decisionId);
+    expect([decision?.outcome, JSON.parse(decision?.violationsJson ?? '')]).toEqual([
       'deny',
       [
         {
@@ -302,7 +302,7 @@ describe('a rule in report mode', () => {
 
     expect(answer.status).toBe(200);
     const decision = decisionRows(gateway).find((each) => each.id === answer.headers['x-decision-id']);
-    expect([decision?.outcome, JSON.parse(decision?.shadow_json ?? '')]).toEqual([
+    expect([decision?.outcome, JSON.parse(decision?.shadowJson ?? '')]).toEqual([
       'permit',
       { permitted: [], would_deny: [id], would_allow: [] },
     ]);

@@ -77,9 +77,9 @@ describe('a call while another is still running', () => {
     ]);
     expect(callRow(gateway, second)).toMatchObject({
       state: 'released',
-      status_code: 429,
-      error_code: 'budget_reserved',
-      decision_id: second.headers['x-decision-id'],
+      statusCode: 429,
+      errorCode: 'budget_reserved',
+      decisionId: second.headers['x-decision-id'],
     });
     expect(keySums(gateway, key.id)).toMatchObject({ usage: 0n, reserved: 10_000_000_000n });
 
@@ -118,8 +118,8 @@ describe('a caller with a limit who names no maximum', () => {
     );
     expect(callRow(gateway, answer)).toMatchObject({
       state: 'settled',
-      reservation_pico: BigInt(promptCost(body) + 1400) * 1_000_000n,
-      cost_pico: 60_000_000n,
+      reservation: BigInt(promptCost(body) + 1400) * 1_000_000n,
+      cost: 60_000_000n,
     });
   });
 
@@ -196,7 +196,7 @@ describe('a caller with a limit who names a maximum', () => {
 
     expect(asked()).toEqual([{ ...body, model: 'metered' }]);
     expect(completionOf(answer).usage.info).toBeUndefined();
-    expect(callRow(gateway, answer).reservation_pico).toBe(BigInt(promptCost(body) + 400) * 1_000_000n);
+    expect(callRow(gateway, answer).reservation).toBe(BigInt(promptCost(body) + 400) * 1_000_000n);
   });
 
   it('has one that is larger than the model’s own brought down to that, which is said', async () => {
@@ -238,7 +238,7 @@ describe('a caller without a limit', () => {
       { ...saying('one'), model: 'metered' },
       { ...saying('two', { max_tokens: 5000 }), model: 'metered' },
     ]);
-    expect(callRows(gateway).map(({ reservation_pico }) => reservation_pico)).toEqual([0n, 0n]);
+    expect(callRows(gateway).map(({ reservation }) => reservation)).toEqual([0n, 0n]);
   });
 });
 

@@ -52,8 +52,8 @@ describe('the sandbox failing on request', () => {
 
     expect([answer.status, answer.json, answer.headers['x-should-retry']]).toEqual([502, failed(message), 'false']);
     const row = callRow(gateway, answer);
-    expect([row.state, row.status_code, row.error_code, row.cost_pico]).toEqual(['settled', 502, 'upstream_error', 0n]);
-    expect(JSON.parse(row.attempts_json ?? '')).toEqual([
+    expect([row.state, row.statusCode, row.errorCode, row.cost]).toEqual(['settled', 502, 'upstream_error', 0n]);
+    expect(JSON.parse(row.attemptsJson ?? '')).toEqual([
       {
         provider: 'sandbox',
         model: 'sandbox-faulty',

@@ -106,7 +106,7 @@ describe('a database that another process holds', () => {
     gateway.db.connection.exec('ROLLBACK');
 
     expect([answer.status, answer.json]).toEqual([503, NO_STORE]);
-    expect(callRows(gateway).map(({ state, cost_pico }) => [state, cost_pico])).toEqual([['open', 0n]]);
+    expect(callRows(gateway).map(({ state, cost }) => [state, cost])).toEqual([['open', 0n]]);
     expect(keySums(gateway, gateway.keyId).usage).toBe(0n);
   });
 });

@@ -32,10 +32,10 @@ describe('a provider that does not answer', () => {
     expect([answer.status, answer.json, answer.headers['x-should-retry']]).toEqual([504, timeout(phase), 'false']);
     const row = callRow(gateway, answer);
     // The prompt was read by then, and costs 1 USD per million tokens.
-    expect([row.status_code, row.error_code, row.usage_estimated]).toEqual([504, 'upstream_timeout', 1]);
-    expect(row.cost_pico).toBe(BigInt(row.prompt_tokens ?? 0) * 1_000_000n);
-    expect(row.cost_pico).toBeGreaterThan(0n);
-    expect(attempts(row.attempts_json)).toMatchObject([{ error_type: 'timeout', succeeded: false }]);
+    expect([row.statusCode, row.errorCode, row.usageEstimated]).toEqual([504, 'upstream_timeout', 1]);
+    expect(row.cost).toBe(BigInt(row.promptTokens ?? 0) * 1_000_000n);
+    expect(row.cost).toBeGreaterThan(0n);
+    expect(attempts(row.attemptsJson)).toMatchObject([{ error_type: 'timeout', succeeded: false }]);
   });
 
   it('in words, with status 408, is the same', async () => {
@@ -72,8 +72,8 @@ describe('a provider that stalls', () => {
     const { chunks, done, error } = eventsOf(answer.text);
     expect([answer.status, chunks.length, done, error]).toEqual([200, 1, false, timeout('the answer stalled').error]);
     const row = callRow(gateway, answer);
-    expect([row.status_code, row.usage_estimated, row.cost_pico > 0n]).toEqual([504, 1, true]);
-    expect(attempts(row.attempts_json)).toMatchObject([{ error_type: 'timeout', succeeded: false }]);
+    expect([row.statusCode, row.usageEstimated, row.cost > 0n]).toEqual([504, 1, true]);
+    expect(attempts(row.attemptsJson)).toMatchObject([{ error_type: 'timeout', succeeded: false }]);
   });
 
   it('within a stream until our own bound cuts it off is billed what was produced', async () => {
@@ -84,6 +84,6 @@ describe('a provider that stalls', () => {
     const { chunks, error } = eventsOf(answer.text);
     const row = callRow(gateway, answer);
     expect([chunks.length, error]).toEqual([1, timeout('the whole answer took too long').error]);
-    expect([row.state, row.status_code, row.usage_estimated, row.cost_pico > 0n]).toEqual(['settled', 504, 1, true]);
+    expect([row.state, row.statusCode, row.usageEstimated, row.cost > 0n]).toEqual(['settled', 504, 1, true]);
   });
 });

@@ -41,7 +41,7 @@ describe('the choice', () => {
       undefined,
       'cheap',
     ]);
-    expect(callRow(gateway, answer)).toMatchObject({ requested_model: 'auto', model_id: 'cheap' });
+    expect(callRow(gateway, answer)).toMatchObject({ requestedModel: 'auto', modelId: 'cheap' });
   });
 
   it('fails over to the next cheapest, three at most, unknown prices last', async () => {
@@ -56,7 +56,7 @@ describe('the choice', () => {
     await chat(gateway, auto());
     const [decision] = decisionRows(gateway);
     expect(tried()).toEqual(['priciest', 'unpriced']);
-    const input: unknown = JSON.parse(decision?.input_json ?? '');
+    const input: unknown = JSON.parse(decision?.inputJson ?? '');
     if (!validatePolicyInput(input)) throw new Error('no input document');
     expect(input.candidates.map(({ id }) => id)).toEqual(['zeta/priciest', 'acme/unpriced']);
   });

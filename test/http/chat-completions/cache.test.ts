@@ -81,12 +81,12 @@ describe('an equal request', () => {
     expect(row).toMatchObject({
       state: 'settled',
       cached: 1,
-      cost_pico: 0n,
-      provider_id: 'acme',
-      model_id: 'large',
-      status_code: 200,
+      cost: 0n,
+      providerId: 'acme',
+      modelId: 'large',
+      statusCode: 200,
     });
-    expect(answer.headers['x-decision-id']).toBe(row.decision_id);
+    expect(answer.headers['x-decision-id']).toBe(row.decisionId);
   });
 
   it('is streamed again, chunk by chunk', async () => {
@@ -234,7 +234,7 @@ it('another key of the project may be given it', async () => {
   await chat(gateway, large());
   const other = addKey(gateway, {}, null, clock.now());
   expect(await hits(() => chat(gateway, large(), { token: other.token }))).toEqual([true]);
-  expect(callRows(gateway).map(({ key_id, cached }) => [key_id, cached])).toEqual([
+  expect(callRows(gateway).map(({ keyId, cached }) => [keyId, cached])).toEqual([
     [gateway.keyId, 0],
     [other.id, 1],
   ]);

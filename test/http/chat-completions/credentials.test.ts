@@ -92,7 +92,7 @@ describe("a customer's own provider key", () => {
         logId: row.id,
       },
     ]);
-    expect(row).toMatchObject({ provider_id: 'openai', provider_key_id: id });
+    expect(row).toMatchObject({ providerId: 'openai', providerKeyId: id });
   });
 
   it("comes before the service's, which stands in when it is refused", async () => {

@@ -42,8 +42,8 @@ it.each([1000, 20_000])('%i levels in a whole answer are a 502, recorded as such
     502,
     'The answer of the provider was refused: the answer holds too much.',
   ]);
-  const { state, status_code, error_code } = callRow(gateway, answer);
-  expect([state, status_code, error_code]).toEqual(['settled', 502, 'upstream_error']);
+  const { state, statusCode, errorCode } = callRow(gateway, answer);
+  expect([state, statusCode, errorCode]).toEqual(['settled', 502, 'upstream_error']);
 });
 
 it('in the first chunk of a stream they are a 502 too', async () => {
@@ -66,7 +66,7 @@ it('in a later chunk they are an error event', async () => {
     'The provider sent a malformed chunk.',
     false,
   ]);
-  expect(callRow(gateway, answer)).toMatchObject({ state: 'settled', status_code: 502 });
+  expect(callRow(gateway, answer)).toMatchObject({ state: 'settled', statusCode: 502 });
 });
 
 it('a thousand levels pass as they came', async () => {

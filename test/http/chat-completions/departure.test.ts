@@ -61,7 +61,7 @@ describe('a client that leaves', () => {
     const { arrived, left } = endless(() => {});
     const { outgoing } = open(hello({ model: 'large' }));
     await arrived;
-    const id = callRows(gateway).at(-1)?.request_id ?? '';
+    const id = callRows(gateway).at(-1)?.requestId ?? '';
     expect(callRows(gateway).at(-1)?.state).toBe('open');
 
     outgoing.destroy();
@@ -70,14 +70,14 @@ describe('a client that leaves', () => {
     const row = await settled(gateway, id);
     expect(row).toMatchObject({
       state: 'settled',
-      status_code: 499,
-      error_code: 'client_closed_request',
-      prompt_tokens: 8,
-      completion_tokens: 0,
-      usage_estimated: 1,
-      cost_pico: 8n * 2_000_000n,
-      provider_id: 'acme',
-      model_id: 'large',
+      statusCode: 499,
+      errorCode: 'client_closed_request',
+      promptTokens: 8,
+      completionTokens: 0,
+      usageEstimated: 1,
+      cost: 8n * 2_000_000n,
+      providerId: 'acme',
+      modelId: 'large',
     });
   });
 
@@ -95,13 +95,13 @@ describe('a client that leaves', () => {
     const cost = 8n * 2_000_000n + 4n * 8_000_000n;
     expect(row).toMatchObject({
       state: 'settled',
-      status_code: 499,
-      error_code: 'client_closed_request',
-      prompt_tokens: 8,
-      completion_tokens: 4,
-      usage_estimated: 1,
-      cost_pico: cost,
-      provider_id: 'acme',
+      statusCode: 499,
+      errorCode: 'client_closed_request',
+      promptTokens: 8,
+      completionTokens: 4,
+      usageEstimated: 1,
+      cost: cost,
+      providerId: 'acme',
     });
     expect(keySums(gateway, gateway.keyId).usage).toBe(before + cost);
   });
@@ -115,23 +115,23 @@ describe('a client that leaves', () => {
     outgoing.destroy();
 
     await left;
-    expect(await settled(gateway, requestId(response))).toMatchObject({ usage_estimated: 0, cost_pico: 60_000_000n });
+    expect(await settled(gateway, requestId(response))).toMatchObject({ usageEstimated: 0, cost: 60_000_000n });
   });
 
   it('before the first byte of a stream cancels the call upstream, and is billed for the prompt too', async () => {
     const { arrived, left } = endless(() => {});
     const { outgoing } = open(hello({ model: 'large', stream: true }));
     await arrived;
-    const id = callRows(gateway).at(-1)?.request_id ?? '';
+    const id = callRows(gateway).at(-1)?.requestId ?? '';
 
     outgoing.destroy();
 
     await left;
     expect(await settled(gateway, id)).toMatchObject({
-      status_code: 499,
-      prompt_tokens: 8,
-      completion_tokens: 0,
-      cost_pico: 8n * 2_000_000n,
+      statusCode: 499,
+      promptTokens: 8,
+      completionTokens: 0,
+      cost: 8n * 2_000_000n,
     });
   });
 
@@ -143,7 +143,7 @@ describe('a client that leaves', () => {
     outgoing.destroy();
 
     await left;
-    await settled(gateway, callRows(gateway).at(-1)?.request_id ?? '');
+    await settled(gateway, callRows(gateway).at(-1)?.requestId ?? '');
     expect(upstream.received).toHaveLength(1);
   });
 });
@@ -203,8 +203,8 @@ describe('a client that reads slowly', () => {
 
     await progress.left;
     const row = await settled(gateway, requestId(response));
-    expect([row.state, row.status_code, row.usage_estimated]).toEqual(['settled', 499, 1]);
-    expect(row.completion_tokens).toBeGreaterThan(0);
-    expect(row.completion_tokens % (PIECE.length / 8)).toBe(0); // eight of the letters are a token
+    expect([row.state, row.statusCode, row.usageEstimated]).toEqual(['settled', 499, 1]);
+    expect(row.completionTokens).toBeGreaterThan(0);
+    expect(row.completionTokens % (PIECE.length / 8)).toBe(0); // eight of the letters are a token
   });
 });

@@ -142,7 +142,7 @@ describe('no estimate is made', () => {
     const answer = await chat(gateway, ask());
 
     expect(errorOf(answer).code).toBe('invalid_request');
-    expect(callRow(gateway, answer)).toMatchObject({ cost_pico: 0n, prompt_tokens: 0, usage_estimated: 0 });
+    expect(callRow(gateway, answer)).toMatchObject({ cost: 0n, promptTokens: 0, usageEstimated: 0 });
   });
 
   it('of a stream that broke: nothing is booked but what the provider reported', async () => {
@@ -151,8 +151,8 @@ describe('no estimate is made', () => {
     upstream.begin(cutAfter(chunk({ content: 'Hello' }, null, { usage: USAGE }), chunk({ content: 'Hello' })));
     const told = await chat(gateway, ask({ stream: true }));
 
-    expect(callRow(gateway, silent)).toMatchObject({ cost_pico: 0n, completion_tokens: 0, usage_estimated: 0 });
-    expect(callRow(gateway, told)).toMatchObject({ cost_pico: 60_000_000n, completion_tokens: 5, usage_estimated: 0 });
+    expect(callRow(gateway, silent)).toMatchObject({ cost: 0n, completionTokens: 0, usageEstimated: 0 });
+    expect(callRow(gateway, told)).toMatchObject({ cost: 60_000_000n, completionTokens: 5, usageEstimated: 0 });
   });
 });
 
@@ -185,11 +185,11 @@ describe('a client that leaves', () => {
     );
 
     expect(row).toMatchObject({
-      status_code: 499,
-      prompt_tokens: 10,
-      completion_tokens: 1 + 4,
-      usage_estimated: 1,
-      cost_pico: 10n * 2_000_000n + 5n * 8_000_000n,
+      statusCode: 499,
+      promptTokens: 10,
+      completionTokens: 1 + 4,
+      usageEstimated: 1,
+      cost: 10n * 2_000_000n + 5n * 8_000_000n,
     });
   });
 
@@ -198,6 +198,6 @@ describe('a client that leaves', () => {
 
     const row = await leaveAfter(chunk({ content: 'Hello' }), chunk({ content: ', you' }, null, soFar));
 
-    expect(row).toMatchObject({ prompt_tokens: 10, completion_tokens: 3, usage_estimated: 0 });
+    expect(row).toMatchObject({ promptTokens: 10, completionTokens: 3, usageEstimated: 0 });
   });
 });

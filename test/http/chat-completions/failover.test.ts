@@ -104,11 +104,7 @@ describe('before the first byte', () => {
     expect(metadata.routing).toEqual(attempts);
     expect(metadata.used_provider).toBe('yota');
     expect(usage.cost).toBe(0.00003);
-    expect([row.provider_id, row.cost_pico, JSON.parse(row.attempts_json ?? '')]).toEqual([
-      'yota',
-      30_000_000n,
-      attempts,
-    ]);
+    expect([row.providerId, row.cost, JSON.parse(row.attemptsJson ?? '')]).toEqual(['yota', 30_000_000n, attempts]);
   });
 
   it.each([
@@ -141,7 +137,7 @@ describe('before the first byte', () => {
 
     expect([answer.status, errorOf(answer).message]).toEqual([502, 'The provider failed: The last one.']);
     expect(answer.headers['x-should-retry']).toBe('false');
-    expect(JSON.parse(callRow(gateway, answer).attempts_json ?? '')).toMatchObject([
+    expect(JSON.parse(callRow(gateway, answer).attemptsJson ?? '')).toMatchObject([
       { provider: 'zeta' },
       { provider: 'yota' },
       { provider: 'alpha' },
@@ -246,8 +242,8 @@ describe('only what the policy permitted', () => {
     ]);
     expect(second.received).toEqual([]);
     const row = callRow(gateway, answer);
-    expect([row.state, row.status_code, row.error_code]).toEqual(['settled', 403, 'permission_denied']);
-    expect(JSON.parse(row.attempts_json ?? '')).toMatchObject([{ provider: 'zeta', status_code: 500 }]);
+    expect([row.state, row.statusCode, row.errorCode]).toEqual(['settled', 403, 'permission_denied']);
+    expect(JSON.parse(row.attemptsJson ?? '')).toMatchObject([{ provider: 'zeta', status_code: 500 }]);
   });
 
   it('is called on a later attempt only if the rules can be had then: else it is a 503, recorded as such', async () => {
@@ -264,7 +260,7 @@ describe('only what the policy permitted', () => {
     expect([answer.status, errorOf(answer).code]).toEqual([503, 'policy_unavailable']);
     expect(second.received).toEqual([]);
     const row = callRow(gateway, answer);
-    expect([row.state, row.status_code, row.error_code]).toEqual(['settled', 503, 'policy_unavailable']);
-    expect(JSON.parse(row.attempts_json ?? '')).toMatchObject([{ provider: 'zeta', status_code: 500 }]);
+    expect([row.state, row.statusCode, row.errorCode]).toEqual(['settled', 503, 'policy_unavailable']);
+    expect(JSON.parse(row.attemptsJson ?? '')).toMatchObject([{ provider: 'zeta', status_code: 500 }]);
   });
 });

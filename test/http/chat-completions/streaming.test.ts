@@ -84,7 +84,7 @@ describe('a stream', () => {
       [0.00006, row.id],
     ]);
     expect(chunks.at(-1)?.choices).toEqual([{ index: 0, delta: {}, finish_reason: 'stop' }]);
-    expect([row.state, row.cost_pico, row.stream, row.status_code]).toEqual(['settled', 60_000_000n, 1, 200]);
+    expect([row.state, row.cost, row.stream, row.statusCode]).toEqual(['settled', 60_000_000n, 1, 200]);
   });
 
   it('tells them in an extra chunk without choices when include_usage is set, and usage null before it', async () => {
@@ -139,7 +139,7 @@ describe('a stream', () => {
       completion_tokens: 4,
       info: 'The provider reported no usage: token counts are estimated.',
     });
-    expect(callRow(gateway, answer).usage_estimated).toBe(1);
+    expect(callRow(gateway, answer).usageEstimated).toBe(1);
   });
 
   it('estimates thoughts as well', async () => {
@@ -147,7 +147,7 @@ describe('a stream', () => {
 
     const answer = await chat(gateway, fromUpstream());
 
-    expect(callRow(gateway, answer).completion_tokens).toBe(4);
+    expect(callRow(gateway, answer).completionTokens).toBe(4);
   });
 
   it('interleaves several choices, each with its role and its finish reason, and ends with the last', async () => {
@@ -190,7 +190,7 @@ describe('a stream that fails', () => {
     expect([streamedText(chunks), done]).toEqual(['So f', false]);
     expect(error).toEqual({ message, type: 'api_error', param: null, code: 'upstream_error' });
     const row = callRow(gateway, answer);
-    expect([row.state, row.status_code, row.error_code, row.cost_pico]).toEqual(['settled', 502, 'upstream_error', 0n]);
+    expect([row.state, row.statusCode, row.errorCode, row.cost]).toEqual(['settled', 502, 'upstream_error', 0n]);
   });
 
   it('is never ended as if it were whole when the upstream ends without a finish reason', async () => {
@@ -209,10 +209,7 @@ describe('a stream that fails', () => {
 
     const answer = await chat(gateway, fromUpstream());
 
-    expect([eventsOf(answer.text).error?.code, callRow(gateway, answer).cost_pico]).toEqual([
-      'upstream_error',
-      60_000_000n,
-    ]);
+    expect([eventsOf(answer.text).error?.code, callRow(gateway, answer).cost]).toEqual(['upstream_error', 60_000_000n]);
   });
 
   it('before its first byte has a status of its own', async () => {
@@ -252,6 +249,6 @@ describe('a quiet stream', () => {
 
     const { error, chunks, done } = eventsOf(answer.text);
     expect([answer.status, chunks, done, error?.code]).toEqual([200, [], false, 'upstream_error']);
-    expect(callRow(gateway, answer).status_code).toBe(502);
+    expect(callRow(gateway, answer).statusCode).toBe(502);
   });
 });

@@ -110,23 +110,23 @@ describe('an image request', () => {
     expect(masked(row)).toMatchObject({
       state: 'settled',
       action: 'image',
-      client_address: '192.0.2.7',
-      requested_model: 'sandbox-image-plus',
+      clientAddress: '192.0.2.7',
+      requestedModel: 'sandbox-image-plus',
       stream: 0,
-      cost_pico: 20_000_000_000n,
-      prompt_tokens: 3,
-      completion_tokens: 4,
-      usage_estimated: 0,
-      provider_id: 'sandbox',
-      model_id: 'sandbox-image-plus',
-      attempts_json: JSON.stringify(SANDBOX_ANSWER.metadata.routing),
-      status_code: 200,
-      error_code: null,
+      cost: 20_000_000_000n,
+      promptTokens: 3,
+      completionTokens: 4,
+      usageEstimated: 0,
+      providerId: 'sandbox',
+      modelId: 'sandbox-image-plus',
+      attemptsJson: JSON.stringify(SANDBOX_ANSWER.metadata.routing),
+      statusCode: 200,
+      errorCode: null,
     });
-    expect(JSON.parse(row.cost_details_json ?? '')).toEqual({ imageOutput: '0.02', total: '0.02' });
-    const decision = decisionRows(gateway).find(({ id }) => id === row.decision_id);
+    expect(JSON.parse(row.costDetailsJson ?? '')).toEqual({ imageOutput: '0.02', total: '0.02' });
+    const decision = decisionRows(gateway).find(({ id }) => id === row.decisionId);
     expect(decision?.outcome).toBe('permit');
-    expect(JSON.parse(decision?.input_json ?? '')).toMatchObject({
+    expect(JSON.parse(decision?.inputJson ?? '')).toMatchObject({
       action: 'image',
       candidates: [{ id: 'acme/sandbox-image-plus' }, { id: 'sandbox/sandbox-image-plus' }],
     });
@@ -232,7 +232,7 @@ describe('another provider', () => {
       total_tokens: 150,
       cost: 0.00425,
     });
-    expect(callRow(gateway, answer).cost_pico).toBe(4_250_000_000n);
+    expect(callRow(gateway, answer).cost).toBe(4_250_000_000n);
   });
 
   it('that reports no tokens where those are charged leaves the cost unknown', async () => {

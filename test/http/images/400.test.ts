@@ -87,8 +87,8 @@ describe('what the provider rejects', () => {
     const answer = await draw(gateway, fox(more));
 
     expect([answer.status, errorOf(answer).message]).toEqual([400, `The provider rejected the request: ${message}`]);
-    const { status_code, error_code, cost_pico, provider_id } = callRow(gateway, answer);
-    expect([status_code, error_code, cost_pico, provider_id]).toEqual([400, 'invalid_request', 0n, null]);
+    const { statusCode, errorCode, cost, providerId } = callRow(gateway, answer);
+    expect([statusCode, errorCode, cost, providerId]).toEqual([400, 'invalid_request', 0n, null]);
     expect(upstream.received).toEqual([]);
   });
 });

@@ -71,7 +71,7 @@ describe('each kind of rule', () => {
     expect(callRow(gateway, answer)).toMatchObject({
       state: 'denied',
       action: 'image',
-      error_code: 'permission_denied',
+      errorCode: 'permission_denied',
     });
     removeRule(gateway, 'key', id);
     added = [];

@@ -54,7 +54,7 @@ describe('a first provider that fails', () => {
       { provider: 'acme', succeeded: false, ...attempt },
       { provider: 'sandbox', succeeded: true, status_code: 200, error_type: 'none' },
     ]);
-    expect([metadata.used_provider, usage.cost, callRow(gateway, answer).cost_pico]).toEqual([
+    expect([metadata.used_provider, usage.cost, callRow(gateway, answer).cost]).toEqual([
       'sandbox',
       0.01,
       10_000_000_000n,
@@ -82,14 +82,14 @@ describe('when every provider has failed', () => {
       { message: 'The provider failed: Broken.', type: 'api_error', param: null, code: 'upstream_error' },
     ]);
     const row = callRow(gateway, answer);
-    expect([row.state, row.status_code, row.error_code, row.cost_pico, row.provider_id]).toEqual([
+    expect([row.state, row.statusCode, row.errorCode, row.cost, row.providerId]).toEqual([
       'settled',
       502,
       'upstream_error',
       0n,
       null,
     ]);
-    expect(JSON.parse(row.attempts_json ?? '')).toMatchObject([
+    expect(JSON.parse(row.attemptsJson ?? '')).toMatchObject([
       { provider: 'sandbox', status_code: 503 },
       { provider: 'acme', status_code: 500 },
     ]);

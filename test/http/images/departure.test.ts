@@ -28,8 +28,8 @@ it('cancels the call upstream, which is booked as left and tried nowhere else', 
   outgoing.destroy();
   await left.promise;
 
-  const row = await settled(gateway, String(callRows(gateway)[0]?.request_id));
-  expect([row.status_code, row.error_code, row.cost_pico, JSON.parse(row.attempts_json ?? '').length]).toEqual([
+  const row = await settled(gateway, String(callRows(gateway)[0]?.requestId));
+  expect([row.statusCode, row.errorCode, row.cost, JSON.parse(row.attemptsJson ?? '').length]).toEqual([
     499,
     'client_closed_request',
     0n,

@@ -43,7 +43,7 @@ describe('a key with a usage limit', () => {
     ]);
     expect(upstream.received).toEqual([]);
     const answer = await draw(gateway, fox({ model: 'own/each', n: 3 }), key);
-    expect([answer.status, callRow(gateway, answer).reservation_pico]).toEqual([200, 100_000_000_000n]);
+    expect([answer.status, callRow(gateway, answer).reservation]).toEqual([200, 100_000_000_000n]);
     expect(keySums(gateway, key.id)).toMatchObject({ reserved: 0n });
   });
 
@@ -72,8 +72,8 @@ describe('a key with a usage limit', () => {
 
     expect(imagesOf(answer).usage.cost).toBe(0.01202);
     expect(callRow(gateway, answer)).toMatchObject({
-      reservation_pico: BigInt(JSON.stringify(body).length) * 1_000_000n + 8192n * 30_000_000n,
-      cost_pico: 12_020_000_000n,
+      reservation: BigInt(JSON.stringify(body).length) * 1_000_000n + 8192n * 30_000_000n,
+      cost: 12_020_000_000n,
     });
     expect(keySums(gateway, key.id)).toMatchObject({ usage: 12_020_000_000n, reserved: 0n });
   });
@@ -83,11 +83,11 @@ describe('a key with a usage limit', () => {
 
     const answer = await draw(gateway, fox({ model: 'own/tokens' }), key);
 
-    const { reservation_pico: reserved, cost_pico: cost } = callRow(gateway, answer);
+    const { reservation: reserved, cost } = callRow(gateway, answer);
     expect([imagesOf(answer).usage.cost, cost]).toEqual([undefined, reserved]);
     expect(reserved > 0n).toBe(true);
     expect(keySums(gateway, key.id)).toMatchObject({ usage: cost, reserved: 0n });
-    expect(callRow(gateway, await draw(gateway, fox({ model: 'own/tokens' }))).cost_pico).toBe(0n);
+    expect(callRow(gateway, await draw(gateway, fox({ model: 'own/tokens' }))).cost).toBe(0n);
   });
 
   it('may not use a model of which the price of a picture is unknown', async () => {

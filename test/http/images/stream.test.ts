@@ -106,7 +106,7 @@ describe('a stream of an image', () => {
     expect(upstream.received.map(({ json }) => json)).toEqual([
       { model: 'gpt-image-2', prompt: 'a red fox', size: '64x32', stream: true, partial_images: 2 },
     ]);
-    expect(callRow(gateway, answer)).toMatchObject({ stream: 1, status_code: 200, cost_pico: 30_050_000_000n });
+    expect(callRow(gateway, answer)).toMatchObject({ stream: 1, statusCode: 200, cost: 30_050_000_000n });
   });
 
   it('gives pictures of megabytes as the provider sent them', async () => {
@@ -188,8 +188,8 @@ describe('a stream that fails', () => {
       200,
       'upstream_error',
     ]);
-    expect(JSON.parse(callRow(gateway, answer).attempts_json ?? '')).toHaveLength(1);
-    expect(callRow(gateway, answer)).toMatchObject({ status_code: 502, cost_pico: 0n });
+    expect(JSON.parse(callRow(gateway, answer).attemptsJson ?? '')).toHaveLength(1);
+    expect(callRow(gateway, answer)).toMatchObject({ statusCode: 502, cost: 0n });
   });
 });
 
@@ -204,7 +204,7 @@ it('that stalls after a draft costs a key with a limit all that was held back', 
 
   const answer = await draw(impatient, streamed({ partial_images: 1 }), key);
 
-  const { status_code: status, reservation_pico: reserved, cost_pico: cost } = callRow(impatient, answer);
+  const { statusCode: status, reservation: reserved, cost } = callRow(impatient, answer);
   await impatient.close();
   expect([status, cost, reserved > 0n]).toEqual([504, reserved, true]);
 });
@@ -229,7 +229,7 @@ describe('a reader who leaves', () => {
     outgoing.destroy();
   }
 
-  const last = async () => settled(gateway, String(callRows(gateway).at(-1)?.request_id));
+  const last = async () => settled(gateway, String(callRows(gateway).at(-1)?.requestId));
 
   it('after a draft pays for the image: the upstream is read to its end', async () => {
     const left = Promise.withResolvers<void>();
@@ -243,7 +243,7 @@ describe('a reader who leaves', () => {
     await leave(1, new Promise(() => {}));
     left.resolve();
 
-    expect(await last()).toMatchObject({ cost_pico: 30_050_000_000n });
+    expect(await last()).toMatchObject({ cost: 30_050_000_000n });
   });
 
   it('before a draft cancels the call upstream, and pays for the prompt', async () => {
@@ -257,6 +257,6 @@ describe('a reader who leaves', () => {
     await leave(1, arrived.promise);
     await closed.promise;
 
-    expect(await last()).toMatchObject({ status_code: 499, error_code: 'client_closed_request' });
+    expect(await last()).toMatchObject({ statusCode: 499, errorCode: 'client_closed_request' });
   });
 });

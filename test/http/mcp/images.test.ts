@@ -73,7 +73,7 @@ describe('generate-image', () => {
       1024,
     ]);
     expect(_meta).toMatchObject({ 'portcullis/metadata': { used_model: 'sandbox-image-plus' } });
-    expect(callRow(gateway, answer)).toMatchObject({ tool: 'generate-image', status_code: 200 });
+    expect(callRow(gateway, answer)).toMatchObject({ tool: 'generate-image', statusCode: 200 });
   });
 
   it('gives as many as asked for', async () => {
@@ -228,13 +228,13 @@ describe('generate-nano-banana', () => {
     await other.close();
 
     expect(toolResultOf(answer).content.map(({ type }) => type)).toEqual(['image']);
-    expect(row).toMatchObject({ tool: 'generate-nano-banana', requested_model: 'sandbox/sandbox-image-plus' });
+    expect(row).toMatchObject({ tool: 'generate-nano-banana', requestedModel: 'sandbox/sandbox-image-plus' });
   });
 
   it('draws with NANO_BANANA_MODEL where it is set', async () => {
     const answer = await callTool(gateway, 'generate-nano-banana', { prompt: 'x' });
 
-    expect(callRow(gateway, answer)).toMatchObject({ requested_model: 'sandbox-image-max' });
+    expect(callRow(gateway, answer)).toMatchObject({ requestedModel: 'sandbox-image-max' });
   });
 
   it('chooses no model that the rules deny', async () => {
@@ -246,7 +246,7 @@ describe('generate-nano-banana', () => {
     const row = callRow(other, first);
     await other.close();
 
-    expect([row.requested_model, toolResultOf(second)]).toMatchObject([
+    expect([row.requestedModel, toolResultOf(second)]).toMatchObject([
       'sandbox/sandbox-image-max',
       { isError: true, _meta: { 'portcullis/code': 'permission_denied' } },
     ]);

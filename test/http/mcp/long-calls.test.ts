@@ -95,7 +95,7 @@ describe.each(['application/json', 'application/json, text/event-stream', 'text/
 
       const last = () => callRows(gateway).at(-1);
       while (last()?.state === 'open') await sleep(5);
-      expect(last()).toMatchObject({ tool: 'chat', status_code: 499, error_code: 'client_closed_request' });
+      expect(last()).toMatchObject({ tool: 'chat', statusCode: 499, errorCode: 'client_closed_request' });
     });
   },
 );

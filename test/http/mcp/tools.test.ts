@@ -76,13 +76,13 @@ describe('chat', () => {
   it('is a call in the ledger like any other, by the name of the tool', async () => {
     const answer = await callTool(gateway, 'chat', question());
     const row = callRow(gateway, answer);
-    const decision = decisionRows(gateway).find(({ call_id }) => call_id === row.id);
+    const decision = decisionRows(gateway).find(({ callId }) => callId === row.id);
 
     expect([row, answer.headers['x-decision-id']]).toMatchObject([
-      { tool: 'chat', state: 'settled', requested_model: 'acme/large', status_code: 200, cost_pico: 60_000_000n },
+      { tool: 'chat', state: 'settled', requestedModel: 'acme/large', statusCode: 200, cost: 60_000_000n },
       decision?.id,
     ]);
-    expect(JSON.parse(decision?.input_json ?? '')).toMatchObject({ action: 'chat', tool: 'chat' });
+    expect(JSON.parse(decision?.inputJson ?? '')).toMatchObject({ action: 'chat', tool: 'chat' });
   });
 
   it('works for the stateless era', async () => {
@@ -101,7 +101,7 @@ describe('chat', () => {
     expect(toolResultOf(answer)).toEqual(
       refused(`Access denied: model not allowed: large is denied by rule ${id}.`, 'permission_denied'),
     );
-    expect([callRow(gateway, answer).status_code, upstream.received]).toEqual([403, []]);
+    expect([callRow(gateway, answer).statusCode, upstream.received]).toEqual([403, []]);
   });
 
   it.each([

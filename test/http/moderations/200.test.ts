@@ -112,17 +112,17 @@ describe('a moderation request', () => {
     expect(masked(row)).toMatchObject({
       state: 'settled',
       action: 'moderation',
-      requested_model: 'omni-moderation-latest',
-      cost_pico: 0n,
-      prompt_tokens: 0,
-      usage_estimated: 0,
-      provider_id: 'sandbox',
-      model_id: 'sandbox-moderation',
-      attempts_json: JSON.stringify([ATTEMPT]),
-      status_code: 200,
+      requestedModel: 'omni-moderation-latest',
+      cost: 0n,
+      promptTokens: 0,
+      usageEstimated: 0,
+      providerId: 'sandbox',
+      modelId: 'sandbox-moderation',
+      attemptsJson: JSON.stringify([ATTEMPT]),
+      statusCode: 200,
     });
-    const decision = decisionRows(gateway).find(({ id }) => id === row.decision_id);
-    expect(JSON.parse(decision?.input_json ?? '')).toMatchObject({ action: 'moderation' });
+    const decision = decisionRows(gateway).find(({ id }) => id === row.decisionId);
+    expect(JSON.parse(decision?.inputJson ?? '')).toMatchObject({ action: 'moderation' });
   });
 
   it('names a model to no effect, except that it is the requested one in the metadata', async () => {

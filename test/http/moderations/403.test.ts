@@ -61,7 +61,7 @@ describe('a rule that denies', () => {
         },
       },
     ]);
-    expect(callRow(gateway, answer)).toMatchObject({ state: 'denied', action: 'moderation', status_code: 403 });
+    expect(callRow(gateway, answer)).toMatchObject({ state: 'denied', action: 'moderation', statusCode: 403 });
   });
 
   it.each<RuleCreate>([

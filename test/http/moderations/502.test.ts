@@ -25,6 +25,6 @@ it.each([
     'false',
     { message, type: 'api_error', param: null, code: 'upstream_error' },
   ]);
-  const { state, action, error_code, cost_pico } = callRow(gateway, answer);
-  expect([state, action, error_code, cost_pico]).toEqual(['settled', 'moderation', 'upstream_error', 0n]);
+  const { state, action, errorCode, cost } = callRow(gateway, answer);
+  expect([state, action, errorCode, cost]).toEqual(['settled', 'moderation', 'upstream_error', 0n]);
 });

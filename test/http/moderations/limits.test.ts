@@ -28,7 +28,7 @@ it('that costs nothing holds nothing back', async () => {
     const answer = await moderate(gateway, { input: 'x'.repeat(5000) }, key);
 
     expect(moderationOf(answer).usage.cost).toBe(0);
-    expect(callRow(gateway, answer)).toMatchObject({ state: 'settled', reservation_pico: 0n, cost_pico: 0n });
+    expect(callRow(gateway, answer)).toMatchObject({ state: 'settled', reservation: 0n, cost: 0n });
     expect(keySums(gateway, key.id)).toMatchObject({ usage: 0n, reserved: 0n });
   } finally {
     await gateway.close();

@@ -93,13 +93,16 @@ describe('a database of a build between two versions', () => {
 });
 
 /** What the types of the tables call bigint (sql.ts). */
-const AMOUNT = /_pico$|^(usage|usageLimit|reserved|periodUsageLimit|currentPeriodUsage|currentPeriodReserved)$/;
+const AMOUNT =
+  /^(usage|usageLimit|reserved|reservation|cost|costHigh|costLow|periodUsageLimit|currentPeriodUsage|currentPeriodReserved)$/;
 
 describe('the schema', () => {
   test('has only strict tables', () => {
     const db = open(newPath(), { create: true });
     const loose = db.connection
-      .prepare("SELECT name FROM pragma_table_list WHERE schema = 'main' AND NOT strict AND name NOT LIKE 'sqlite_%'")
+      .prepare(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'",
+      )
       .pluck();
     expect(loose.all()).toEqual([]);
   });
@@ -108,7 +111,7 @@ describe('the schema', () => {
     const db = open(newPath(), { create: true });
     const columns = db.connection.prepare<[], { table: string; name: string; type: string }>(
       `SELECT tables.name AS "table", columns.name, columns.type FROM pragma_table_list AS tables, pragma_table_info(tables.name) AS columns
-       WHERE tables.schema = 'main' ORDER BY 1, 2`,
+       WHERE tables.schema = 'main' AND tables.type = 'table' ORDER BY 1, 2`,
     );
     const money = columns.all().filter(({ name }) => AMOUNT.test(name));
     expect(money.map(({ table, name }) => `${table}.${name}`)).toEqual([
@@ -118,16 +121,16 @@ describe('the schema', () => {
       'budgets.reserved',
       'budgets.usage',
       'budgets.usageLimit',
-      'calls.cost_pico',
-      'calls.reservation_pico',
-      'kept_usage.high_pico',
-      'kept_usage.low_pico',
+      'kept_usage.costHigh',
+      'kept_usage.costLow',
       'keys.currentPeriodReserved',
       'keys.currentPeriodUsage',
       'keys.periodUsageLimit',
       'keys.reserved',
       'keys.usage',
       'keys.usageLimit',
+      'ledger.cost',
+      'ledger.reservation',
     ]);
     expect(new Set(money.map(({ type }) => type))).toEqual(new Set(['INTEGER']));
   });

@@ -10,7 +10,7 @@ import { getDataDocument } from '../../../src/store/ledger/decisions.ts';
 import { textParts } from '../../../src/store/migrations/0003-text-parts.ts';
 import { MIGRATIONS } from '../../../src/store/migrations/migrations.ts';
 import { prepareSubjectRules } from '../../../src/store/rules/rule-reads.ts';
-import { costing, newCall, newDecision, storeWithTenant, temporaryDirectory } from '../fixture.ts';
+import { costing, decisionIdOf, newCall, newDecision, storeWithTenant, temporaryDirectory } from '../fixture.ts';
 
 /** As a long rule has it: entries of some 40 characters. */
 const textOf = (entries: readonly number[]): string =>
@@ -142,9 +142,11 @@ test('a data document whose parts were altered is not passed off as the one that
     prepareTextParts(db, 'compiled_parts').store('key_1', textOf(numbers(1000))),
   );
   const decision = newDecision({ dataDigest: 'd', dataText: joinStored(['{"subjects":{"key_1":', stored, '}}']) });
-  await store.openCall(newCall(tenant), decision, costing());
-  await expect(store.read((db) => getDataDocument(db, tenant.organizationId, decision.id))).rejects.toThrow(
-    `The data document of ${decision.id} is not what was stored.`,
+  const call = newCall(tenant);
+  await store.openCall(call, decision, costing());
+  const id = decisionIdOf(call);
+  await expect(store.read((db) => getDataDocument(db, tenant.organizationId, id))).rejects.toThrow(
+    `The data document of ${id} is not what was stored.`,
   );
 });
 

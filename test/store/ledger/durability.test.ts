@@ -23,7 +23,7 @@ test('a settlement that was acknowledged survives kill -9, and the sums of its k
   const next = createStore({ path, clock });
   try {
     await next.recoverOpenCalls();
-    const rows = await next.read((db) => db.all(build.selectFrom('calls').select(['id', 'state', 'cost_pico'])));
+    const rows = await next.read((db) => db.all(build.selectFrom('calls').select(['id', 'state', 'cost'])));
     const settled = rows.filter(({ state }) => state === 'settled');
     const present = new Set(settled.map(({ id }) => id));
     expect(acknowledged.filter((id) => !present.has(id))).toEqual([]);

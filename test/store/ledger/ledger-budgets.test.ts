@@ -276,9 +276,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 const COLUMNS = {
-  member: ['member_id', 'member_period_started_at'],
-  project: ['project_id', 'project_period_started_at'],
-  organization: ['organization_id', 'organization_period_started_at'],
+  member: ['memberId', 'memberPeriodStartedAt'],
+  project: ['projectId', 'projectPeriodStartedAt'],
+  organization: ['organizationId', 'organizationPeriodStartedAt'],
 } as const;
 
 /** A budget's sums are those of the rows; while `strict`, it is within its limits. */
@@ -287,9 +287,9 @@ function audit(db: Database, owner: BudgetOwner, now: number, strict: boolean): 
   const [subject, window] = COLUMNS[owner.scope];
   const calls = db.all(build.selectFrom('calls').selectAll()).filter((row) => row[subject] === owner.subjectId);
   const inWindow = calls.filter((row) => row[window] !== null && row[window] === kept.currentPeriodStartedAt);
-  const cost = (of: typeof calls) => of.reduce((sum, row) => sum + row.cost_pico, 0n);
+  const cost = (of: typeof calls) => of.reduce((sum, row) => sum + row.cost, 0n);
   const held = (of: typeof calls) =>
-    of.filter(({ state }) => state === 'open').reduce((sum, row) => sum + row.reservation_pico, 0n);
+    of.filter(({ state }) => state === 'open').reduce((sum, row) => sum + row.reservation, 0n);
   expect(kept).toMatchObject({
     usage: cost(calls),
     reserved: held(calls),

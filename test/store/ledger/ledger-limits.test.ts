@@ -7,7 +7,17 @@ import { build } from '../../../src/store/db/sql.ts';
 import type { FindWorstCase, OpenCall } from '../../../src/store/ledger/ledger.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { getKey, insertKey, type NewKey, updateKey } from '../../../src/store/tenants/keys.ts';
-import { costing, newCall, newDecision, newKey, START, settlement, storeWithTenant, type Tenant } from '../fixture.ts';
+import {
+  costing,
+  decisionIdOf,
+  newCall,
+  newDecision,
+  newKey,
+  START,
+  settlement,
+  storeWithTenant,
+  type Tenant,
+} from '../fixture.ts';
 
 const HOUR = 3_600_000;
 const hourly = (limit: bigint) =>
@@ -27,7 +37,7 @@ const callRow = (store: Store, id: string) =>
   store.read((db) => db.get(build.selectFrom('calls').selectAll().where('id', '=', id)));
 
 const rows = (store: Store, keyId: string) =>
-  store.read((db) => db.all(build.selectFrom('calls').selectAll().where('key_id', '=', keyId)));
+  store.read((db) => db.all(build.selectFrom('calls').selectAll().where('keyId', '=', keyId)));
 
 /** What is thrown, as the caller reads it. */
 async function refusal(call: Promise<unknown>): Promise<unknown> {
@@ -61,21 +71,22 @@ describe('calls side by side', () => {
   test('that are refused leave a finished row each, with the decision that was made', async () => {
     const { store, tenant, keyId } = await limited({ usageLimit: 10n });
     const call = newCall(tenant, { keyId });
-    const decision = newDecision();
 
-    await expect(store.openCall(call, decision, costing(11n))).rejects.toMatchObject({ status: 401 });
+    await expect(store.openCall(call, newDecision(), costing(11n))).rejects.toMatchObject({ status: 401 });
 
     expect(await callRow(store, call.id)).toMatchObject({
       state: 'released',
-      decision_id: decision.id,
-      created_at: START,
-      settled_at: START,
-      reservation_pico: 0n,
-      cost_pico: 0n,
-      status_code: 401,
-      error_code: 'usage_limit_reached',
+      decisionId: decisionIdOf(call),
+      createdAt: START,
+      settledAt: START,
+      reservation: 0n,
+      cost: 0n,
+      statusCode: 401,
+      errorCode: 'usage_limit_reached',
     });
-    expect(await store.read((db) => db.all(build.selectFrom('decisions').select('id')))).toEqual([{ id: decision.id }]);
+    expect(await store.read((db) => db.all(build.selectFrom('decisions').select('id')))).toEqual([
+      { id: decisionIdOf(call) },
+    ]);
   });
 });
 
@@ -222,9 +233,9 @@ describe('the end of a call', () => {
 
     expect(await callRow(store, opened.callId)).toMatchObject({
       state: 'released',
-      reservation_pico: 100n,
-      cost_pico: 0n,
-      status_code: 403,
+      reservation: 100n,
+      cost: 0n,
+      statusCode: 403,
     });
     expect(await sums()).toMatchObject({ usage: 0n, reserved: 0n, currentPeriodUsage: 0n, currentPeriodReserved: 0n });
   });
@@ -306,11 +317,11 @@ async function audit(store: Store, tenant: Tenant, keyId: string, now: number): 
   const key = await store.read((db) => getKey(db, tenant.organizationId, keyId));
   const calls = await rows(store, keyId);
   const inWindow = calls.filter(
-    (row) => row.period_started_at === key.currentPeriodStartedAt && row.period_started_at !== null,
+    (row) => row.periodStartedAt === key.currentPeriodStartedAt && row.periodStartedAt !== null,
   );
-  const cost = (of: typeof calls) => of.reduce((sum, row) => sum + row.cost_pico, 0n);
+  const cost = (of: typeof calls) => of.reduce((sum, row) => sum + row.cost, 0n);
   const held = (of: typeof calls) =>
-    of.filter(({ state }) => state === 'open').reduce((sum, row) => sum + row.reservation_pico, 0n);
+    of.filter(({ state }) => state === 'open').reduce((sum, row) => sum + row.reservation, 0n);
   const { usage, reserved, currentPeriodUsage, currentPeriodReserved } = key;
   expect({ usage, reserved, currentPeriodUsage, currentPeriodReserved }).toEqual({
     usage: cost(calls),

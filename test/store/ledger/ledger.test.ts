@@ -8,6 +8,7 @@ import type { Store } from '../../../src/store/store.ts';
 import { getKey, insertKey, updateKey } from '../../../src/store/tenants/keys.ts';
 import {
   costing,
+  decisionIdOf,
   denial,
   newCall,
   newDecision,
@@ -44,49 +45,50 @@ describe('a call', () => {
     const call = newCall(tenant, { stream: true, clientRequestId: 'abc' });
     const decision = newDecision();
     const opened = await store.openCall(call, decision, costing());
-    expect(await callRow(store, call.id)).toMatchObject({ state: 'open', settled_at: null, cost_pico: 0n });
+    expect(await callRow(store, call.id)).toMatchObject({ state: 'open', settledAt: null, cost: 0n });
 
     clock.advance(1500);
     const attemptsJson = '[{"provider":"sandbox"}]';
     expect(await store.settleCall(opened, settlement({ attemptsJson }))).toBe(true);
     expect(await callRow(store, call.id)).toEqual({
+      number: opened.number,
       id: call.id,
-      organization_id: tenant.organizationId,
-      project_id: tenant.projectId,
-      key_id: tenant.keyId,
-      member_id: tenant.memberId,
-      decision_id: decision.id,
+      organizationId: tenant.organizationId,
+      projectId: tenant.projectId,
+      keyId: tenant.keyId,
+      memberId: tenant.memberId,
+      decisionId: decisionIdOf(call),
       state: 'settled',
       action: 'chat',
-      request_id: call.requestId,
-      client_request_id: 'abc',
-      client_address: '192.0.2.1',
+      requestId: call.requestId,
+      clientRequestId: 'abc',
+      clientAddress: '192.0.2.1',
       tool: null,
-      requested_model: 'sandbox/echo',
+      requestedModel: 'sandbox/echo',
       stream: 1,
-      created_at: START,
-      reservation_pico: 0n,
-      period_started_at: null,
-      member_period_started_at: null,
-      project_period_started_at: null,
-      organization_period_started_at: null,
-      price_unknown: 0,
-      settled_at: START + 1500,
-      cost_pico: 25n,
-      cost_details_json: '{"total_cost":"0.000000000025"}',
-      prompt_tokens: 10,
-      completion_tokens: 5,
-      reasoning_tokens: 1,
-      cached_tokens: 2,
-      cache_write_tokens: 3,
-      usage_estimated: 0,
+      createdAt: START,
+      reservation: 0n,
+      periodStartedAt: null,
+      memberPeriodStartedAt: null,
+      projectPeriodStartedAt: null,
+      organizationPeriodStartedAt: null,
+      priceUnknown: 0,
+      settledAt: START + 1500,
+      cost: 25n,
+      costDetailsJson: '{"total_cost":"0.000000000025"}',
+      promptTokens: 10,
+      completionTokens: 5,
+      reasoningTokens: 1,
+      cachedTokens: 2,
+      cacheWriteTokens: 3,
+      usageEstimated: 0,
       cached: 0,
-      provider_id: 'sandbox',
-      model_id: 'echo',
-      provider_key_id: null,
-      attempts_json: attemptsJson,
-      status_code: 200,
-      error_code: null,
+      providerId: 'sandbox',
+      modelId: 'echo',
+      providerKeyId: null,
+      attemptsJson: attemptsJson,
+      statusCode: 200,
+      errorCode: null,
     });
     expect(await sums(store, tenant)).toEqual({
       usage: 25n,
@@ -104,7 +106,7 @@ describe('a call', () => {
     const together = await Promise.all([1n, 2n, 4n].map((cost) => store.settleCall(opened, settlement({ cost }))));
     const later = await store.settleCall(opened, settlement({ cost: 8n }));
     expect([...together, later]).toEqual([true, false, false, false]);
-    expect(await callRow(store, opened.callId)).toMatchObject({ state: 'settled', cost_pico: 1n });
+    expect(await callRow(store, opened.callId)).toMatchObject({ state: 'settled', cost: 1n });
     expect(await sums(store, tenant)).toMatchObject({ usage: 1n });
   });
 
@@ -118,10 +120,10 @@ describe('a call', () => {
     });
     expect(await callRow(store, call.id)).toMatchObject({
       state: 'released',
-      reservation_pico: 0n,
-      cost_pico: 0n,
-      status_code: 401,
-      error_code: 'api_key_disabled',
+      reservation: 0n,
+      cost: 0n,
+      statusCode: 401,
+      errorCode: 'api_key_disabled',
     });
   });
 
@@ -253,16 +255,16 @@ describe('calls that are never dispatched', () => {
     await store.recordFinishedCall(call, decision, denial());
     expect(await callRow(store, call.id)).toMatchObject({
       state: 'denied',
-      created_at: START,
-      settled_at: START,
-      cost_pico: 0n,
-      status_code: 403,
-      error_code: 'permission_denied',
-      decision_id: decision.id,
+      createdAt: START,
+      settledAt: START,
+      cost: 0n,
+      statusCode: 403,
+      errorCode: 'permission_denied',
+      decisionId: decisionIdOf(call),
     });
     expect(await sums(store, tenant)).toMatchObject({ usage: 0n, lastUsedAt: '2026-03-01T12:00:00.000Z' });
-    expect(await store.read((db) => getDecision(db, tenant.organizationId, decision.id))).toEqual({
-      id: decision.id,
+    expect(await store.read((db) => getDecision(db, tenant.organizationId, decisionIdOf(call)))).toEqual({
+      id: decisionIdOf(call),
       organizationId: tenant.organizationId,
       keyId: tenant.keyId,
       callId: call.id,
@@ -288,11 +290,11 @@ describe('calls that are never dispatched', () => {
     expect(await callRow(store, call.id)).toMatchObject({
       state: 'settled',
       cached: 1,
-      cost_pico: 0n,
-      provider_id: 'sandbox',
-      model_id: 'echo',
-      status_code: 200,
-      error_code: null,
+      cost: 0n,
+      providerId: 'sandbox',
+      modelId: 'echo',
+      statusCode: 200,
+      errorCode: null,
     });
   });
 });
@@ -303,8 +305,12 @@ describe('decisions', () => {
     const decisions = ['one', 'two', 'one', 'two'].map((text) =>
       newDecision({ dataDigest: `digest of ${text}`, dataText: text }),
     );
-    for (const decision of decisions) await store.openCall(newCall(tenant), decision, costing());
-    const texts = await store.read((db) => decisions.map(({ id }) => getDataDocument(db, tenant.organizationId, id)));
+    const calls = decisions.map(() => newCall(tenant));
+    for (const [index, decision] of decisions.entries())
+      await store.openCall(calls[index] ?? newCall(tenant), decision, costing());
+    const texts = await store.read((db) =>
+      calls.map((call) => getDataDocument(db, tenant.organizationId, decisionIdOf(call))),
+    );
     const stored = await store.read((db) => db.all(build.selectFrom('data_documents').select('text').orderBy('text')));
     expect([texts, stored]).toEqual([
       ['one', 'two', 'one', 'two'],
@@ -315,24 +321,24 @@ describe('decisions', () => {
   test('keep their document when a write of the same group fails and the group is run again', async () => {
     const { store, tenant } = await storeWithTenant();
     const decision = newDecision({ dataDigest: 'new digest', dataText: 'new text' });
+    const call = newCall(tenant);
     const [opened, failed] = await Promise.allSettled([
-      store.openCall(newCall(tenant), decision, costing()),
+      store.openCall(call, decision, costing()),
       store.write(() => {
         throw new Error('Enough.');
       }),
     ]);
     expect([opened.status, failed.status]).toEqual(['fulfilled', 'rejected']);
-    expect(await store.read((db) => getDataDocument(db, tenant.organizationId, decision.id))).toBe('new text');
+    expect(await store.read((db) => getDataDocument(db, tenant.organizationId, decisionIdOf(call)))).toBe('new text');
   });
 
   test('are listed newest first, page by page, by key, outcome and time, of one organization only', async () => {
     const { store, clock, tenant } = await storeWithTenant();
     const ids: string[] = [];
     for (const outcome of ['permit', 'deny', 'permit', 'deny', 'deny'] as const) {
-      // Ids made within one millisecond have no order, so these are counted.
-      const decision = newDecision({ id: `dec_${String(ids.length).padStart(32, '0')}`, outcome });
-      ids.unshift(decision.id);
-      await store.recordFinishedCall(newCall(tenant), decision, denial());
+      const call = newCall(tenant);
+      ids.unshift(decisionIdOf(call));
+      await store.recordFinishedCall(call, newDecision({ outcome }), denial());
       clock.advance(1000);
     }
     const list = (filter: Parameters<typeof listDecisions>[2], limit: number, cursor?: string) =>

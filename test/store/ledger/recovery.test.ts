@@ -18,14 +18,14 @@ test('what a crash left open is booked at its reservation, in its window, and ma
   try {
     expect([await next.recoverOpenCalls(), await next.recoverOpenCalls()]).toEqual([2, 0]);
     const rows = await next.read((db) =>
-      db.all(build.selectFrom('calls').select(['id', 'state', 'cost_pico', 'settled_at']).orderBy('created_at')),
+      db.all(build.selectFrom('calls').select(['id', 'state', 'cost', 'settledAt']).orderBy('createdAt')),
     );
     const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
     expect(rows.sort(byId)).toEqual(
       [
-        { id: settled.callId, state: 'settled', cost_pico: 4n, settled_at: START },
-        { id: reserved.callId, state: 'recovered', cost_pico: 70n, settled_at: START + 60_000 },
-        { id: unreserved.callId, state: 'recovered', cost_pico: 0n, settled_at: START + 60_000 },
+        { id: settled.callId, state: 'settled', cost: 4n, settledAt: START },
+        { id: reserved.callId, state: 'recovered', cost: 70n, settledAt: START + 60_000 },
+        { id: unreserved.callId, state: 'recovered', cost: 0n, settledAt: START + 60_000 },
       ].sort(byId),
     );
     expect(await next.read((db) => getKey(db, tenant.organizationId, key.id))).toMatchObject({

@@ -23,9 +23,9 @@ async function lockedCall() {
   other.exec('BEGIN IMMEDIATE');
   const ledger = (from: Store = store) =>
     from.read((db) => {
-      const row = db.get(build.selectFrom('calls').select(['state', 'cost_pico']).where('id', '=', call.callId));
+      const row = db.get(build.selectFrom('calls').select(['state', 'cost']).where('id', '=', call.callId));
       const { usage, reserved } = getKey(db, tenant.organizationId, key.id);
-      return [row?.state, row?.cost_pico, usage, reserved];
+      return [row?.state, row?.cost, usage, reserved];
     });
   return { store, call, ledger, release: () => other.exec('ROLLBACK'), reopen: () => createStore({ path, clock }) };
 }

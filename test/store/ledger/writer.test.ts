@@ -119,7 +119,7 @@ describe('the writer', () => {
     const pages = db.connection.pragma('page_count', { simple: true });
     db.connection.pragma(`max_page_count = ${String(pages)}`);
     const large = () =>
-      db.run(build.insertInto('data_documents').values({ digest: 'd', text: 'x'.repeat(1e6), created_at: 0 }));
+      db.run(build.insertInto('data_documents').values({ digest: 'd', text: 'x'.repeat(1e6), usedOn: 0 }));
     const [first, second] = await Promise.allSettled([writer.enqueue(insert('org_1')), writer.enqueue(large)]);
     expect(first).toEqual({ status: 'fulfilled', value: 'org_1' });
     expect(second).toMatchObject({ status: 'rejected', reason: { status: 503, headers: { 'retry-after': '1' } } });

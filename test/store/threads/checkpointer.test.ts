@@ -31,7 +31,7 @@ afterEach(async () => {
 
 /** Commits documents of a page each, telling the checkpointer as the store does. */
 function commit(transactions: number, pagesOfEach: number): void {
-  const insert = db.connection.prepare('INSERT INTO data_documents VALUES (?, ?, 0)');
+  const insert = db.connection.prepare('INSERT INTO data_documents (digest, text, usedOn) VALUES (?, ?, 0)');
   for (let number = 0; number < transactions; number += 1) {
     db.transaction(() => {
       for (let page = 0; page < pagesOfEach; page += 1) insert.run(randomUUID(), 'x'.repeat(4000));

@@ -7,13 +7,13 @@ let server: ManagementServer;
 beforeAll(async () => {
   server = await startManagementServer();
   await server.store.write((db) => {
-    const call = { organization_id: ID.organization, project_id: ID.project, provider_id: 'sandbox', cost_pico: 3n };
+    const call = { organizationId: ID.organization, projectId: ID.project, providerId: 'sandbox', cost: 3n };
     for (const [day, key, member] of [
       ['30', ID.ownerKey, ID.owner],
       ['31', ID.ownerKey, ID.owner],
       ['31', ID.developerKey, ID.developer],
     ] as const) {
-      insertCall(db, `2026-01-${day}T01:30:00Z`, { ...call, key_id: key, member_id: member });
+      insertCall(db, `2026-01-${day}T01:30:00Z`, { ...call, keyId: key, memberId: member });
     }
   });
 });
