@@ -1,6 +1,15 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  Counter,
+  type CounterConfiguration,
+  collectDefaultMetrics,
+  Gauge,
+  type GaugeConfiguration,
+  Histogram,
+  Registry,
+} from 'prom-client';
 import type { Mapping } from './domain/model.ts';
 import type { LimitedEndpoint } from './domain/rate-limits.ts';
+import { Tally } from './lib/tally.ts';
 
 /** A model at a provider. Those of a custom provider bear names of a customer's own: they all count as `custom`. */
 export type MetricTarget = Pick<Mapping, 'providerId' | 'modelId' | 'custom'>;
@@ -13,12 +22,14 @@ interface EndedCall {
   readonly errorCode: string | null;
 }
 
+const TOKEN_TYPES = ['input', 'cached_input', 'cache_write_input', 'output', 'reasoning'] as const;
+
 /** What a dispatched call came to. */
 interface SettledCall extends EndedCall {
   /** Milliseconds from its opening. */
   readonly durationMs: number;
   /** Each token once: the types do not overlap. */
-  readonly tokens: Readonly<Record<'input' | 'cached_input' | 'cache_write_input' | 'output' | 'reasoning', number>>;
+  readonly tokens: Readonly<Record<(typeof TOKEN_TYPES)[number], number>>;
   readonly costUsd: number;
 }
 
@@ -77,87 +88,140 @@ const BUCKETS = {
   loopDelay: [0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5],
 };
 
-/** The instruments, by registry: several containers may live in one process. */
+const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) => ({
+  name: `portcullis_${name}_total`,
+  type: 'counter',
+  help,
+  labelNames,
+});
+const histogram = <Label extends string>(name: string, buckets: number[], help: string, ...labelNames: Label[]) => ({
+  name: `portcullis_${name}_seconds`,
+  type: 'histogram',
+  help,
+  labelNames,
+  buckets,
+});
+const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]) => ({
+  name: `portcullis_${name}`,
+  type: 'gauge',
+  help,
+  labelNames,
+});
+
+const TARGET = ['provider', 'model'] as const;
+
+/** Every metric of ours, as the exposition and the page show it. */
+export const METRICS = {
+  requests: counter('requests', 'HTTP requests that have ended.', 'route', 'status', 'code'),
+  rateLimited: counter('rate_limited_requests', 'Requests refused by a rate limit.', 'endpoint'),
+  calls: counter('calls', 'Calls on record that have ended.', 'action', ...TARGET, 'error_code'),
+  attempts: counter('attempts', 'Attempts at providers that have ended.', ...TARGET, 'error_type'),
+  callDuration: histogram(
+    'call_duration',
+    BUCKETS.call,
+    'Time from the opening of a dispatched call to its settlement.',
+    'action',
+    ...TARGET,
+  ),
+  firstToken: histogram(
+    'time_to_first_token',
+    BUCKETS.firstToken,
+    'Time from the dispatch of a streamed call to its first chunk with content.',
+    ...TARGET,
+  ),
+  tokens: counter('tokens', 'Tokens of settled calls; each has one type.', ...TARGET, 'type'),
+  cost: counter('cost_usd', 'Cost of settled calls in USD, rounded: the ledger is exact, this is not.', ...TARGET),
+  decisions: counter('decisions', 'Decisions of the policy on calls.', 'outcome', 'reason'),
+  evaluation: histogram('policy_evaluation', BUCKETS.evaluation, 'Time to evaluate the policy for one decision.'),
+  cacheLookups: counter('cache_lookups', 'Lookups in the cache of answers.', 'result'),
+  commit: histogram('writer_commit', BUCKETS.commit, 'Time of one transaction of the writer.'),
+  loopDelay: histogram(
+    'event_loop_delay',
+    BUCKETS.loopDelay,
+    'Delay of the event loop: how late a timer fires that is due every 50 ms.',
+  ),
+  recovered: counter('recovered_calls', 'Calls that a crash left open and this start settled.'),
+  overReservations: counter('over_reservations', 'Calls that cost more than had been reserved for them.'),
+  inFlight: gauge('requests_in_flight', 'Requests in flight.', 'listener'),
+  bufferedBytes: gauge('buffered_body_bytes', 'Memory that request bodies take.', 'listener'),
+  queuedWrites: gauge('writer_queue_operations', 'Writes that wait for the next transaction.'),
+  cacheEntries: gauge('cache_entries', 'Kept answers.'),
+  cacheBytes: gauge('cache_bytes', 'Memory of cached answers.'),
+  restingTargets: gauge('resting_targets', 'Mappings, each with one credential, that rest after failures.'),
+  build: gauge(
+    'build_info',
+    'Always 1; the labels are the version, the first digits of the policy bundle and the date of the catalogue.',
+    'version',
+    'bundle',
+    'catalog_date',
+  ),
+};
+
+/** What events move, by registry: several containers may live in one process. */
 function instruments(registers: Registry[]) {
-  const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> =>
-    new Counter({ name: `portcullis_${name}_total`, help, labelNames, registers });
-  const histogram = <Label extends string>(
-    name: string,
-    buckets: number[],
-    help: string,
-    ...labelNames: Label[]
-  ): Histogram<Label> => new Histogram({ name: `portcullis_${name}_seconds`, help, buckets, labelNames, registers });
-  const target = ['provider', 'model'] as const;
+  /** Counted apart, by the labels in their order, and handed over when someone looks. */
+  const counts = (metric: CounterConfiguration<string>): Tally => {
+    const tally = new Tally();
+    new Counter({
+      ...metric,
+      registers,
+      collect() {
+        this.reset();
+        for (const [labels, count] of tally.counts()) this.labels(...labels).inc(count);
+      },
+    });
+    return tally;
+  };
   return {
-    requests: counter('requests', 'HTTP requests that have ended.', 'route', 'status', 'code'),
-    rateLimited: counter('rate_limited_requests', 'Requests refused by a rate limit.', 'endpoint'),
-    calls: counter('calls', 'Calls on record that have ended.', 'action', ...target, 'error_code'),
-    attempts: counter('attempts', 'Attempts at providers that have ended.', ...target, 'error_type'),
-    callDuration: histogram(
-      'call_duration',
-      BUCKETS.call,
-      'Time from the opening of a dispatched call to its settlement.',
-      'action',
-      ...target,
-    ),
-    firstToken: histogram(
-      'time_to_first_token',
-      BUCKETS.firstToken,
-      'Time from the dispatch of a streamed call to its first chunk with content.',
-      ...target,
-    ),
-    tokens: counter('tokens', 'Tokens of settled calls; each has one type.', ...target, 'type'),
-    cost: counter('cost_usd', 'Cost of settled calls in USD, rounded: the ledger is exact, this is not.', ...target),
-    decisions: counter('decisions', 'Decisions of the policy on calls.', 'outcome', 'reason'),
-    evaluation: histogram('policy_evaluation', BUCKETS.evaluation, 'Time to evaluate the policy for one decision.'),
-    cacheLookups: counter('cache_lookups', 'Lookups in the cache of answers.', 'result'),
-    commit: histogram('writer_commit', BUCKETS.commit, 'Time of one transaction of the writer.'),
-    loopDelay: histogram(
-      'event_loop_delay',
-      BUCKETS.loopDelay,
-      'Delay of the event loop: how late a timer fires that is due every 50 ms.',
-    ),
-    recovered: counter('recovered_calls', 'Calls that a crash left open and this start settled.'),
-    overReservations: counter('over_reservations', 'Calls that cost more than had been reserved for them.'),
+    requests: counts(METRICS.requests),
+    rateLimited: counts(METRICS.rateLimited),
+    calls: counts(METRICS.calls),
+    attempts: counts(METRICS.attempts),
+    callDuration: new Histogram({ ...METRICS.callDuration, registers }),
+    firstToken: new Histogram({ ...METRICS.firstToken, registers }),
+    tokens: counts(METRICS.tokens),
+    cost: counts(METRICS.cost),
+    decisions: counts(METRICS.decisions),
+    evaluation: new Histogram({ ...METRICS.evaluation, registers }),
+    cacheLookups: counts(METRICS.cacheLookups),
+    commit: new Histogram({ ...METRICS.commit, registers }),
+    loopDelay: new Histogram({ ...METRICS.loopDelay, registers }),
+    recovered: counts(METRICS.recovered),
+    overReservations: counts(METRICS.overReservations),
   };
 }
 
 function watch(watched: Watched, registers: Registry[]): void {
-  const gauge = (name: string, help: string, read: () => number) =>
+  const watchGauge = <Label extends string>(
+    metric: GaugeConfiguration<Label>,
+    collect: (gauge: Gauge<Label>) => void,
+  ): Gauge =>
     new Gauge({
-      name: `portcullis_${name}`,
-      help,
+      ...metric,
       registers,
       collect() {
-        this.set(read());
+        collect(this);
       },
     });
-  const loadGauge = (name: string, help: string, read: (load: Watched['loads'][string]) => number) =>
-    new Gauge({
-      name: `portcullis_${name}`,
-      help,
-      labelNames: ['listener'],
-      registers,
-      collect() {
-        for (const [listener, load] of Object.entries(watched.loads)) this.set({ listener }, read(load));
-      },
+  const number = (metric: GaugeConfiguration<string>, read: () => number): Gauge =>
+    watchGauge(metric, (each) => each.set(read()));
+  const byListener = (
+    metric: GaugeConfiguration<'listener'>,
+    read: (load: Watched['loads'][string]) => number,
+  ): Gauge =>
+    watchGauge(metric, (each) => {
+      for (const [listener, load] of Object.entries(watched.loads)) each.set({ listener }, read(load));
     });
-  loadGauge('requests_in_flight', 'Requests in flight.', ({ inFlight }) => inFlight);
-  loadGauge('buffered_body_bytes', 'Memory that request bodies take.', ({ bufferedBytes }) => bufferedBytes);
-  gauge('writer_queue_operations', 'Writes that wait for the next transaction.', watched.queuedWrites);
-  gauge('cache_entries', 'Kept answers.', watched.cacheEntries);
-  gauge('cache_bytes', 'Memory of cached answers.', watched.cacheBytes);
-  gauge('resting_targets', 'Mappings, each with one credential, that rest after failures.', watched.restingTargets);
-  new Gauge({
-    name: 'portcullis_build_info',
-    help: 'Always 1; the labels are the version, the first digits of the policy bundle and the date of the catalogue.',
-    labelNames: ['version', 'bundle', 'catalog_date'],
-    registers,
-    collect() {
-      const { version, catalogDate } = watched;
-      this.reset();
-      this.set({ version, bundle: watched.bundleDigest().slice(0, 12), catalog_date: catalogDate }, 1);
-    },
+  byListener(METRICS.inFlight, ({ inFlight }) => inFlight);
+  byListener(METRICS.bufferedBytes, ({ bufferedBytes }) => bufferedBytes);
+  number(METRICS.queuedWrites, watched.queuedWrites);
+  number(METRICS.cacheEntries, watched.cacheEntries);
+  number(METRICS.cacheBytes, watched.cacheBytes);
+  number(METRICS.restingTargets, watched.restingTargets);
+  watchGauge(METRICS.build, (each) => {
+    const { version, catalogDate } = watched;
+    each.reset();
+    each.set({ version, bundle: watched.bundleDigest().slice(0, 12), catalog_date: catalogDate }, 1);
   });
 }
 
@@ -179,6 +243,10 @@ function labelsOf(target: MetricTarget | undefined): { provider: string; model: 
   return target.custom ? CUSTOM : { provider: target.providerId, model: target.modelId };
 }
 
+/** Of a status: `2xx`. */
+const STATUS_CLASSES = ['0xx', '1xx', '2xx', '3xx', '4xx', '5xx'];
+const classOf = (status: number): string => STATUS_CLASSES[Math.floor(status / 100)] ?? 'other';
+
 export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const process = processRegistry();
@@ -187,33 +255,52 @@ export function createMetrics(): Metrics {
   let gathering: Promise<string> | undefined;
 
   return {
-    requestEnded: (route, status, code = 'none') =>
-      counted.requests.inc({ route, status: `${Math.floor(status / 100)}xx`, code }),
-    rateLimited: (endpoint) => counted.rateLimited.inc({ endpoint }),
-    attemptEnded: (target, errorType) => {
+    requestEnded(route, status, code = 'none') {
+      counted.requests.of(route).of(classOf(status)).of(code).count += 1;
+    },
+    rateLimited(endpoint) {
+      counted.rateLimited.of(endpoint).count += 1;
+    },
+    attemptEnded(target, errorType) {
       const { provider, model } = labelsOf(target);
-      counted.attempts.inc({ provider, model, error_type: errorType });
+      counted.attempts.of(provider).of(model).of(errorType).count += 1;
     },
     firstToken: (target, durationMs) => counted.firstToken.observe(labelsOf(target), durationMs / 1000),
-    callFinished: ({ action, target, errorCode }) => {
+    callFinished({ action, target, errorCode }) {
       const { provider, model } = labelsOf(target);
-      counted.calls.inc({ action, provider, model, error_code: errorCode ?? 'none' });
+      counted.calls
+        .of(action)
+        .of(provider)
+        .of(model)
+        .of(errorCode ?? 'none').count += 1;
     },
-    callSettled: ({ action, target, errorCode, durationMs, tokens, costUsd }) => {
+    callSettled({ action, target, errorCode, durationMs, tokens, costUsd }) {
       const { provider, model } = labelsOf(target);
-      counted.calls.inc({ action, provider, model, error_code: errorCode ?? 'none' });
+      counted.calls
+        .of(action)
+        .of(provider)
+        .of(model)
+        .of(errorCode ?? 'none').count += 1;
       counted.callDuration.observe({ action, provider, model }, durationMs / 1000);
-      for (const [type, count] of Object.entries(tokens))
-        if (count > 0) counted.tokens.inc({ provider, model, type }, count);
-      if (costUsd > 0) counted.cost.inc({ provider, model }, costUsd);
+      const ofTokens = counted.tokens.of(provider).of(model);
+      for (const type of TOKEN_TYPES) if (tokens[type] > 0) ofTokens.of(type).count += tokens[type];
+      counted.cost.of(provider).of(model).count += costUsd;
     },
-    decided: (reason = 'none') => counted.decisions.inc({ outcome: reason === 'none' ? 'permit' : 'deny', reason }),
+    decided(reason = 'none') {
+      counted.decisions.of(reason === 'none' ? 'permit' : 'deny').of(reason).count += 1;
+    },
     policyEvaluated: (durationMs) => counted.evaluation.observe(durationMs / 1000),
-    cacheLookedUp: (result) => counted.cacheLookups.inc({ result }),
+    cacheLookedUp(result) {
+      counted.cacheLookups.of(result).count += 1;
+    },
     committed: (durationMs) => counted.commit.observe(durationMs / 1000),
     loopDelayed: (seconds) => counted.loopDelay.observe(seconds),
-    recovered: (calls) => counted.recovered.inc(calls),
-    overReserved: () => counted.overReservations.inc(),
+    recovered(calls) {
+      counted.recovered.count += calls;
+    },
+    overReserved() {
+      counted.overReservations.count += 1;
+    },
     watch: (watched) => watch(watched, registers),
     exposition: () => {
       gathering ??= Registry.merge([...registers, process])

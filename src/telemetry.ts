@@ -1,11 +1,12 @@
 import { openSync } from 'node:fs';
 import path from 'node:path';
-import pino, { type Logger as PinoLogger } from 'pino';
+import pino from 'pino';
 import { ConfigError } from './config/config-value.ts';
 import type { Mapping } from './domain/model.ts';
 import { formatUsd } from './domain/money.ts';
 import { EventLoop } from './event-loop.ts';
 import { makeFolders } from './folders.ts';
+import { getOrMake } from './lib/get-or-make.ts';
 import { createMetrics, type Metrics, type MetricTarget } from './metrics.ts';
 
 type LogStream = ReturnType<typeof pino.destination>;
@@ -81,6 +82,9 @@ export function errorText(error: unknown, depth = 4): string {
   return `${text.slice(0, 4000)}${cause}`;
 }
 
+/** Lines of the access log that are written at once, if a second does not pass before: a write takes as long as twenty lines. */
+const WRITTEN_AT_ONCE = 100;
+
 /** Bytes of log that wait at most; what comes while the system takes none is dropped. */
 const MAX_WAITING = 16 * 1024 * 1024;
 
@@ -95,6 +99,10 @@ function openLog(file: string): number {
     );
   }
 }
+
+/** As Pino writes it, without the object that Pino would make of it: one JSON text for each request. */
+const accessLine = (record: AccessRecord): string =>
+  `{"level":30,"time":"${new Date().toISOString()}",${JSON.stringify(record).slice(1, -1)},"msg":"request"}\n`;
 
 /** Buffered, written behind: the log must not slow the calls that it is about, and its failure (disk full) must not end them. */
 function destination(target: string): LogStream {
@@ -115,19 +123,21 @@ function destination(target: string): LogStream {
 
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   const streams = new Map<string, LogStream>();
-  const logger = (target: string, level: string): PinoLogger => {
-    if (target === 'off' || level === 'silent') return pino({ level: 'silent' });
-    const stream = streams.get(target) ?? destination(target);
-    streams.set(target, stream);
-    return pino({ base: null, level, timestamp: pino.stdTimeFunctions.isoTime }, stream);
-  };
+  const streamTo = (target: string): LogStream | undefined =>
+    target === 'off' || options.level === 'silent' ? undefined : getOrMake(streams, target, () => destination(target));
   const { requestEnded, attemptEnded, overReserved, loopDelayed, ...metrics } = createMetrics();
-  const log = logger('stdout', options.level);
-  const accessLogger = logger(options.accessLog, options.level === 'silent' ? 'silent' : 'info');
+  const stdout = streamTo('stdout');
+  const log = pino({ base: null, level: options.level, timestamp: pino.stdTimeFunctions.isoTime }, stdout);
+  const accessStream = streamTo(options.accessLog);
+  let accessLines: string[] = [];
+  const writeAccessLines = (): void => {
+    if (accessLines.length > 0) accessStream?.write(accessLines.join(''));
+    accessLines = [];
+  };
   // Buffered lines reach a quiet terminal within a second.
   const flushing = setInterval(() => {
-    log.flush();
-    accessLogger.flush();
+    writeAccessLines();
+    for (const stream of streams.values()) stream.flush();
   }, 1000).unref();
   let loop: EventLoop | undefined;
 
@@ -151,7 +161,8 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       loop?.lasted('a commit', durationMs);
     },
     access: (record, route) => {
-      accessLogger.info(record, 'request');
+      if (accessStream !== undefined) accessLines.push(accessLine(record));
+      if (accessLines.length >= WRITTEN_AT_ONCE) writeAccessLines();
       requestEnded(route, record.status, record.code);
     },
     failure: (requestId, error) => log.error({ requestId, error: errorText(error) }, 'failure'),
@@ -175,6 +186,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     async close() {
       clearInterval(flushing);
       loop?.close();
+      writeAccessLines();
       await Promise.all(
         [...streams.values()].map(
           (stream) =>

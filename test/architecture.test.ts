@@ -65,7 +65,7 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   'better-sqlite3': ['src/store'],
   undici: ['src/net'],
   'oidc-provider': ['src/oauth'],
-  '@open-policy-agent/opa-wasm': ['src/policy/wasm-engine.ts'],
+  '@open-policy-agent/opa-wasm': ['src/policy/policy-instance.ts'],
   ajv: ['src/generated'],
   pino: ['src/telemetry.ts'],
   'gpt-tokenizer': ['src/providers'],

@@ -1,4 +1,4 @@
-// What Portcullis runs on, and how it gets there (architecture.md, "Runtime choices").
+// What Portcullis runs on, and how it gets there (src/README.md, "Dependencies").
 import {
   cpSync,
   existsSync,

@@ -28,16 +28,16 @@ const compiledRules = (): string =>
 const NUMBERS = 'WITH RECURSIVE numbers (i) AS (SELECT :first UNION ALL SELECT i + 1 FROM numbers WHERE i < :last)';
 
 const INSERT_MEMBERS = `${NUMBERS}
-  INSERT INTO members (id, organization_id, email, role, created_at, updated_at)
+  INSERT INTO members (id, organizationId, email, role, createdAt, updatedAt)
   SELECT printf('mem_%0${DIGITS}d', i), :organizationId, printf('m%d@example.test', i), 'developer', 0, 0 FROM numbers`;
 
 const INSERT_KEYS = `${NUMBERS}
-  INSERT INTO keys (id, organization_id, project_id, created_by, description, secret_hash, pepper_id, mask, created_at, updated_at)
+  INSERT INTO keys (id, organizationId, projectId, createdBy, description, secretHash, pepperId, mask, createdAt, updatedAt)
   SELECT printf('key_%0${DIGITS}d', i), :organizationId, :projectId, printf('mem_%0${DIGITS}d', i / ${KEYS_PER_MEMBER}),
     'bench', lower(hex(randomblob(32))), 'pepper', 'pcl_none', 0, 0 FROM numbers`;
 
 const INSERT_RULES = `${NUMBERS}
-  INSERT INTO subject_rules (subject_id, organization_id, scope, compiled_json)
+  INSERT INTO subject_rules (subjectId, organizationId, scope, compiledJson)
   SELECT printf(:prefix || '_%0${DIGITS}d', i), :organizationId, :scope,
     replace(:compiled, '${OWNER_MARK}', printf(:prefix || '%0${DIGITS - 5}d', i)) FROM numbers`;
 
@@ -57,7 +57,7 @@ export async function createOrganization(store: Store): Promise<void> {
     insertProject(db, { id: PROJECT_ID, organizationId: ORGANIZATION_ID, name: 'Bench' }, now);
     const compiled = compiledRules().replaceAll(OWNER_MARK, 'o'.repeat(OWNER_MARK.length));
     db.connection
-      .prepare('UPDATE subject_rules SET compiled_json = ? WHERE subject_id = ?')
+      .prepare('UPDATE subject_rules SET compiledJson = ? WHERE subjectId = ?')
       .run(compiled, ORGANIZATION_ID);
   });
 }

@@ -35,7 +35,7 @@ function insertCalls(db: Database, first: number, now: number): void {
   const references = createCallReferences(db);
   const key = db.get(build.selectFrom('keys').selectAll().where('kind', '=', 'regular').limit(1));
   if (key === undefined) throw new Error('the gateway has made no key');
-  const { organization_id: organizationId, project_id: projectId, created_by: memberId } = key;
+  const { organizationId, projectId, createdBy: memberId } = key;
   const insert = db.connection.prepare(INSERT);
   for (let place = first; place < first + CHUNK; place += 1) {
     const time = Math.floor(now - (DAYS * 86_400_000 * (CALLS - place)) / CALLS);

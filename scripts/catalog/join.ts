@@ -1,7 +1,7 @@
 import { applyFacts, type Known } from './apply-facts.ts';
 import type { TableModel } from './model-table.ts';
-import type { Capability, Overlay } from './overlay.ts';
-import { type KnownModel, knownModel, pricedModel, tokenlensCharges } from './packages.ts';
+import { type Capability, idIn, type Overlay } from './overlay.ts';
+import { GENAI_PRICES, type KnownModel, knownModel, pricedModel, TOKENLENS, tokenlensCharges } from './packages.ts';
 
 /** A model at a provider with all that the packages and the overlay know of it. */
 export interface Joined {
@@ -13,15 +13,19 @@ export interface Joined {
   readonly created: string;
 }
 
-/** Every mapping of the table. @param date the day whose prices hold, `YYYY-MM-DD` */
-export function joinModels(table: readonly TableModel[], overlay: Overlay, date: string): Joined[] {
+/** Every mapping of the table. @param dateOf the day whose prices of a provider hold, `YYYY-MM-DD` */
+export function joinModels(
+  table: readonly TableModel[],
+  overlay: Overlay,
+  dateOf: (provider: string) => string,
+): Joined[] {
   return table.flatMap((model) => {
-    const sibling = bestKnown(model);
+    const sibling = bestKnown(model, overlay);
     const created = model.created ?? sibling?.release_date ?? model.entered;
     if (created === undefined)
       throw new Error(`models.json must say when ${model.id} was created, or entered the catalogue`);
     return [...model.at].map(([provider, externalId]) => {
-      const packages = fromPackages(provider, externalId, sibling, overlay, date);
+      const packages = fromPackages(provider, externalId, sibling, overlay, dateOf(provider));
       const known = applyFacts(`${provider}/${model.id}`, packages, overlay.facts);
       return { provider, externalId, model, created, known: settled(known) };
     });
@@ -29,12 +33,12 @@ export function joinModels(table: readonly TableModel[], overlay: Overlay, date:
 }
 
 /** What a model can do is known from one provider for the others: its maker, or else the first by name. */
-function bestKnown(model: TableModel): KnownModel | undefined {
+function bestKnown(model: TableModel, overlay: Overlay): KnownModel | undefined {
   const providers = [...model.at].sort(
     ([a], [b]) => Number(b === model.maker) - Number(a === model.maker) || (a < b ? -1 : 1),
   );
   return providers
-    .map(([provider, externalId]) => knownModel(provider, externalId))
+    .map(([provider, externalId]) => knownModel(idIn(overlay, TOKENLENS, provider), externalId))
     .find((known) => known !== undefined);
 }
 
@@ -45,8 +49,8 @@ function fromPackages(
   overlay: Overlay,
   date: string,
 ): Known {
-  const own = knownModel(provider, externalId);
-  const priced = pricedModel(provider, externalId, date);
+  const own = knownModel(idIn(overlay, TOKENLENS, provider), externalId);
+  const priced = pricedModel(idIn(overlay, GENAI_PRICES, provider), externalId, date);
   const model = own ?? sibling;
   const capabilities = new Set<Capability>();
   if (model?.reasoning) capabilities.add('reasoning');
@@ -70,7 +74,7 @@ const modality = (name: string): string => (name === 'pdf' ? 'file' : name);
 
 /** The package says only that a model is deprecated: it was by the day of its data. */
 function deprecatedBy(overlay: Overlay): string | undefined {
-  const date = overlay.packages.get('@pydantic/genai-prices')?.date;
+  const date = overlay.packages.get(GENAI_PRICES)?.date;
   return date === undefined ? undefined : `${date}T00:00:00Z`;
 }
 

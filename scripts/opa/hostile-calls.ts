@@ -103,7 +103,7 @@ export function wrongAnswer(engine: WasmEngine): string | null {
 function isRight(engine: WasmEngine, { input, data, deniedBy }: HostileCall): boolean {
   const [decision, permitted] = ENTRYPOINTS.map((entrypoint) => {
     try {
-      return engine.evaluate(entrypoint, input, data);
+      return engine.evaluate(entrypoint, input, data).result;
     } catch {
       return 'undefined';
     }

@@ -145,15 +145,24 @@ function operationObject(operation: Operation, components: Components): JsonObje
   };
 }
 
-/** @throws Error for a schema that nobody has */
+/** @throws Error that names the operation, for a schema that nobody has */
+function described(operation: Operation, components: Components): JsonObject {
+  try {
+    return operationObject(operation, components);
+  } catch (cause) {
+    throw new Error(`operation ${operation.id} cannot be described`, { cause });
+  }
+}
+
+/** @throws Error that names the operation, for a schema that nobody has */
 export function openApiDocument(listener: Listener, schemas: readonly TitledSchema[]): JsonObject {
   const components = new Components(schemas);
   const paths: Record<string, JsonObject> = {};
-  const operations = [...listener.operations, ...COMMON];
+  const operations: readonly Operation[] = [...listener.operations, ...COMMON];
   for (const operation of operations) {
     paths[operation.path] = {
       ...paths[operation.path],
-      [operation.method]: operationObject(operation, components),
+      [operation.method]: described(operation, components),
     };
   }
   const statuses = [...new Set(operations.flatMap(({ errors }) => errors))].sort();

@@ -64,36 +64,46 @@ export function createProgram(env: Environment): Command {
             .trimEnd(),
         ),
     })
+    .configureHelp({ subcommandDescription: (command) => firstSentence(command.description()) })
     .showSuggestionAfterError()
     .addHelpText('after', EXAMPLES);
   program
+    .commandsGroup('Server:')
     .command('serve')
     .description(
-      'Serve the gateway and the management listener; the first start creates the database and the first keys.',
+      'Serve the gateway and the management listener. The first start creates the database and the first keys.',
     )
     .action(async () => {
       // Loaded only here: the other commands start in a fraction of the time.
       const { serve } = await import('../main.ts');
       await serve(env);
     });
+  backupCommands(program, env);
+  secretsCommands(program, env);
+  program.commandsGroup('Keys, rules and budgets:');
   keyCommands(program, env);
   ruleCommands(program, env);
   budgetCommands(program, env);
+  program.commandsGroup('What the rules mean:');
+  policyCommands(program, env);
+  modelsCommand(program, env);
+  program.commandsGroup('Providers and models:');
   providerKeyCommands(program, env);
   customProviderCommands(program, env);
   customModelCommands(program, env);
+  program.commandsGroup('Organizations, projects and members:');
+  organizationCommands(program, env);
   projectCommands(program, env);
   memberCommands(program, env);
   masterKeyCommands(program, env);
-  organizationCommands(program, env);
-  auditCommands(program, env);
-  policyCommands(program, env);
-  modelsCommand(program, env);
+  program.commandsGroup('Reports:');
   usageCommand(program, env);
-  backupCommands(program, env);
-  secretsCommands(program, env);
+  auditCommands(program, env);
   return program;
 }
+
+/** Of a command in the list of its group; the whole description is in its own help. */
+const firstSentence = (text: string): string => text.replace(/(?<=\.) .*$/, '');
 
 /** The one line that says what was wrong, with the place in the request unless the sentence names it. */
 function explain(error: unknown): string {

@@ -7,6 +7,7 @@ import type { RateLimits } from '../domain/rate-limits.ts';
 import type { Environment } from '../generated/types.ts';
 import type { ValidationError } from '../generated/validators.js';
 import { validateEnvironment } from '../generated/validators.js';
+import { deepFreeze } from '../lib/deep-freeze.ts';
 import { ConfigError, explained, readList, readUrl } from './config-value.ts';
 import { PROVIDER_IDS } from './known-providers.ts';
 import { readServiceProviders, type ServiceProvider } from './service-provider.ts';
@@ -168,7 +169,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
   if (collide(config.gateway, config.management)) {
     throw new ConfigError('MANAGEMENT_PORT must differ from PORT: both listeners would take the same address.');
   }
-  return freeze(config);
+  return deepFreeze(config);
 }
 
 function readEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
@@ -229,11 +230,4 @@ function collide(one: ListenAddress, other: ListenAddress): boolean {
   if (one.port !== other.port || one.port === 0) return false;
   const hosts = [one, other].map(({ host }) => (host.toLowerCase() === 'localhost' ? '127.0.0.1' : host.toLowerCase()));
   return hosts[0] === hosts[1] || hosts.some((host) => host === '0.0.0.0' || host === '::');
-}
-
-function freeze<T>(value: T): T {
-  // A buffer cannot be frozen.
-  if (typeof value !== 'object' || value === null || Buffer.isBuffer(value)) return value;
-  for (const each of Object.values(value)) freeze(each);
-  return Object.freeze(value);
 }

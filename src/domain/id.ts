@@ -20,19 +20,34 @@ export type IdPrefix =
   | 'pass'
   | 'req';
 
-let last = '';
+/** Digits of the tail that is counted up, and its end. */
+const TAIL = 8;
+const TAIL_END = 2 ** 32;
 
-/** The next id after one of the same millisecond: its random tail, one higher. */
-const successor = (hex: string): string => (BigInt(`0x${hex}`) + 1n).toString(16).padStart(hex.length, '0');
+/** Of the last id: its head, which begins with the millisecond, and its tail. */
+let head = '';
+let tail = 0;
+
+const millisecondOf = (hex: string): number => Number.parseInt(hex.slice(0, 12), 16);
+let millisecond = 0;
+
+/** A head of this millisecond; if there was one already, or the clock went back, the one after the last, for a tail that has ended. */
+function begin(): void {
+  const hex = randomUUIDv7().replaceAll('-', '');
+  const isLater = millisecondOf(hex) > millisecond;
+  head = isLater ? hex.slice(0, -TAIL) : (BigInt(`0x${head}`) + 1n).toString(16).padStart(head.length, '0');
+  tail = isLater ? Number.parseInt(hex.slice(-TAIL), 16) : 0;
+  millisecond = millisecondOf(head);
+}
 
 /**
- * A new identifier: prefix and a UUIDv7 without dashes. Ids of one process sort strictly in the order in which they were made,
- * so that lists are stable and inserts stay at the end of an index.
+ * A new identifier: prefix and a UUIDv7 without dashes, one higher than the last of the same millisecond. Ids of one process sort
+ * strictly in the order in which they were made, so that lists are stable and inserts stay at the end of an index.
  */
 export function newId(prefix: IdPrefix): string {
-  const hex = randomUUIDv7().replaceAll('-', '');
-  last = hex > last ? hex : successor(last);
-  return `${prefix}_${last}`;
+  tail += 1;
+  if (tail === TAIL_END || Date.now() > millisecond) begin();
+  return `${prefix}_${head}${tail.toString(16).padStart(TAIL, '0')}`;
 }
 
 const tailOf = (id: string): string => id.slice(id.indexOf('_') + 1);

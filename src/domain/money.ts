@@ -50,9 +50,11 @@ export const parseUsdPerMillion = (price: string | number, param: string | null 
 export const formatUsdPerMillion = (picoPerToken: bigint): string => formatUsd(picoPerToken * 1_000_000n);
 
 /** The JSON number nearest to an amount, in USD: only for response fields that the specification types as number. */
-export const usdNumber = (pico: bigint): number =>
+export const usdNumber = (pico: bigint): number => {
+  if (pico === 0n) return 0;
   // Both operands are exact below 2^53, so the quotient is the nearest number; above it the text is read instead.
-  pico <= MAX_SAFE && pico >= -MAX_SAFE ? Number(pico) / 1e12 : Number(formatUsd(pico));
+  return pico <= MAX_SAFE && pico >= -MAX_SAFE ? Number(pico) / 1e12 : Number(formatUsd(pico));
+};
 
 /** The amount, or the largest one if it is larger: an absurd report of usage must not overflow what is stored. */
 export function capAmount(pico: bigint): bigint {

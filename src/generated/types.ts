@@ -191,7 +191,7 @@ export interface CustomModelAnswer {
 }
 
 /**
- * Body of `POST /v1/master/custom-models`. An organization has at most 500.
+ * Body of `POST /v1/master/custom-models`.
  */
 export interface CustomModelCreate {
   customProviderId: string;
@@ -568,7 +568,7 @@ export interface CustomProviderAnswer {
 }
 
 /**
- * Body of `POST /v1/master/custom-providers`. An organization has at most 50.
+ * Body of `POST /v1/master/custom-providers`.
  */
 export interface CustomProviderCreate {
   /**
@@ -602,7 +602,7 @@ export interface CustomProviderList {
 }
 
 /**
- * Body of `PATCH /v1/master/custom-providers/{id}`: what is to change, at least one field. While it has provider keys its base URL stays on its host: a stored secret is sent nowhere else.
+ * Body of `PATCH /v1/master/custom-providers/{id}`: what is to change, at least one field.
  */
 export interface CustomProviderPatch {
   wire?: CustomProviderWire;
@@ -755,7 +755,7 @@ export interface InvitationAnswer {
 }
 
 /**
- * Body of `POST /v1/master/invitations`. Present members and pending invitations together are at most 1000.
+ * Body of `POST /v1/master/invitations`.
  */
 export interface InvitationCreate {
   email: EmailAddress;
@@ -1013,7 +1013,7 @@ export interface MasterKeyAnswer {
 }
 
 /**
- * Body of `POST /v1/master/master-keys`. An organization has at most 10. The new key acts for the same member as the key that creates it.
+ * Body of `POST /v1/master/master-keys`.
  */
 export interface MasterKeyCreate {
   /**
@@ -1173,7 +1173,7 @@ export interface OrganizationCreate {
 }
 
 /**
- * Body of `PATCH /v1/master/organization`: what is to change, at least one field. For owners only.
+ * Body of `PATCH /v1/master/organization`: what is to change, at least one field.
  */
 export interface OrganizationPatch {
   /**
@@ -1255,7 +1255,7 @@ export interface ProjectAnswer {
 }
 
 /**
- * Body of `POST /v1/master/projects`. An organization has at most 100.
+ * Body of `POST /v1/master/projects`.
  */
 export interface ProjectCreate {
   /**
@@ -1336,7 +1336,7 @@ export interface ProviderKeyAnswer {
 }
 
 /**
- * Body of `POST /v1/master/provider-keys`. An organization has at most 100.
+ * Body of `POST /v1/master/provider-keys`.
  */
 export interface ProviderKeyCreate {
   /**
@@ -1381,7 +1381,7 @@ export interface ProviderKeyList {
 }
 
 /**
- * Body of `PATCH /v1/master/provider-keys/{id}`: what is to change, at least one field. A base URL of another host comes with the token: a stored secret is sent nowhere else.
+ * Body of `PATCH /v1/master/provider-keys/{id}`: what is to change, at least one field.
  */
 export interface ProviderKeyPatch {
   /**
@@ -3143,7 +3143,7 @@ export type CatalogStability = 'stable' | 'beta' | 'unstable' | 'experimental';
  */
 export interface ProviderList {
   /**
-   * When it was last checked against the providers' documentation.
+   * When the whole list was last checked against the providers' documentation; one provider more does not move it.
    */
   date: string;
   /**
@@ -3195,7 +3195,7 @@ export interface ProviderDialect {
    */
   note?: string;
   /**
-   * OpenAI's fields that it refuses.
+   * OpenAI's fields that it refuses: always `moderation`, which OpenAI alone takes.
    */
   cannot: string[];
   /**
@@ -3317,6 +3317,14 @@ export interface Environment {
    */
   RETENTION_DAYS: string;
   /**
+   * Key under which gateway keys are hashed; behind it, after a comma, older ones that are still accepted. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
+   */
+  PEPPER?: string;
+  /**
+   * Key under which provider credentials are encrypted; behind it, after a comma, older ones that still decrypt. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
+   */
+  ENCRYPTION_KEY?: string;
+  /**
    * `off` removes the built-in `sandbox` provider.
    */
   SANDBOX: 'on' | 'off';
@@ -3341,6 +3349,10 @@ export interface Environment {
    */
   METADATA_FORM: 'object' | 'strings';
   /**
+   * Most output tokens of a call of a key with a spend limit, where the caller names no maximum and neither the longest answer nor the context of the model is known.
+   */
+  DEFAULT_MAX_OUTPUT_TOKENS: string;
+  /**
    * Least severe level that is logged.
    */
   LOG_LEVEL: 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -3348,6 +3360,10 @@ export interface Environment {
    * Where the access log goes: the path of a file, `stdout`, or `off`.
    */
   ACCESS_LOG: string;
+  /**
+   * Bearer token with which `/metrics` can be read from elsewhere than this machine itself. Unset: it cannot.
+   */
+  METRICS_TOKEN?: string;
   /**
    * Largest request body, in bytes; more is 413.
    */
@@ -3388,10 +3404,6 @@ export interface Environment {
    * Memory for answers that may be given again.
    */
   CACHE_MAX_BYTES: string;
-  /**
-   * Most output tokens of a call of a key with a spend limit, where the caller names no maximum and neither the longest answer nor the context of the model is known.
-   */
-  DEFAULT_MAX_OUTPUT_TOKENS: string;
   /**
    * Requests a minute that an organization may make of `POST /v1/chat/completions`, `off` for any number; more are 429 `rate_limit_exceeded`.
    */
@@ -3449,18 +3461,6 @@ export interface Environment {
    */
   SHUTDOWN_GRACE_MS: string;
   /**
-   * Bearer token with which `/metrics` can be read from elsewhere than this machine itself. Unset: it cannot.
-   */
-  METRICS_TOKEN?: string;
-  /**
-   * Key under which gateway keys are hashed; behind it, after a comma, older ones that are still accepted. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
-   */
-  PEPPER?: string;
-  /**
-   * Key under which provider credentials are encrypted; behind it, after a comma, older ones that still decrypt. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
-   */
-  ENCRYPTION_KEY?: string;
-  /**
    * The service's own key at that provider of the catalogue: its models can be called from then on.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
@@ -3476,7 +3476,7 @@ export interface Environment {
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^[A-Z0-9]+_FIELDS$".
    *
-   * Adds the provider `<name>` (`<NAME>` in lower case, `_` as `-`): the URL of an OpenAI-compatible server, up to and with `/v1`.
+   * Required. Adds the provider `<name>` (`<NAME>` in lower case, `_` as `-`): the URL of an OpenAI-compatible server, up to and with `/v1`.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$".
@@ -3486,7 +3486,7 @@ export interface Environment {
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$".
    *
-   * The upstream's ids of the models that it serves, as a comma list.
+   * Required. The upstream's ids of the models that it serves, as a comma list.
    *
    * This interface was referenced by `Environment`'s JSON-Schema definition
    * via the `patternProperty` "^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$".

@@ -33,16 +33,20 @@ export interface AppDeps {
   bodyLimits: BodyLimits;
 }
 
-/** A listener's transport half: the steps before every route in their order, what both listeners have, then the routes that `addRoutes` puts. */
+/**
+ * A listener's transport half: the steps before every route in their order, then the routes that `addRoutes` puts, and what both
+ * listeners have. A router looks at all of its routes for each request, so those that are busy have one of their own, asked first.
+ */
 export function createApp(
   listener: 'gateway' | 'management',
   deps: AppDeps,
-  addRoutes: (router: Router<RequestState>) => void,
+  addRoutes: (busy: Router<RequestState>, others: Router<RequestState>) => void,
 ): Koa<RequestState> {
   const { telemetry } = deps;
-  const router = new Router<RequestState>();
-  register(router, COMMON, { ...healthHandlers(deps.readiness), ...descriptionHandlers(listener) });
-  addRoutes(router);
+  const busy = new Router<RequestState>();
+  const others = new Router<RequestState>();
+  register(others, COMMON, { ...healthHandlers(deps.readiness), ...descriptionHandlers(listener) });
+  addRoutes(busy, others);
 
   const app = new Koa<RequestState>();
   app.use(requestId).use(accessLog(telemetry));
@@ -55,8 +59,9 @@ export function createApp(
     .use(overload(deps.load))
     .use(hostCheck(deps.hosts))
     .use(decodablePath)
-    .use(router.routes())
-    .use(methodNotAllowed(router));
+    .use(busy.routes())
+    .use(others.routes())
+    .use(methodNotAllowed([busy, others]));
   // What is thrown past the envelope; but that the client has reset its connection is no failure.
   app.on('error', (error: unknown, ctx?: AppContext) => {
     if (ctx?.req.socket.destroyed !== true) telemetry.failure(ctx?.state.requestId ?? '', error);

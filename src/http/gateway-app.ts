@@ -39,7 +39,7 @@ export type GatewayDeps = AppDeps &
 
 /** The public gateway: its operations, and the pages and endpoints of sign-in and OAuth. */
 export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>
-  createApp('gateway', deps, (router) => {
+  createApp('gateway', deps, (busy, others) => {
     const authenticated = authenticate(deps.authenticate);
     const body = jsonBody(deps.bodyLimits, deps.telemetry);
     const call = (endpoint: LimitedEndpoint, route: AppMiddleware): readonly AppMiddleware[] => [
@@ -48,16 +48,16 @@ export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>
       body,
       route,
     ];
-    register(router, gateway.operations, {
+    register(busy, gateway.operations, {
       createChatCompletion: call('chat', chatCompletionsRoute(deps)),
       createImage: call('images', imagesRoute(deps)),
       createModeration: call('moderations', moderationsRoute(deps)),
       ...mcpHandlers(deps),
       ...modelsHandlers({ ...deps, limited: limitRate(deps, 'models') }),
     });
-    const pages = createPages(router, { ...deps, publicUrl: deps.hosts.publicUrl });
+    const pages = createPages(others, { ...deps, publicUrl: deps.hosts.publicUrl });
     signInRoutes(pages, { ...deps, hasApplications: true });
     consentRoutes(pages, deps);
     applicationsRoutes(pages, deps);
-    oauthEndpoints(router, deps);
+    oauthEndpoints(others, deps);
   });

@@ -56,7 +56,7 @@ function masterSteps(deps: ManagementDeps): (operation: Operation) => readonly A
 
 /** The management host: the master API. */
 export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
-  createApp('management', deps, (router) => {
+  createApp('management', deps, (busy, others) => {
     const handlers = {
       ...keyHandlers(deps),
       ...ruleHandlers(deps),
@@ -75,7 +75,7 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
       ...usageHandlers(deps),
       ...metricsHandlers({ exposition: deps.telemetry.exposition, metricsToken: deps.metricsToken }),
     };
-    register(router, management.operations, handlers, masterSteps(deps));
+    register(busy, management.operations, handlers, masterSteps(deps));
     // `PUBLIC_URL` is the gateway's.
-    signInRoutes(createPages(router, { ...deps, publicUrl: undefined }), { ...deps, hasApplications: false });
+    signInRoutes(createPages(others, { ...deps, publicUrl: undefined }), { ...deps, hasApplications: false });
   });

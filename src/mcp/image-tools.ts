@@ -10,8 +10,21 @@ import { validateGenerateImageArguments, validateNanoBananaArguments } from '../
 import type { ParsedJson } from '../net/event-stream.ts';
 import { type Picture, pictureOf, previewOf } from './preview.ts';
 import { field, readPictures } from './read-answer.ts';
-import { defineTool, type McpTool, type ToolCaller, text } from './tool.ts';
+import { defineTool, type McpTool, type ToolCaller, type ToolFacts, text } from './tool.ts';
 import { defaultFilename, saveUpload, type UploadName, uploadName } from './uploads.ts';
+
+export const GENERATE_IMAGE: ToolFacts = {
+  name: 'generate-image',
+  title: 'Generate images',
+  schema: imageSchema,
+  isReadOnly: false,
+};
+export const GENERATE_NANO_BANANA: ToolFacts = {
+  name: 'generate-nano-banana',
+  title: 'Generate an image',
+  schema: bananaSchema,
+  isReadOnly: false,
+};
 
 export interface ImageToolsDeps extends GenerateImageDeps, FindImageModelDeps {
   /** Of `generate-nano-banana`; undefined: the cheapest permitted one that takes an aspect ratio. */
@@ -28,7 +41,7 @@ export const imageTools = (deps: ImageToolsDeps): readonly McpTool[] => [generat
 
 const generateImageTool = (deps: ImageToolsDeps): McpTool =>
   defineTool(
-    { name: 'generate-image', title: 'Generate images', schema: imageSchema, isReadOnly: false },
+    GENERATE_IMAGE,
     validateGenerateImageArguments,
     async (caller, { prompt, model, size = '1024x1024', n = 1 }): Promise<CallToolResult> => {
       const request = { prompt, ...(model === undefined ? {} : { model }), size, n };
@@ -40,7 +53,7 @@ const generateImageTool = (deps: ImageToolsDeps): McpTool =>
 function nanoBananaTool(deps: ImageToolsDeps): McpTool {
   const { clock, nanoBananaModel } = deps;
   return defineTool(
-    { name: 'generate-nano-banana', title: 'Generate an image', schema: bananaSchema, isReadOnly: false },
+    GENERATE_NANO_BANANA,
     validateNanoBananaArguments,
     async (caller, { prompt, filename, aspect_ratio: ratio }): Promise<CallToolResult> => {
       const name = uploadName(filename ?? defaultFilename(clock.now()));

@@ -12,7 +12,22 @@ import {
   validateListModelsArguments,
   validateModelList,
 } from '../generated/validators.js';
-import { defineTool, type McpTool, type ToolCaller, text } from './tool.ts';
+import { defineTool, type McpTool, type ToolCaller, type ToolFacts, text } from './tool.ts';
+
+export const LIST_MODELS: ToolFacts = {
+  name: 'list-models',
+  title: 'List models',
+  schema: modelsSchema,
+  resultSchema: modelOverview,
+  isReadOnly: true,
+};
+export const LIST_IMAGE_MODELS: ToolFacts = {
+  name: 'list-image-models',
+  title: 'List image models',
+  schema: imageModelsSchema,
+  resultSchema: imageModelOverview,
+  isReadOnly: true,
+};
 
 type ListedModel = ModelOverview['models'][number];
 type ListedImageModel = ImageModelOverview['models'][number];
@@ -25,13 +40,7 @@ export const modelTools = (listModels: ListModels): readonly McpTool[] => [
 
 const listModelsTool = (listModels: ListModels): McpTool =>
   defineTool(
-    {
-      name: 'list-models',
-      title: 'List models',
-      schema: modelsSchema,
-      resultSchema: modelOverview,
-      isReadOnly: true,
-    },
+    LIST_MODELS,
     validateListModelsArguments,
     async (caller, { include_deactivated, exclude_deprecated, limit = 20, family }): Promise<CallToolResult> => {
       const models = await usableModels(listModels, caller, {
@@ -45,27 +54,17 @@ const listModelsTool = (listModels: ListModels): McpTool =>
   );
 
 const listImageModelsTool = (listModels: ListModels): McpTool =>
-  defineTool(
-    {
-      name: 'list-image-models',
-      title: 'List image models',
-      schema: imageModelsSchema,
-      resultSchema: imageModelOverview,
-      isReadOnly: true,
-    },
-    validateListImageModelsArguments,
-    async (caller): Promise<CallToolResult> => {
-      const models = await usableModels(listModels, caller, { includeDeactivated: false, excludeDeprecated: false });
-      const listed = models
-        .filter(({ architecture }) => architecture.output_modalities.includes('image'))
-        .map(listedImageModel);
-      const lines = listed.map((model) => `- ${model.id}: ${model.description} ${priceText(model)}`);
-      return {
-        content: [text(lines.length === 0 ? 'This key can use no image model.' : lines.join('\n'))],
-        structuredContent: { models: listed },
-      };
-    },
-  );
+  defineTool(LIST_IMAGE_MODELS, validateListImageModelsArguments, async (caller): Promise<CallToolResult> => {
+    const models = await usableModels(listModels, caller, { includeDeactivated: false, excludeDeprecated: false });
+    const listed = models
+      .filter(({ architecture }) => architecture.output_modalities.includes('image'))
+      .map(listedImageModel);
+    const lines = listed.map((model) => `- ${model.id}: ${model.description} ${priceText(model)}`);
+    return {
+      content: [text(lines.length === 0 ? 'This key can use no image model.' : lines.join('\n'))],
+      structuredContent: { models: listed },
+    };
+  });
 
 async function usableModels(
   listModels: ListModels,

@@ -43,8 +43,6 @@ const isSmall = (event: SseEvent | LargeSseEvent): event is SseEvent => 'data' i
 
 type Events = readonly StreamEvent[];
 
-const END: IteratorResult<Events, undefined> = { done: true, value: undefined };
-
 /** Makes events of the pieces of a streamed answer. */
 export class EventReader {
   readonly #means: StreamMeans;
@@ -83,37 +81,11 @@ export class EventReader {
   }
 }
 
-/** The events of a streamed answer for one reader, those of one piece of the body together. Leaving early cancels the exchange. */
-export class EventStream implements AsyncIterableIterator<Events, undefined> {
-  readonly #pieces: AsyncIterator<Buffer>;
-  readonly #reader: EventReader;
-
-  constructor(source: EventSource) {
-    this.#pieces = source.chunks[Symbol.asyncIterator]();
-    this.#reader = new EventReader(source);
-  }
-
-  /** @throws TransportError, ApiError 503; the exchange is cancelled then */
-  async next(): Promise<IteratorResult<Events, undefined>> {
-    try {
-      const { done, value } = await this.#pieces.next();
-      return done === true ? END : { done: false, value: await this.#reader.read(value) };
-    } catch (error) {
-      await this.return();
-      throw error;
-    }
-  }
-
-  async return(): Promise<IteratorResult<Events, undefined>> {
-    await this.#pieces.return?.();
-    return END;
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return();
-  }
+/**
+ * The events of a streamed answer for one reader, those of one piece of the body together. Leaving early cancels the exchange.
+ * @throws TransportError, ApiError 503; the exchange is cancelled then
+ */
+export async function* streamEvents(source: EventSource): AsyncGenerator<Events, void, undefined> {
+  const reader = new EventReader(source);
+  for await (const piece of source.chunks) yield reader.read(piece);
 }

@@ -1,42 +1,75 @@
 import { isFree, type Mapping } from '../domain/model.ts';
 import type { PolicyCandidate, PolicyInput, PolicySubject } from '../generated/types.ts';
+import { deepFreeze } from '../lib/deep-freeze.ts';
+import type { DataDocument } from './data-document.ts';
 
-const candidates = new WeakMap<Mapping, PolicyCandidate>();
+/** The texts of inputs that are frozen throughout. */
+const texts = new WeakMap<object, string>();
+
+/** An input as JSON text; one that `inputDocument` made is written once. */
+export const inputText = (input: object): string => texts.get(input) ?? JSON.stringify(input);
+
+const known = new WeakMap<Mapping, PolicyCandidate>();
 
 /** A mapping as the policy sees it. Mappings are immutable, so each is translated once. */
 export function policyCandidate(mapping: Mapping): PolicyCandidate {
-  const known = candidates.get(mapping);
-  if (known !== undefined) return known;
+  const made = known.get(mapping);
+  if (made !== undefined) return made;
   const { prompt, completion } = mapping.prices;
-  const candidate: PolicyCandidate = {
+  const candidate: PolicyCandidate = deepFreeze({
     id: mapping.id,
     names: [...mapping.names],
     provider_names: [...mapping.providerNames],
     free: isFree(mapping),
     ...(prompt === undefined ? {} : { input_price: comparablePrice(prompt) }),
     ...(completion === undefined ? {} : { output_price: comparablePrice(completion) }),
-  };
-  candidates.set(mapping, candidate);
+  });
+  known.set(mapping, candidate);
   return candidate;
 }
 
-/** The input document of one call. `clientIp` is canonical, or null when unknown; subjects come outermost first; `tool` by which it came. */
-export function inputDocument(
+/** What is asked: `clientIp` is canonical, or null when unknown; subjects come outermost first; `tool` by which the call came. */
+type Question = readonly [
   action: PolicyInput['action'],
   clientIp: string | null,
   subjects: readonly PolicySubject[],
   mappings: readonly Mapping[],
   tool?: string,
-): PolicyInput {
+];
+
+/** The input document of one call, frozen. */
+export function inputDocument(...[action, clientIp, subjects, mappings, tool]: Question): PolicyInput {
   const input: PolicyInput = {
     action,
     client_ip: clientIp,
-    subjects: [...subjects],
+    subjects: subjects.map(({ scope, id }) => Object.freeze({ scope, id })),
     candidates: mappings.map(policyCandidate),
   };
   if (tool !== undefined) input.tool = tool;
+  for (const part of [input.subjects, input.candidates, input]) Object.freeze(part);
+  texts.set(input, JSON.stringify(input));
   return input;
 }
+
+const latest = new WeakMap<DataDocument, PolicyInput>();
+
+/** The same; the question last asked of a data document, when it is asked again, is the same object, so that its text is at hand. */
+export function repeatedInput(data: DataDocument, ...question: Question): PolicyInput {
+  const before = latest.get(data);
+  if (before !== undefined && asks(before, question)) return before;
+  const input = inputDocument(...question);
+  latest.set(data, input);
+  return input;
+}
+
+const asks = (input: PolicyInput, [action, clientIp, subjects, mappings, tool]: Question): boolean =>
+  input.action === action &&
+  input.client_ip === clientIp &&
+  input.tool === tool &&
+  input.subjects.length === subjects.length &&
+  input.candidates.length === mappings.length &&
+  subjects.every(({ scope, id }, at) => input.subjects[at]?.scope === scope && input.subjects[at]?.id === id) &&
+  mappings.every((mapping, at) => input.candidates[at] === policyCandidate(mapping));
 
 /** Every cap is at most 9e12 pico-dollars, so whatever a JSON number cannot hold exactly compares the same when cut off. */
 const comparablePrice = (pico: bigint): number =>

@@ -1,42 +1,56 @@
 import type { PolicyDecision, PolicyInput, PolicyViolation } from '../generated/types.ts';
 import { validatePolicyDecision } from '../generated/validators.js';
+import { deepFreeze } from '../lib/deep-freeze.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import { type PolicyBundle, readBundle } from './bundle.ts';
 import type { DataDocument } from './data-document.ts';
 import { PolicyFailure } from './policy-failure.ts';
+import type { Answer } from './policy-instance.ts';
 import { createWasmEngine, type EngineOptions } from './wasm-engine.ts';
 
 /** The policy decision point: one compiled policy. Pure: equal arguments give equal answers. */
 export interface Pdp {
   /** SHA-256 of the compiled policy, hex. */
   readonly bundleDigest: string;
-  /** Judges every candidate; every list of the decision is sorted. @throws PolicyFailure, never a pass. */
+  /** Judges every candidate; the decision is frozen, and every list of it sorted. @throws PolicyFailure, never a pass. */
   decide(input: PolicyInput, data: DataDocument): PolicyDecision;
-  /** The permitted candidates' ids alone, sorted: for lists, in batches of at most 64. @throws PolicyFailure. */
-  permitted(input: PolicyInput, data: DataDocument): string[];
+  /** The permitted candidates' ids alone, frozen and sorted: for lists, in batches of at most 64. @throws PolicyFailure. */
+  permitted(input: PolicyInput, data: DataDocument): readonly string[];
   close(): void;
 }
 
 /** @throws PolicyFailure when the compiled policy cannot be used. */
 export function createPdp(bundle: PolicyBundle = readBundle(), options?: EngineOptions): Pdp {
   const engine = createWasmEngine(bundle.wasm, options);
+  /** What was made of an answer; the engine gives the same answer only to the same question. */
+  const decisions = new WeakMap<Answer, PolicyDecision>();
+  const lists = new WeakMap<Answer, readonly string[]>();
   return {
     bundleDigest: bundle.digest,
     decide(input, data) {
-      const decision = engine.evaluate('gateway/authz/decision', input, data);
-      if (!validatePolicyDecision(decision)) {
-        throw new PolicyFailure('The decision is not well-formed.', validatePolicyDecision.errors?.[0]);
-      }
-      requireComplete(input, decision);
-      return sorted(decision);
+      const answer = engine.evaluate('gateway/authz/decision', input, data);
+      return getOrMake(decisions, answer, () => deepFreeze(checkedDecision(input, answer.result)));
     },
     permitted(input, data) {
-      const permitted = engine.evaluate('gateway/authz/permitted', input, data);
-      if (!isStringList(permitted)) throw new PolicyFailure('The permitted list is not well-formed.');
-      requireKnown(permitted, candidateIds(input));
-      return permitted.sort();
+      const answer = engine.evaluate('gateway/authz/permitted', input, data);
+      return getOrMake(lists, answer, () => Object.freeze(checkedList(input, answer.result)));
     },
     close: () => engine.close(),
   };
+}
+
+function checkedDecision(input: PolicyInput, result: unknown): PolicyDecision {
+  if (!validatePolicyDecision(result)) {
+    throw new PolicyFailure('The decision is not well-formed.', validatePolicyDecision.errors?.[0]);
+  }
+  requireComplete(input, result);
+  return sorted(result);
+}
+
+function checkedList(input: PolicyInput, result: unknown): readonly string[] {
+  if (!isStringList(result)) throw new PolicyFailure('The permitted list is not well-formed.');
+  requireKnown(result, candidateIds(input));
+  return result.toSorted();
 }
 
 /** A candidate must be permitted or violated, and not both: anything else is an evaluation that did not happen. */
@@ -71,17 +85,16 @@ const isStringList = (value: unknown): value is string[] =>
 
 /** Lists of the evaluator are sets in the order of its hash; sorted they can be hashed and compared. */
 function sorted({ permitted, violations, shadow }: PolicyDecision): PolicyDecision {
-  const decision = { permitted: permitted.sort(), violations: sortedViolations(violations) };
+  const decision = { permitted: permitted.toSorted(), violations: sortedViolations(violations) };
   if (shadow === undefined) return decision;
   const { permitted: passing, would_deny, would_allow } = shadow;
   return {
     ...decision,
-    shadow: { permitted: passing.sort(), would_deny: would_deny.sort(), would_allow: would_allow.sort() },
+    shadow: { permitted: passing.toSorted(), would_deny: would_deny.toSorted(), would_allow: would_allow.toSorted() },
   };
 }
 
-function sortedViolations(violations: PolicyViolation[]): PolicyViolation[] {
-  if (violations.length < 2) return violations;
+function sortedViolations(violations: readonly PolicyViolation[]): PolicyViolation[] {
   const keyed = violations.map((violation) => ({ violation, key: violationKey(violation) }));
   return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ violation }) => violation);
 }

@@ -400,7 +400,7 @@ describe('what is as it should be', () => {
 
   it('a log whose first entry was altered still tells its key by the last', async () => {
     const db = new BetterSqlite3(databasePath(dataDir));
-    db.exec("DROP TRIGGER audit_is_never_updated; UPDATE audit SET after_json = '{}' WHERE seq = 1");
+    db.exec("DROP TRIGGER audit_is_never_updated; UPDATE audit SET afterJson = '{}' WHERE seq = 1");
     db.close();
     expect((await run(['keys', 'list'])).code).toBe(0);
     expect((await run(['audit', 'verify'])).stderr).toContain('entry 1 is not what was written there');

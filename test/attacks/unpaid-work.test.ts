@@ -82,7 +82,7 @@ describe('a provider that we give up', () => {
 
     // At least the output that was asked for, at 8 USD per million tokens.
     for (const cost of costs) expect(cost).toBeGreaterThanOrEqual(1000n * 8_000_000n);
-    expect(keySums(gateway, id)).toMatchObject({ usage_pico: costs.reduce((a, b) => a + b), reserved_pico: 0n });
+    expect(keySums(gateway, id)).toMatchObject({ usage: costs.reduce((a, b) => a + b), reserved: 0n });
     expect(valuesOf(await metricsOf(gateway), 'resting_targets')).toEqual({ '': 0 });
   });
 
@@ -93,7 +93,7 @@ describe('a provider that we give up', () => {
 
     const answer = await chat(gateway, hello({ model: 'large', max_tokens: 5 }), { token });
 
-    const { usage_pico: usage, reserved_pico: reserved } = keySums(gateway, id);
+    const { usage, reserved } = keySums(gateway, id);
     expect([usage, reserved]).toEqual([callRow(gateway, answer).cost, 0n]);
     expect(usage).toBeGreaterThan(0n);
   });

@@ -110,7 +110,7 @@ describe('an answer that cannot be used costs what the provider reported', () =>
     expect([answer.status, booked(answer)]).toEqual([status, ['settled', status, provider, 10, 5]]);
     const { cost } = callRow(gateway, answer);
     expect(cost).toBeGreaterThan(0n);
-    expect(keySums(gateway, id)).toMatchObject({ usage_pico: cost, reserved_pico: 0n });
+    expect(keySums(gateway, id)).toMatchObject({ usage: cost, reserved: 0n });
   });
 
   it('of an image stream that ends in no image', async () => {
@@ -155,7 +155,7 @@ describe('a call whose first attempt failed and is paid for', () => {
     });
     expect(booked(answer)).toEqual(['settled', 200, 'beta', 20, 10]);
     expect(callRow(gateway, answer).cost).toBe(AT_ACME + AT_BETA);
-    expect(keySums(gateway, id)).toMatchObject({ usage_pico: AT_ACME + AT_BETA, reserved_pico: 0n });
+    expect(keySums(gateway, id)).toMatchObject({ usage: AT_ACME + AT_BETA, reserved: 0n });
   });
 
   it('costs both attempts when it is streamed', async () => {
@@ -192,7 +192,7 @@ describe('a call whose first attempt failed and is paid for', () => {
     const answer = await chat(gateway, hello({ model: 'large' }), { token });
 
     expect([answer.status, errorOf(answer).code, second.received.length]).toEqual([502, 'upstream_error', 0]);
-    expect(keySums(gateway, id)).toMatchObject({ usage_pico: AT_ACME, reserved_pico: 0n });
+    expect(keySums(gateway, id)).toMatchObject({ usage: AT_ACME, reserved: 0n });
   });
 
   it('is not tried again once its key may not be used any more', async () => {
@@ -207,6 +207,6 @@ describe('a call whose first attempt failed and is paid for', () => {
     const answer = await chat(gateway, hello({ model: 'large', max_tokens: 100 }), { token });
 
     expect([answer.status, errorOf(answer).code, second.received.length]).toEqual([401, 'api_key_disabled', 0]);
-    expect(keySums(gateway, id)).toMatchObject({ usage_pico: AT_ACME, reserved_pico: 0n });
+    expect(keySums(gateway, id)).toMatchObject({ usage: AT_ACME, reserved: 0n });
   });
 });

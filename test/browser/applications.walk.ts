@@ -68,14 +68,14 @@ it('a member allows an application a new key with a spend limit, and ends the ap
   expect(await statusOf(access_token)).toBe(200);
   const key = gateway.db.connection
     .prepare(
-      "SELECT period_limit_pico, period_value, period_unit, expires_at FROM keys WHERE description = 'Editor (OAuth)'",
+      "SELECT periodUsageLimit, periodUsageDurationValue, periodUsageDurationUnit, expiresAt FROM keys WHERE description = 'Editor (OAuth)'",
     )
     .get();
   expect(key).toEqual({
-    period_limit_pico: 2.5e12,
-    period_value: 1,
-    period_unit: 'day',
-    expires_at: expect.closeTo(Date.now() + 30 * 86_400_000, -6),
+    periodUsageLimit: 2.5e12,
+    periodUsageDurationValue: 1,
+    periodUsageDurationUnit: 'day',
+    expiresAt: expect.closeTo(Date.now() + 30 * 86_400_000, -6),
   });
 
   await walker.goto(APPLICATIONS);

@@ -58,7 +58,6 @@ describe('createCatalog', () => {
         stability: 'stable',
       },
     ]);
-    expect(catalog.date).toBe('2026-11-22');
   });
 
   it('knows nothing of the sandbox where it is off', () => {
@@ -171,6 +170,16 @@ const data = (...models: object[]) => catalogData({ date: '2026-01-01', provider
 const file = (more: object) => ({ date: '2026-01-01', providers: [], models: [modelEntry('m', [], more)] });
 
 describe('catalogOf', () => {
+  it('is of the day of its youngest part', () => {
+    const dates = ['2026-01-02', '2026-01-03', '2026-01-01'];
+    expect(
+      catalogOf(
+        dates.map((date) => catalogData({ date })),
+        clock,
+      ).date,
+    ).toBe('2026-01-03');
+  });
+
   it('resolves an alias, bare and behind each provider, and lets a canonical id win over it', () => {
     const parts = [
       data(modelEntry('m', ['latest', 'n'], { providerId: 'p' }, { providerId: 'q' }), modelEntry('n', [], {})),

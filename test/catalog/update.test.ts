@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { joinModels } from '../../scripts/catalog/join.ts';
 import { parseModelTable, readModelTable } from '../../scripts/catalog/model-table.ts';
-import { parseOverlay, readOverlay } from '../../scripts/catalog/overlay.ts';
-import { generateCatalog } from '../../scripts/update-catalog.ts';
+import { parseOverlay, readOverlay, youngest } from '../../scripts/catalog/overlay.ts';
+import { gapsOf, generateCatalog } from '../../scripts/update-catalog.ts';
 import { PROVIDER_IDS } from '../../src/config/known-providers.ts';
 
 const DATE = '2026-11-21';
@@ -20,11 +20,46 @@ describe('the generated data', () => {
   });
 });
 
+describe('a mapping', () => {
+  const gaps = (says: object) => {
+    const overlay = parseOverlay({ packages: {}, facts: [{ source: 's', date: DATE, at: ['openai/m'], says }] });
+    const table = parseModelTable({ openai: { m: { name: 'M', entered: DATE, at: { openai: 'no-such-model' } } } });
+    return joinModels(table, overlay, () => DATE).flatMap(gapsOf);
+  };
+
+  it('is refused, by its name, where nobody states its prices, its length or its parameters', () => {
+    expect(gaps({})).toEqual([
+      'no package and no fact prices openai/m (no-such-model)',
+      'no package and no fact states the context or the longest answer of openai/m (no-such-model)',
+      'no fact states the parameters of openai/m (no-such-model)',
+    ]);
+    const prices = { perMillion: { prompt: '1', completion: '0' } };
+    expect(gaps({ ...prices, maxOutput: 5, parameters: ['stop'] })).toEqual([]);
+    expect(gaps({ ...prices, output: ['image'] })).toEqual([]);
+  });
+});
+
+describe('the date of a data file', () => {
+  it('is that of the youngest package, or fact about one of its mappings', () => {
+    const fact = (date: string, at: string) => ({ source: 's', date, at: [at], says: {} });
+    const overlay = parseOverlay({
+      packages: { p: { version: '1', date: '2026-01-02' }, q: { version: '1', date: '2026-01-01' } },
+      facts: [fact('2026-01-03', 'groq/*'), fact('2026-01-04', '*/m'), fact('2026-01-05', 'openai/n')],
+    });
+    expect([
+      youngest(overlay, ['xai/l']),
+      youngest(overlay, ['groq/l']),
+      youngest(overlay, ['groq/l', 'groq/m']),
+      youngest(overlay, ['openai/n', 'openai/m']),
+    ]).toEqual(['2026-01-02', '2026-01-03', '2026-01-04', '2026-01-05']);
+  });
+});
+
 describe('the overlay', () => {
   const overlay = readOverlay();
 
   it('has no fact that is about nothing, and no name for nothing', () => {
-    const ids = joinModels(readModelTable(), { ...overlay, facts: [] }, DATE).map(
+    const ids = joinModels(readModelTable(), { ...overlay, facts: [] }, () => DATE).map(
       ({ provider, model }) => `${provider}/${model.id}`,
     );
     const idle = overlay.facts.filter((fact) => !ids.some((id) => fact.about(id)));
@@ -35,6 +70,19 @@ describe('the overlay', () => {
       return !ids.some((id) => only?.about(id));
     });
     expect(unused).toEqual([]);
+  });
+
+  it('says so, in `can` or `cannot`, where a model has tools at one provider and not at another', () => {
+    const joined = joinModels(readModelTable(), overlay, () => DATE).map(({ provider, model, known }) => ({
+      id: `${provider}/${model.id}`,
+      model,
+      hasTools: known.capabilities.has('tools'),
+    }));
+    const withTools = new Set(joined.filter(({ hasTools }) => hasTools).map(({ model }) => model));
+    const without = joined.filter(({ model, hasTools }) => !hasTools && withTools.has(model)).map(({ id }) => id);
+    const stated = overlay.facts.filter(({ says }) => says.cannot.includes('tools'));
+    // What OpenRouter offers of this one, nobody says.
+    expect(without.filter((id) => !stated.some((fact) => fact.about(id)))).toEqual(['openrouter/voxtral-small-2507']);
   });
 
   it('names a document for every fact, and no address', () => {

@@ -106,7 +106,7 @@ describe('portcullis audit verify', () => {
   });
 
   it.each([
-    ['an altered field', `UPDATE audit SET after_json = '{}' WHERE seq = 3`, 'entry 3 is not what was written there'],
+    ['an altered field', `UPDATE audit SET afterJson = '{}' WHERE seq = 3`, 'entry 3 is not what was written there'],
     ['a deleted entry', 'DELETE FROM audit WHERE seq = 2', 'entry 2 is missing'],
     [
       'entries that changed places',

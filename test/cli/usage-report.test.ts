@@ -9,13 +9,13 @@ beforeAll(async () => {
   cli = await createCommandLine();
   const { organizationId, projectId } = cli.first;
   await cli.store.write((db) => {
-    const key = db.connection.prepare<[], { id: string; created_by: string }>('SELECT id, created_by FROM keys').get();
+    const key = db.connection.prepare<[], { id: string; createdBy: string }>('SELECT id, createdBy FROM keys').get();
     keyId = key?.id ?? '';
     const call = {
       organizationId,
       projectId,
       keyId,
-      memberId: key?.created_by ?? '',
+      memberId: key?.createdBy ?? '',
     };
     for (const [time, cost, priceUnknown] of [
       ['2026-03-01T10:00:00Z', 1_500_000_000_000n, 0],

@@ -1,10 +1,8 @@
 import { MAX_AMOUNT, usdNumber } from '../../src/domain/money.ts';
 import { type LimitScope, runningPeriod, type SpendState } from '../../src/domain/spend-limits.ts';
-import { toBudget } from '../../src/store/budgets/budgets.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { exactSum, sumOf } from '../../src/store/db/exact-sum.ts';
 import { build } from '../../src/store/db/sql.ts';
-import { toApiKey } from '../../src/store/tenants/key-columns.ts';
 import type { Acknowledged } from './load.ts';
 
 /** What was seen of the calls of some keys. */
@@ -100,8 +98,8 @@ export function findLedgerFaults(
         .selectFrom('keys')
         .selectAll()
         .where('id', 'in', [...keyIds]);
-      check('key', new Map(db.all(keys).map((row) => [row.id, toApiKey(row)])));
-      const budgets = db.all(build.selectFrom('budgets').selectAll()).map(toBudget);
+      check('key', new Map(db.all(keys).map((row) => [row.id, row])));
+      const budgets = db.all(build.selectFrom('budgets').selectAll());
       for (const [scope, ofScope] of Map.groupBy(budgets, (budget) => budget.scope))
         check(scope, new Map(ofScope.map((budget) => [budget.subjectId, budget])));
     })

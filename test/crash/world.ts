@@ -50,9 +50,9 @@ export async function createWorld(upstreamOrigin: string): Promise<World> {
 
   const { peppers, signingKey } = loadSecrets(dataDir, { create: false });
   const db = openDatabase(databasePath(dataDir), { busyTimeoutMs: 5000, auditKey: signingKey.key });
-  const key = db.get(build.selectFrom('keys').select(['organization_id', 'project_id', 'created_by']));
+  const key = db.get(build.selectFrom('keys').select(['organizationId', 'projectId', 'createdBy']));
   if (key === undefined) throw new Error('the first run made no key');
-  const organizationId = key.organization_id;
+  const organizationId = key.organizationId;
   const { allowPrivateUpstreams } = readConfig(env);
   addOwnModels(db, { organizationId }, upstreamOrigin, allowPrivateUpstreams, { metered: METERED });
   const actor = { kind: 'cli', organizationId } as const;
@@ -75,11 +75,11 @@ export async function createWorld(upstreamOrigin: string): Promise<World> {
     },
     limitEverything(on) {
       const enough = on ? '1000' : null;
-      limit({ kind: 'member', member: key.created_by }, { usageLimit: enough });
+      limit({ kind: 'member', member: key.createdBy }, { usageLimit: enough });
       limit({ kind: 'organization' }, { ...(on ? DAILY : {}), periodUsageLimit: enough });
     },
     addKey(limits) {
-      const body = { projectId: key.project_id, createdBy: key.created_by, ...limits };
+      const body = { projectId: key.projectId, createdBy: key.createdBy, ...limits };
       const made = createKey(db, actor, body, { now: Date.now(), pepper: peppers[0] }).key;
       if (made.token === undefined) throw new Error('a new key came without its secret');
       return { id: made.id, token: made.token };

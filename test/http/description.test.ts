@@ -4,11 +4,11 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Router from '@koa/router';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { COMMON } from '../../src/http/operations/common.ts';
+import { COMMON, type CommonId } from '../../src/http/operations/common.ts';
 import { gateway as gatewayOperations } from '../../src/http/operations/gateway.ts';
-import { management as managementOperations } from '../../src/http/operations/management.ts';
+import { type ManagementId, management as managementOperations } from '../../src/http/operations/management.ts';
 import type { Listener } from '../../src/http/operations/operation.ts';
-import { register } from '../../src/http/register.ts';
+import { type Handlers, register } from '../../src/http/register.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { send } from '../support/request.ts';
 
@@ -40,14 +40,19 @@ it('only the pages and OAuth, which no document describes, put routes past the t
   expect(putting.sort()).toEqual(['pages/pages.ts', 'register.ts', 'routes/oauth/endpoints.ts']);
 });
 
-it('an operation without a handler, and a handler without an operation, stop the start', () => {
+it('an operation without a handler, and a handler without an operation, do not compile', () => {
   const [health] = COMMON;
-  const operations = health === undefined ? [] : [health];
   const answer = () => undefined;
-  expect(() => register(new Router(), operations, {})).toThrow('The operation getHealth has no handler.');
-  expect(() => register(new Router(), operations, { getHealth: answer, getWealth: answer })).toThrow(
-    'No operation is called getWealth.',
-  );
+  const misspelt = { getHelth: answer };
+  // @ts-expect-error
+  expect(() => register(new Router(), [health], {})).toThrow('get `/health`: `middleware` must be a function');
+  // @ts-expect-error
+  expect(() => register(new Router(), [health], misspelt)).toThrow('get `/health`: `middleware` must be a function');
+  // @ts-expect-error
+  expect(misspelt satisfies Partial<Handlers<CommonId>>).toEqual({ getHelth: answer });
+  // @ts-expect-error
+  expect({ getMemberBudgt: answer } satisfies Partial<Handlers<ManagementId>>).toBeDefined();
+  register(new Router(), [health], { getHealth: answer });
 });
 
 describe.each(listeners)('the %s', (name, { operations, tags }, origin) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Mapping } from '../../src/domain/model.ts';
-import { inputDocument, policyCandidate } from '../../src/policy/input-document.ts';
+import { inputDocument, inputText, policyCandidate, repeatedInput } from '../../src/policy/input-document.ts';
 
 const mapping: Mapping = {
   id: 'acme/swift-1',
@@ -59,5 +59,42 @@ test('an input document holds the facts of one call', () => {
     client_ip: null,
     subjects,
     candidates: [policyCandidate(mapping)],
+  });
+});
+
+describe('a repeated question', () => {
+  const subjects = [{ scope: 'key', id: 'key_1' } as const];
+  const data = { text: '{}', digest: 'of the text' };
+  const ask = () => repeatedInput(data, 'chat', '192.0.2.1', structuredClone(subjects), [mapping]);
+
+  test('is the same input, frozen, with its text', () => {
+    const input = ask();
+    expect(ask()).toBe(input);
+    expect(inputText(input)).toBe(JSON.stringify(inputDocument('chat', '192.0.2.1', subjects, [mapping])));
+    for (const part of [input, input.subjects, input.subjects[0], input.candidates, input.candidates[0]?.names]) {
+      expect(Object.isFrozen(part)).toBe(true);
+    }
+  });
+
+  test.each<[string, Parameters<typeof inputDocument>]>([
+    ['action', ['image', '192.0.2.1', subjects, [mapping]]],
+    ['address', ['chat', null, subjects, [mapping]]],
+    ['subject', ['chat', '192.0.2.1', [{ scope: 'key', id: 'key_2' }], [mapping]]],
+    ['scope', ['chat', '192.0.2.1', [{ scope: 'member', id: 'key_1' }], [mapping]]],
+    ['number of subjects', ['chat', '192.0.2.1', [...subjects, { scope: 'member', id: 'mem_1' }], [mapping]]],
+    ['price', ['chat', '192.0.2.1', subjects, [{ ...mapping, prices: { prompt: 1n } }]]],
+    ['number of candidates', ['chat', '192.0.2.1', subjects, [mapping, { ...mapping, id: 'acme/swift-2' }]]],
+    ['tool', ['chat', '192.0.2.1', subjects, [mapping], 'chat']],
+  ])('is another one with another %s', (_, question) => {
+    const before = ask();
+    const input = repeatedInput(data, ...question);
+    expect(input).toEqual(inputDocument(...question));
+    expect(inputText(input)).toBe(JSON.stringify(input));
+    expect(input).not.toEqual(before);
+    expect(ask()).toEqual(before);
+  });
+
+  test('is another object for other data', () => {
+    expect(repeatedInput({ ...data }, 'chat', '192.0.2.1', subjects, [mapping])).not.toBe(ask());
   });
 });

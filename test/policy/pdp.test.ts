@@ -34,6 +34,16 @@ describe('a decision', () => {
     expect(pdp.decide({ ...CALL, candidates: candidates.toReversed() }, data)).toEqual(decision);
   });
 
+  test('that is made again is the same object, which nobody can change', () => {
+    const decision = pdp.decide(CALL, dataOfKey(denyModels('swift-1')));
+    expect(pdp.decide(structuredClone(CALL), dataOfKey(denyModels('swift-1')))).toBe(decision);
+    expect(() => decision.permitted.push('acme/swift-1')).toThrow(TypeError);
+    expect(() => decision.violations.pop()).toThrow(TypeError);
+    const permitted = pdp.permitted(CALL, open);
+    expect(pdp.permitted(CALL, open)).toBe(permitted);
+    expect(Object.isFrozen(permitted)).toBe(true);
+  });
+
   test('carries the digest of the bundle that made it', () => {
     expect(pdp.bundleDigest).toBe(readBundle().digest);
     expect(pdp.bundleDigest).toMatch(/^[0-9a-f]{64}$/);

@@ -111,6 +111,32 @@ describe('memory', () => {
     expect(policy.mem.buffer.byteLength).toBe(before);
   });
 
+  test('holds data and a parsed input unchanged while they are evaluated', () => {
+    const policy = denyingPolicy();
+    if (!('exports' in policy.wasmInstance)) throw new Error('The SDK gave no instance.');
+    const call = (name: string, ...values: number[]): number => Object(policy.wasmInstance).exports[name](...values);
+    const input = Buffer.from(
+      JSON.stringify({ ...CALL, candidates: [SWIFT, { ...SWIFT, id: 'other', input_price: 1.5 }] }),
+    );
+    call('opa_heap_ptr_set', policy.dataHeapPtr);
+    const source = call('opa_malloc', input.length);
+    Buffer.from(policy.mem.buffer).set(input, source);
+    const parsed = call('opa_json_parse', source, input.length);
+    const end = call('opa_heap_ptr_get');
+    const held = () => Buffer.from(policy.mem.buffer).toString('latin1', policy.baseHeapPtr, end);
+    const before = held();
+    for (const entrypoint of Object.values<number>(policy.entrypoints)) {
+      call('opa_heap_ptr_set', end);
+      const context = call('opa_eval_ctx_new');
+      call('opa_eval_ctx_set_input', context, parsed);
+      call('opa_eval_ctx_set_data', context, policy.dataAddr);
+      call('opa_eval_ctx_set_entrypoint', context, entrypoint);
+      call('eval', context);
+      expect(call('opa_heap_ptr_get')).toBeGreaterThan(end);
+      expect(held()).toBe(before);
+    }
+  });
+
   test('never shrinks after a large document', () => {
     const policy = denyingPolicy();
     policy.setData({ large: 'x'.repeat(2_000_000) });

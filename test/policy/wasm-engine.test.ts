@@ -22,7 +22,8 @@ function causeOf(work: () => unknown): unknown {
   throw new Error('Nothing was thrown.');
 }
 
-const decide = (engine: WasmEngine, data: DataDocument, input: object = CALL) => engine.evaluate(DECISION, input, data);
+const decide = (engine: WasmEngine, data: DataDocument, input: object = CALL) =>
+  engine.evaluate(DECISION, input, data).result;
 
 describe('the compiled policy', () => {
   test('has exactly two entrypoints', () => {
@@ -54,6 +55,23 @@ describe('the pool', () => {
     }
   });
 
+  test('keeps what is asked for again, however many ask once', () => {
+    const engine = createWasmEngine(wasm, { maxInstances: 2 });
+    const ask = (data: DataDocument) => engine.evaluate(DECISION, CALL, data);
+    ask(denying);
+    const kept = ask(denying);
+    for (const entry of ['a', 'b', 'c', 'd', 'e']) ask(dataOfKey(denyModels(entry)));
+    // Documents that are still loaded give the same answer again.
+    expect(ask(denying)).toBe(kept);
+  });
+
+  test('keeps as many documents as are asked for in turn, from their second time on', () => {
+    const engine = createWasmEngine(wasm, { maxInstances: 3 });
+    const documents = ['a', 'b', 'c'].map((entry) => dataOfKey(denyModels(entry)));
+    const [, second, third] = [1, 2, 3].map(() => documents.map((data) => engine.evaluate(DECISION, CALL, data)));
+    expect(third?.map((answer, at) => answer === second?.[at])).toEqual([true, true, true]);
+  });
+
   test('loads documents of any size, and small ones after large ones', () => {
     const engine = createWasmEngine(wasm, { maxInstances: 1 });
     const many = Array.from({ length: 20_000 }, (_, index) => `model-${index}`);
@@ -68,8 +86,8 @@ describe('after a failure', () => {
   test('of loading data, the next evaluation is right', () => {
     const engine = createWasmEngine(wasm, { maxInstances: 1 });
     expect(decide(engine, denying)).toEqual(DENIED);
-    expect(causeOf(() => decide(engine, broken))).toBe('failed to parse json value');
-    expect(causeOf(() => decide(engine, broken))).toBe('failed to parse json value');
+    expect(causeOf(() => decide(engine, broken))).toEqual(new TypeError('A document is no JSON.'));
+    expect(causeOf(() => decide(engine, broken))).toEqual(new TypeError('A document is no JSON.'));
     expect(decide(engine, denying)).toEqual(DENIED);
   });
 

@@ -1,4 +1,4 @@
-/** The data document of one call's subjects and the document of all subjects must decide alike (architecture.md). */
+/** The data document of one call's subjects and the document of all subjects must decide alike. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { PolicyRule } from '../../src/domain/iam-rule.ts';

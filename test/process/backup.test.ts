@@ -103,7 +103,7 @@ it('a backup made under load is whole: restored elsewhere it works with the same
   expect((await chat(second.origin, first.key)).status).toBe(200);
   const sums = inDatabase(fresh, (db) => {
     const rows = callRows({ db });
-    return [keySums({ db }, rows[0]?.keyId ?? '').usage_pico, rows.reduce((sum, row) => sum + row.cost, 0n)];
+    return [keySums({ db }, rows[0]?.keyId ?? '').usage, rows.reduce((sum, row) => sum + row.cost, 0n)];
   });
   expect(sums[0]).toBe(sums[1]);
   const audit = await portcullis(['audit', 'verify'], { ...settings, DATA_DIR: fresh });

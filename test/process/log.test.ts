@@ -41,7 +41,7 @@ const body = (more: object = {}): string =>
 it('a failure of ours is logged once, with its cause and the request id; the caller learns of neither', async () => {
   const { origin, key, child, ended } = await started();
   const db = openDatabase(databasePath(dataDir));
-  db.connection.prepare('UPDATE subject_rules SET compiled_json = ?').run('{"broken');
+  db.connection.prepare('UPDATE subject_rules SET compiledJson = ?').run('{"broken');
   db.close();
 
   const answer = await send(origin, {

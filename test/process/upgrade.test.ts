@@ -10,7 +10,8 @@ import { databasePath } from '../../src/store/db/data-dir.ts';
 import { openDatabase } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
 import { getDataDocument, getDecision } from '../../src/store/ledger/decisions.ts';
-import { oneRowACall } from '../../src/store/migrations/0012-one-row-a-call.ts';
+import { columnNames } from '../../src/store/migrations/0012-column-names.ts';
+import { oneRowACall } from '../../src/store/migrations/0013-one-row-a-call.ts';
 import { migrate, schemaVersion } from '../../src/store/migrations/migrate.ts';
 import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
 import { loadSecrets } from '../../src/store/secrets/secrets.ts';
@@ -122,7 +123,15 @@ function insertRow(db: BetterSqlite3.Database, table: string, row: object): void
 function writeDatabase(version: number): void {
   const { peppers } = loadSecrets(dataDir, { create: true });
   const db = new BetterSqlite3(databasePath(dataDir));
+  const named = Math.min(version, MIGRATIONS.indexOf(columnNames));
+  migrate(db, named);
+  insertRows(db, named, peppers[0].id);
   migrate(db, version);
+  db.close();
+}
+
+/** By the names that columns had up to the migration which renames them. */
+function insertRows(db: BetterSqlite3.Database, version: number, pepperId: string): void {
   db.exec(`
     INSERT INTO organizations (id, name, created_at, updated_at) VALUES ('org_1', 'One', 0, 0);
     INSERT INTO projects (id, organization_id, name, created_at, updated_at) VALUES ('proj_1', 'org_1', 'P', 0, 0);
@@ -131,7 +140,7 @@ function writeDatabase(version: number): void {
   db.prepare(
     `INSERT INTO keys (id, organization_id, project_id, created_by, description, secret_hash, pepper_id, mask, created_at, updated_at)
      VALUES ('key_1', 'org_1', 'proj_1', 'mem_1', '', 'h', ?, 'm', 0, 0)`,
-  ).run(peppers[0].id);
+  ).run(pepperId);
   const value = `'${RULE_VALUE}'`;
   const [column, canonical] = version < 11 ? [', canonical_json', `, ${value}`] : ['', ''];
   db.exec("INSERT INTO subject_rules (subject_id, organization_id, scope) VALUES ('key_1', 'org_1', 'key')");
@@ -139,14 +148,11 @@ function writeDatabase(version: number): void {
     `INSERT INTO rules (id, organization_id, subject_id, scope, rule_type, rule_value_json, created_at, updated_at${column})
      VALUES ('rule_1', 'org_1', 'key_1', 'key', 'deny_models', ${value}, 0, 0${canonical})`,
   );
-  if (version <= MIGRATIONS.indexOf(oneRowACall)) {
-    insertRow(db, 'data_documents', { digest: DECIDED.data_digest, text: '{"subjects":{}}', created_at: 0 });
-    for (const { call, decision } of CALLS.map((each) => storedCall(each, version))) {
-      insertRow(db, 'calls', call);
-      insertRow(db, 'decisions', decision);
-    }
+  insertRow(db, 'data_documents', { digest: DECIDED.data_digest, text: '{"subjects":{}}', created_at: 0 });
+  for (const { call, decision } of CALLS.map((each) => storedCall(each, version))) {
+    insertRow(db, 'calls', call);
+    insertRow(db, 'decisions', decision);
   }
-  db.close();
 }
 
 const databaseNow = () => {
@@ -154,7 +160,7 @@ const databaseNow = () => {
   const found = {
     version: schemaVersion(db),
     keys: db.prepare('SELECT id FROM keys').pluck().all(),
-    rules: db.prepare('SELECT rule_value_json FROM rules').pluck().all(),
+    rules: db.prepare('SELECT ruleValueJson FROM rules').pluck().all(),
   };
   db.close();
   return found;

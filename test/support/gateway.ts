@@ -55,7 +55,7 @@ export async function startGateway(
   const { signingKey } = loadSecrets(dataDir, { create: false });
   const db = openDatabase(databasePath(dataDir), { busyTimeoutMs: 5000, auditKey: signingKey.key });
   if (!caching) updateProject(db, firstRun.organizationId, firstRun.projectId, { cachingEnabled: false }, Date.now());
-  const key = db.connection.prepare<[], { id: string; created_by: string }>('SELECT id, created_by FROM keys').get();
+  const key = db.connection.prepare<[], { id: string; createdBy: string }>('SELECT id, createdBy FROM keys').get();
   if (key === undefined) throw new Error('the first run made no key');
   return {
     origin: container.gateway.origin,
@@ -65,7 +65,7 @@ export async function startGateway(
     container,
     firstRun,
     keyId: key.id,
-    memberId: key.created_by,
+    memberId: key.createdBy,
     db,
     async close() {
       db.close();

@@ -28,7 +28,7 @@ export function keySums({ db }: Pick<TestGateway, 'db'>, keyId: string) {
   const row = db.get(
     build
       .selectFrom('keys')
-      .select(['usage_pico', 'reserved_pico', 'period_usage_pico', 'period_reserved_pico', 'period_started_at'])
+      .select(['usage', 'reserved', 'currentPeriodUsage', 'currentPeriodReserved', 'currentPeriodStartedAt'])
       .where('id', '=', keyId),
   );
   if (row === undefined) throw new Error(`there is no key ${keyId}`);
@@ -37,7 +37,7 @@ export function keySums({ db }: Pick<TestGateway, 'db'>, keyId: string) {
 
 /** What is kept of the spend under a budget. */
 export function budgetSums({ db }: Pick<TestGateway, 'db'>, subjectId: string) {
-  const row = db.get(build.selectFrom('budgets').selectAll().where('subject_id', '=', subjectId));
+  const row = db.get(build.selectFrom('budgets').selectAll().where('subjectId', '=', subjectId));
   if (row === undefined) throw new Error(`there is no budget of ${subjectId}`);
   return row;
 }

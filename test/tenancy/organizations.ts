@@ -1,7 +1,8 @@
 // Two organizations that have one of everything, made by the API itself.
 
-import { ID } from '../admin/tenants.ts';
+import { ID, START } from '../admin/tenants.ts';
 import { type ManagementServer, startManagementServer } from '../http/master/management-server.ts';
+import { insertCall } from '../support/stored-calls.ts';
 import type { Target } from './routes.ts';
 
 export const IDENTIFIER_KINDS = [
@@ -30,14 +31,20 @@ export interface Organizations {
   /** Of the callers. */
   readonly own: Identifiers;
   readonly foreign: Identifiers;
+  /** What a developer of the callers' organization does not see: a key of its owner and that key's rule; else as `foreign`. */
+  readonly ofOwner: Identifiers;
   /** Nobody's, in the same forms. */
   readonly absent: Identifiers;
 }
+
+/** The kinds that are a key, or part of one. */
+export const KEY_KINDS: readonly IdentifierKind[] = ['key', 'keyReference', 'keyRule'];
 
 const MODEL_RULE = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-slow'] } };
 
 interface Given {
   readonly token: string;
+  readonly organization: string;
   readonly project: string;
   readonly member: string;
   readonly email: string;
@@ -45,22 +52,36 @@ interface Given {
   readonly mark: string;
 }
 
-async function makeEverything(
-  server: ManagementServer,
-  { token, project, member, email, mark }: Given,
-): Promise<Identifiers> {
-  const make = async (path: string, body: object): Promise<string> => {
+/** Makes a thing, and answers its id. */
+const makerOf =
+  (server: ManagementServer, token: string) =>
+  async (path: string, body: object): Promise<string> => {
     const answer = await server.request('POST', `/v1/master/${path}`, { token, body });
     const [, id] = /"id":"([^"]+)"/.exec(answer.text) ?? [];
     if (answer.status !== 201 || id === undefined) throw new Error(`${path}: ${answer.status} ${answer.text}`);
     return id;
   };
+
+async function makeEverything(
+  server: ManagementServer,
+  { token, organization, project, member, email, mark }: Given,
+): Promise<Identifiers> {
+  const make = makerOf(server, token);
   const described = `${mark} key`;
   const rule = { ...MODEL_RULE, description: `${mark} rule` };
   const key = await make('keys', { projectId: project, createdBy: member, description: described });
   for (const path of [`members/${member}`, `projects/${project}`, 'organization']) {
     await server.request('PATCH', `/v1/master/${path}/budget`, { token, body: { usageLimit: '5' } });
   }
+  await server.store.write((db) =>
+    insertCall(db, START, {
+      organizationId: organization,
+      projectId: project,
+      keyId: key,
+      memberId: member,
+      requestedModel: `${mark}-model`,
+    }),
+  );
   const customProvider = await make('custom-providers', { name: mark, baseUrl: `https://${mark}.example/v1` });
   return {
     key: [key],
@@ -117,6 +138,7 @@ export async function startOrganizations(): Promise<Organizations> {
   }
   const own = await makeEverything(server, {
     token: server.tokens.owner,
+    organization: ID.organization,
     project: ID.project,
     member: ID.developer,
     email: 'developer@example.com',
@@ -124,12 +146,15 @@ export async function startOrganizations(): Promise<Organizations> {
   });
   const foreign = await makeEverything(server, {
     token: server.tokens.foreigner,
+    organization: ID.otherOrganization,
     project: ID.otherProject,
     member: ID.foreigner,
     email: 'foreigner@example.com',
     mark: 'foreign',
   });
-  return { server, own, foreign, absent: absentFor(foreign) };
+  const rule = await makerOf(server, server.tokens.owner)(`keys/${ID.ownerKey}/iam`, MODEL_RULE);
+  const ofOwner = { ...foreign, key: [ID.ownerKey], keyReference: [ID.ownerKey, "The owner's"], keyRule: [rule] };
+  return { server, own, foreign, ofOwner, absent: absentFor(foreign) };
 }
 
 export const send = ({ server }: Organizations, token: string, { method, path, body }: Target) =>
@@ -149,7 +174,7 @@ export const dump = ({ server }: Organizations): Promise<Record<string, Row[]>> 
         const columns = connection.prepare<[], { name: string }>(`PRAGMA table_info(${table})`).all();
         const names = columns
           .map(({ name }) => name)
-          .filter((name) => !(table === 'master_keys' && name === 'last_used_at'));
+          .filter((name) => !(table === 'master_keys' && name === 'lastUsedAt'));
         const rows = connection
           .prepare<[], Row>(`SELECT ${names.join(', ')} FROM ${table} ORDER BY 1`)
           .safeIntegers(true);
@@ -163,13 +188,13 @@ export async function foreignTexts({ server }: Organizations): Promise<string[]>
   const texts = (organizationId: string) =>
     server.store.read(({ connection }) => {
       const tables = connection
-        .prepare<[], string>(
-          "SELECT m.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'organization_id'",
+        .prepare<[], { table: string; column: string }>(
+          `SELECT m.name AS "table", c.name AS "column" FROM sqlite_schema m, pragma_table_info(m.name) c
+           WHERE m.type = 'table' AND c.name = 'organizationId'`,
         )
-        .pluck()
         .all();
-      const rows = tables.flatMap((table) =>
-        connection.prepare<[string], Row>(`SELECT * FROM ${table} WHERE organization_id = ?`).raw().all(organizationId),
+      const rows = tables.flatMap(({ table, column }) =>
+        connection.prepare<[string], Row>(`SELECT * FROM ${table} WHERE ${column} = ?`).raw().all(organizationId),
       );
       return new Set(rows.flat().filter((value) => typeof value === 'string'));
     });

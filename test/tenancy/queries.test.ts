@@ -1,33 +1,28 @@
-// Every query carries its organization (architecture.md): each chain that the query builder compiles in src/store names the
-// organization for every table of tenants that it reads or changes, or is one of the exceptions that are explained here. Inserts
-// need no look: the column is part of the row's type.
+// Every query carries its organization (src/admin/README.md, "tenancy"): each chain that the query builder compiles in src/store
+// names the organization for every table of tenants that it reads or changes, or is one of the exceptions that are explained here.
+// Inserts need no look: the column is part of the row's type.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import BetterSqlite3 from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
+import { migrate } from '../../src/store/migrations/migrate.ts';
 
 const folder = fileURLToPath(new URL('../../src/store', import.meta.url));
 
-const MIGRATION = MIGRATIONS.join('\n');
-const TABLES = [...MIGRATION.matchAll(/CREATE (?:TABLE|VIEW) (\w+)/g)].map(([, table]) => table);
-
-/** Made by the last migration that has the name: what a table holds, what a view shows. */
-const CONTENTS = new Map(
-  [...MIGRATION.matchAll(/CREATE (?:TABLE|VIEW) (\w+) (?:\(|AS)([^;]*);/g)].map(([, table = '', contents = '']) => [
-    table,
-    contents,
-  ]),
-);
+const database = new BetterSqlite3(':memory:');
+migrate(database);
+/** Views have the columns that they show. */
+const TABLES = database
+  .prepare<[], string>("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")
+  .pluck()
+  .all();
+const columnsOf = database.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck();
 
 /** Tables whose rows belong to an organization, and the column that says to which; an origin is one organization's. */
 const COLUMN: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    [...CONTENTS].flatMap(([table, contents]) =>
-      ['organization_id', 'organizationId'].flatMap((column) =>
-        new RegExp(`\\b${column}\\b`).test(contents) ? [[table, column]] : [],
-      ),
-    ),
+    TABLES.flatMap((table) => (columnsOf.all(table).includes('organizationId') ? [[table, 'organizationId']] : [])),
   ),
   organizations: 'id',
   ledger: 'origin',
@@ -146,7 +141,7 @@ function boundTables(chain: string, tables: readonly string[]): string[] {
 }
 
 /** A table that is named by a variable is one of tenants. */
-const columnOf = (table: string): string => COLUMN[table] ?? 'organization_id';
+const columnOf = (table: string): string => COLUMN[table] ?? 'organizationId';
 
 const START = /\b(?:selectFrom|updateTable|deleteFrom)(?=\(\s*'?(\w+)'?\))/g;
 

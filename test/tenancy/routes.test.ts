@@ -2,7 +2,7 @@
 // every place of a request, for every role, and nothing is changed.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dump, foreignTexts, send, startOrganizations } from './organizations.ts';
+import { dump, foreignTexts, KEY_KINDS, send, startOrganizations } from './organizations.ts';
 import { nameOf, type Place, placesOf, type Route, requestOf, tenantRoutes } from './routes.ts';
 import { CALLERS, type Choice, expectNotFound } from './walk.ts';
 
@@ -66,6 +66,23 @@ describe('an identifier of another organization is as one that nobody has', () =
       fc.asyncProperty(request, ({ route, caller, choices }) => expectNotFound(organizations, route, caller, choices)),
       { numRuns: 200 },
     );
+  });
+});
+
+describe('a key of another member is to a developer as one that nobody has', () => {
+  const isKey = ({ kind }: Place): boolean => KEY_KINDS.includes(kind);
+
+  it.each(titled(identifying.filter((route) => placesOf(route).some(isKey))))('%s', async (_, route) => {
+    const places = placesOf(route);
+    for (const [foreignPlace, place] of places.entries()) {
+      if (!isKey(place)) continue;
+      for (const form of organizations.ofOwner[place.kind].keys()) {
+        const choices = places.map(
+          (__, index): Choice => ({ whose: index === foreignPlace ? 'foreign' : 'own', form }),
+        );
+        await expectNotFound({ ...organizations, foreign: organizations.ofOwner }, route, 'developer', choices);
+      }
+    }
   });
 });
 

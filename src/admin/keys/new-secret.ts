@@ -1,5 +1,5 @@
 import { generateSecret, hashSecret, maskSecret, type Pepper, type SecretKind } from '../../domain/secret.ts';
-import type { StoredSecret } from '../../store/tenants/keys.ts';
+import type { StoredSecret } from '../../store/db/tables.ts';
 
 /** What a new secret needs: the time in epoch ms, and the pepper under which it is hashed. */
 export interface SecretWrite {

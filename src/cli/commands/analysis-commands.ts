@@ -88,7 +88,7 @@ exported document knows no custom models.`;
 function lintCommand(policy: Command, env: Environment): void {
   common(policy.command('lint').argument('[source]', 'a source as for diff; default: the current database'))
     .description(
-      'Name keys that reach nothing, rules that are dead, shadowed or match nothing, and keys open to every future model.',
+      'Name what is wrong in the rules. Keys that reach nothing come first, then rules that are dead or shadowed, allow kinds that match nothing, entries that neither the catalogue nor a custom model has or that are no longer served, ranges in ranges, and keys open to every future model.',
     )
     .addHelpText('after', LINT_HELP)
     .option('--strict', 'exit with 1 when anything is found')
@@ -99,7 +99,9 @@ function lintCommand(policy: Command, env: Environment): void {
 
 function explainCommand(policy: Command, env: Environment): void {
   common(policy.command('explain'))
-    .description('Explain one request: its outcome, the rules that decide it, and what would change it.')
+    .description(
+      'Explain one request: its outcome, the rules that decide it, and what would change it. Every violation is named, the smallest sets of rules that decide it, and the nearest permitted alternative; of a model without a credential, that the caller gets 404, and what the rules would do.',
+    )
     .requiredOption('--key <key>', 'its id, masked token or description')
     .requiredOption('--model <model>', 'as a request names it')
     .option('--provider <provider>', 'at this provider only')

@@ -62,15 +62,17 @@ async function verify(env: Environment, noted: string | undefined): Promise<Chai
 }
 
 const VERIFY_HELP = `
-Prints the head of the log: its last entry. Who notes it elsewhere, and gives it as --head the next time, also learns when
-entries were taken away at the end. The log is one chain over all organizations of the installation.`;
+The head is the last entry. Who notes it elsewhere, and gives it as --head the next time, also learns when entries were taken
+away at the end. The log is one chain over all organizations of the installation.`;
 
 /** `portcullis audit …`. */
 export function auditCommands(program: Command, env: Environment): void {
   const audit = program.command('audit').description('Show the audit log, and verify that no one has changed it.');
 
   common(audit.command('list'))
-    .description('List the management changes, newest first.')
+    .description(
+      'List the management changes, newest first. With `--json` each has the states before and after and its place in the chain.',
+    )
     .addOption(new Option('--action <action>', 'only these').choices(AUDIT_ACTIONS))
     .option('--target <id>', 'only changes of this key, rule, member, …')
     .option('--from <time>', 'not before this time or day: 2026-01-31, 2026-01-31T12:00:00Z')
@@ -82,7 +84,9 @@ export function auditCommands(program: Command, env: Environment): void {
 
   audit
     .command('verify')
-    .description('Verify every entry; at the first broken one, print it and exit with 1.')
+    .description(
+      'Verify every entry; at the first broken one, print it and exit with 1. Otherwise the head of the log is printed.',
+    )
     .addOption(new Option('--head <hmac>', 'a head that was noted earlier').argParser(parseHead))
     .option('--json', 'print JSON')
     .addHelpText('after', VERIFY_HELP)

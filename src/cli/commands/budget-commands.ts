@@ -72,7 +72,7 @@ export function budgetCommands(program: Command, env: Environment): void {
     );
 
   common(budgets.command('list'))
-    .description('List the budgets that have a limit.')
+    .description('List the budgets that have a limit. Each has what may be spent and what was.')
     .action(async ({ org, json }: CommonOptions) => {
       const listed = await inWorkspace(env, 'read', org, ({ db, actor, now }) =>
         everyPage((page) => {

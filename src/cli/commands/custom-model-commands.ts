@@ -122,7 +122,7 @@ export function customModelCommands(program: Command, env: Environment): void {
       .argument('<customProvider>', "the custom provider's name or id")
       .argument('<model>', "the provider's own id of the model"),
   )
-    .description('Add a model; requests mean it by <custom provider>/<model>.')
+    .description('Add a model; requests mean it by `<custom provider>/<model>`.')
     .addHelpText('after', EXAMPLES)
     .action(async (provider: string, model: string, options: ModelOptions) => {
       const added = await inWorkspace(env, 'write', options.org, (workspace) => {

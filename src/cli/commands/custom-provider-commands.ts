@@ -49,8 +49,8 @@ export function customProviderCommands(program: Command, env: Environment): void
     .command('custom-providers')
     .description("Add, list and change providers of the organization's own.");
 
-  described(providers.command('add').argument('<name>', 'small letters and single hyphens; it never changes'))
-    .description('Add a provider; its models are called <name>/<model>.')
+  described(providers.command('add').argument('<name>', 'small letters and single hyphens'))
+    .description('Add a provider; its models are called `<name>/<model>`.')
     .addHelpText('after', EXAMPLES)
     .action(async (name: string, options: ProviderOptions) => {
       const added = await inWorkspace(env, 'write', options.org, (workspace) =>
@@ -66,7 +66,7 @@ export function customProviderCommands(program: Command, env: Environment): void
     });
 
   described(providers.command('update').argument(...PROVIDER_ARGUMENT))
-    .description('Change a custom provider; what you leave out stays as it is.')
+    .description('Change a custom provider; what you leave out stays as it is. Its name never changes.')
     .option('--no-keyless', 'it asks for a credential')
     .action(async (provider: string, options: ProviderOptions) => {
       const changed = await inWorkspace(env, 'write', options.org, (workspace) => {

@@ -7,8 +7,7 @@ Examples:
   $ portcullis policy generate --database -o policy/cases/generated
   $ portcullis policy generate --key CI -o ci.yaml && portcullis policy test ci.yaml
 
-What the fixtures expect is what the policy decides today: commit them, and a change of rules or policy that moves a border
-shows. Addresses at the ends of ranges and next to them, models by every name and those with neighbouring names, prices at a
+Commit them, and a change of rules or policy that moves a border shows. Addresses at the ends of ranges and next to them, models by every name and those with neighbouring names, prices at a
 cap and just above it. Models come from the catalogue and the organization's own ones, whether there is a credential or not:
 a fixture holds them with their prices, so that it says the same wherever it is run.
 Into a folder goes one file for each key, member and organization that has rules; other files in it stay as they are.`;
@@ -17,7 +16,7 @@ Into a folder goes one file for each key, member and organization that has rules
 export function generateCommand(policy: Command, env: Environment): void {
   policy
     .command('generate')
-    .description('Generate fixtures at the boundaries of existing rules.')
+    .description('Generate fixtures at the boundaries of existing rules. They expect what the policy decides today.')
     .addOption(
       new Option(
         '--key <key>',

@@ -32,8 +32,8 @@ type UpdateOptions = CommonOptions & LimitOptions & { readonly description?: str
 const KEY_ARGUMENT = ['<key>', "the key's id, masked token or description"] as const;
 
 const ROLL_HELP = `
-Without --overlap the old token is refused at once. With it both tokens are accepted, under the same limits and rules, until the
-old one ends by itself. It ends at once when the key is disabled, deleted or rolled again.
+While both tokens are accepted, they have the same limits and rules. The old one ends at once when the key is disabled, deleted or
+rolled again.
 
 Example:
   $ portcullis keys roll CI --overlap 1h`;
@@ -79,9 +79,15 @@ export function keyCommands(program: Command, env: Environment): void {
     });
 
   common(keys.command('list'))
-    .description('List the keys, newest first.')
+    .description(
+      'List the keys, newest first. Each has its project, its owner and what it spent, in all and in its window.',
+    )
     .option('--project <id|name>', 'only those of this project')
-    .addOption(new Option('--kind <kind>', 'which keys').choices(LISTED_KINDS).default('regular'))
+    .addOption(
+      new Option('--kind <kind>', 'which keys; playground ones are those that the dashboard uses')
+        .choices(LISTED_KINDS)
+        .default('regular'),
+    )
     .action(async (options: CommonOptions & { readonly project?: string; readonly kind: ListedKind }) => {
       const { org, project, kind } = options;
       const { listed, projects } = await inWorkspace(env, 'read', org, (workspace) => ({
@@ -150,7 +156,13 @@ function stateCommands(keys: Command, env: Environment): void {
         reactivateKey(db, actor, id, ttlEnd(now, value, unit), now),
       );
     });
-  rollCommand(onKey('roll', 'Replace the token of a key; the new one is shown once, now.'), env);
+  rollCommand(
+    onKey(
+      'roll',
+      'Replace the token of a key; the new one is shown once, now. The old one is refused at once, or with `--overlap` ends by itself.',
+    ),
+    env,
+  );
   onKey('delete', 'Delete a key for good.').action(async (key: string, options: CommonOptions) => {
     const deleted = await inWorkspace(env, 'write', options.org, (workspace) =>
       deleteKey(workspace.db, workspace.actor, keyId(workspace, key), workspace.now),

@@ -79,7 +79,7 @@ export function masterKeyCommands(program: Command, env: Environment): void {
     });
 
   common(keys.command('list'))
-    .description('List the master keys, newest first.')
+    .description('List the master keys, newest first. Each has the member that it acts for and its last use.')
     .action(async (options: CommonOptions) => {
       show(await inWorkspace(env, 'read', options.org, everyMasterKey), options);
     });

@@ -113,7 +113,7 @@ export function memberCommands(program: Command, env: Environment): void {
 /** The commands about those who are to become members. */
 function invitationCommands(members: Command, env: Environment): void {
   common(members.command('invite').argument('<e-mail>', 'address of who is to become a member'))
-    .description('Invite a person; the invitation token is shown once, now.')
+    .description('Invite a person. The token, and the link that accepts it in a browser, are shown once, now.')
     .addOption(new Option('--role <role>', 'the role that the member will have').choices(ROLES).default('developer'))
     .addOption(
       new Option('--ttl <length>', 'how long it can be accepted, at most 30days (default: 7days)').argParser(parseTtl),

@@ -63,7 +63,7 @@ export function organizationCommands(program: Command, env: Environment): void {
 
   organizations
     .command('list')
-    .description('List the organizations of this installation.')
+    .description('List the organizations of this installation, and their plans.')
     .option('--json', 'print JSON')
     .action(async ({ json }: Options) => {
       const listed = await inDatabase(env, 'read', listOrganizations);
@@ -74,7 +74,7 @@ export function organizationCommands(program: Command, env: Environment): void {
   organizations
     .command('set-plan')
     .description(
-      'Set the plan of an organization. IP rules can only be written on the enterprise plan; existing ones stay in force.',
+      'Set the plan of an organization: `free`, `pro` or `enterprise`. IP rules can only be written on the enterprise plan; existing ones stay in force.',
     )
     .addArgument(new Argument('<plan>', 'the plan').choices(PLANS))
     .option('--org <organization>', 'the organization, where there are several')

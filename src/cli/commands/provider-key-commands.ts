@@ -74,7 +74,9 @@ export function providerKeyCommands(program: Command, env: Environment): void {
     .description("Add, list and change the organization's own credentials at providers.");
 
   described(keys.command('add').argument('<provider>', 'a provider of the catalogue, or custom:<name>'))
-    .description('Add a credential; calls use it from the next one on.')
+    .description(
+      "Add a credential of the organization's own; calls use it from the next one on. It is stored encrypted.",
+    )
     .addHelpText('after', EXAMPLES)
     .action(async (provider: string, options: KeyOptions) => {
       const token = await requireToken(options, env);
@@ -87,13 +89,15 @@ export function providerKeyCommands(program: Command, env: Environment): void {
     });
 
   common(keys.command('list'))
-    .description('List the provider keys, in the order of use.')
+    .description('List the provider keys, in the order of use. Secrets are masked.')
     .action(async (options: CommonOptions) => {
       showProviderKeys(await mending(env, 'read', options.org, everyProviderKey), options);
     });
 
   described(keys.command('update').argument(...KEY_ARGUMENT))
-    .description('Change a provider key; what you leave out stays as it is.')
+    .description(
+      'Change a provider key; what you leave out stays as it is. A base URL on another host needs the token again.',
+    )
     .action(async (key: string, options: KeyOptions) => {
       const token = await readToken(options, env);
       const changed = await mending(env, 'write', options.org, (workspace) => {

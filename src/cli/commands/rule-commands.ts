@@ -114,7 +114,7 @@ export function ruleCommands(program: Command, env: Environment): void {
     .description('Create, list and change the IAM rules of keys, members and the organization.');
 
   described(owned(common(rules.command('add'))))
-    .description('Add a rule; it holds from the next call on.')
+    .description('Add a rule to a key, a member or the organization; it holds from the next call on.')
     .argument('<ruleType>', RULE_TYPES.join(', '), parseRuleType)
     .argument('[entries...]', 'models (also prefixes such as openai/*), providers or CIDR ranges')
     .addHelpText('after', EXAMPLES)
@@ -147,12 +147,13 @@ Examples:
   $ portcullis rules update rule_01… --max-input-price 5 --max-output-price none
   $ portcullis rules update rule_01… 'openai/*' claude-opus-4 --fail-on-new-access
 
-Entries replace all entries. Of a price what is not named stays, and none takes one away. The rule is shown before and after,
-with what the rules newly permit because of the change: exactly, for every key and member, credential or not.`;
+Entries replace all entries. Of a price what is not named stays, and none takes one away.`;
 
 function changeCommands(rules: Command, env: Environment): void {
   described(common(rules.command('update').argument('<ruleId>')), ['free', 'paid', NONE])
-    .description('Change a rule; what you leave out stays as it is.')
+    .description(
+      'Change a rule; what you leave out stays as it is. The rule is shown before and after, with what the rules newly permit because of the change: exactly, for every key and member, credential or not.',
+    )
     .argument('[entries...]', 'the new entries, all of them')
     .addOption(new Option('--rule-type <ruleType>', RULE_TYPES.join(', ')).argParser(parseRuleType))
     .option('--fail-on-new-access', 'refuse a change that permits what was not permitted')

@@ -116,7 +116,7 @@ function dropCommand(secrets: Command, env: Environment): void {
     .command('drop-pepper')
     .argument('<id>', 'as `portcullis secrets list` shows it')
     .description('Stop accepting a pepper. Refused while keys still use it. The server must be stopped.')
-    .option('--force', 'give up the keys that use it: they can never be used again')
+    .option('--force', 'give up the keys that use it, also when it is lost: they can never be used again')
     .option('--json', 'print JSON')
     .action(async (id: string, { force = false, json }: Options & { force?: boolean }) => {
       const lost = await changing(env, (db, config) => endPepper(db, config, id, force));

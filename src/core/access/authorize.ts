@@ -3,7 +3,7 @@ import { newId } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { PolicyDecision, PolicyInput } from '../../generated/types.ts';
 import { type DenialReason, denialReason } from '../../policy/denial-reason.ts';
-import { inputDocument } from '../../policy/input-document.ts';
+import { inputText, repeatedInput } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import type { DecisionRecord } from '../../store/ledger/decisions.ts';
 import type { Store } from '../../store/store.ts';
@@ -131,7 +131,7 @@ async function decide(
 ): Promise<Decision> {
   const data = await documents(principal);
   const engine = pdp();
-  const input = inputDocument(action, context.clientIp, principal.subjects, candidates, context.tool);
+  const input = repeatedInput(data, action, context.clientIp, principal.subjects, candidates, context.tool);
   const startedAt = performance.now();
   const result = engine.decide(input, data);
   telemetry.policyEvaluated(performance.now() - startedAt);
@@ -157,6 +157,6 @@ export function decisionRecord(decision: Decision, reason?: DenialReason): Decis
     dataDigest: decision.data.digest,
     dataText: decision.data.stored,
     ruleRevision: decision.ruleRevision,
-    inputJson: JSON.stringify(decision.input),
+    inputJson: inputText(decision.input),
   };
 }

@@ -37,7 +37,7 @@ export class Health {
 
   /** Whether this attempt is the one that tries a target that has rested; to be followed by `ended`. */
   begun(target: Target): boolean {
-    const record = this.#records.get(keyOf(target));
+    const record = this.#recordOf(target);
     if (record === undefined || record.failures < FAILURES || record.probing) return false;
     if (record.restsUntil > this.#clock.now()) return false;
     record.probing = true;
@@ -49,8 +49,7 @@ export class Health {
    * @param retryAfterMs how long the target itself wants to rest: from now on, after the first failure too
    */
   ended(target: Target, wasProbe: boolean, outcome: 'succeeded' | 'failed' | undefined, retryAfterMs?: number): void {
-    const key = keyOf(target);
-    const record = this.#records.get(key);
+    const record = this.#recordOf(target);
     if (record !== undefined && wasProbe) record.probing = false;
     if (outcome === 'succeeded') {
       if (record !== undefined) Object.assign(record, FRESH);
@@ -65,7 +64,7 @@ export class Health {
         // What it has asked for stands: a failure that says nothing takes nothing from it.
         failed.restsUntil = Math.max(failed.restsUntil, now + REST_MS);
       }
-      this.#records.set(key, failed);
+      this.#records.set(keyOf(target), failed);
     }
   }
 
@@ -76,8 +75,13 @@ export class Health {
     return resting;
   }
 
+  /** As long as nothing has failed, no key is made to look for. */
+  #recordOf(target: Target): Record | undefined {
+    return this.#records.size === 0 ? undefined : this.#records.get(keyOf(target));
+  }
+
   #rests(target: Target): boolean {
-    const record = this.#records.get(keyOf(target));
+    const record = this.#recordOf(target);
     return record !== undefined && this.#isResting(record);
   }
 

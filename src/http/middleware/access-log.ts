@@ -5,18 +5,15 @@ import type { AppMiddleware } from '../state.ts';
 const CLIENT_LEFT = 499;
 
 /**
- * Logs each request once, when its connection is done with it: `close` comes for an aborted answer too, Koa's `finish`
- * does not. The same event tells the steps below that the client has left.
+ * Logs each request once, and gives back what it holds, when its connection is done with it: `close` comes for an aborted answer
+ * too, Koa's `finish` does not.
  */
 export function accessLog(telemetry: Telemetry): AppMiddleware {
   return (ctx, next) => {
     const startedAt = performance.now();
     const { req, res, state } = ctx;
-    const client = new AbortController();
-    state.signal = client.signal;
     res.on('close', () => {
-      const aborted = !res.writableFinished;
-      if (aborted) client.abort();
+      state.place?.closed();
       telemetry.access(
         {
           requestId: state.requestId,
@@ -24,7 +21,7 @@ export function accessLog(telemetry: Telemetry): AppMiddleware {
           path: ctx.path,
           status: res.headersSent ? res.statusCode : CLIENT_LEFT,
           durationMs: Math.round((performance.now() - startedAt) * 1000) / 1000,
-          aborted,
+          aborted: !res.writableFinished,
           clientIp: state.clientIp,
           keyId: state.principal?.keyId,
           masterKeyId: state.actor?.kind === 'master_key' ? state.actor.masterKeyId : undefined,

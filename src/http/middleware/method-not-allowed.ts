@@ -3,9 +3,10 @@ import { ApiError } from '../../domain/errors.ts';
 import type { AppMiddleware, RequestState } from '../state.ts';
 
 /** 405 with `Allow` for a path that exists under other methods; OPTIONS is answered with the same list. */
-export function methodNotAllowed(router: Router<RequestState>): AppMiddleware {
+export function methodNotAllowed(routers: readonly Router<RequestState>[]): AppMiddleware {
   return (ctx, next) => {
-    const methods = new Set(router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods));
+    const layers = routers.flatMap((router) => router.match(ctx.path, ctx.method).path);
+    const methods = new Set(layers.flatMap((layer) => layer.methods));
     if (methods.size === 0 || methods.has(ctx.method)) return next();
     const allow = [...new Set([...methods, 'OPTIONS'])].sort().join(', ');
     if (ctx.method !== 'OPTIONS') {

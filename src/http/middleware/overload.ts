@@ -15,7 +15,6 @@ export function overload(load: Load): AppMiddleware {
     if (ALWAYS_ANSWERED.has(ctx.path)) return next();
     const place = load.enter();
     ctx.state.place = place;
-    ctx.res.on('close', () => place.closed());
     const { authorization, 'x-api-key': apiKey } = ctx.req.headers;
     if (authorization === undefined && apiKey === undefined) place.countForAddress(ctx.state.network);
     return next();

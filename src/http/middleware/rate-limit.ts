@@ -44,7 +44,7 @@ export const limitOrganization = (ctx: AppContext, limit: LimitRate): void =>
 /** Step 5 of the journey: an authenticated caller may have asked too often. */
 export function rateLimit(deps: LimitRateDeps, endpoint: LimitedEndpoint): AppMiddleware {
   const limit = limitRate(deps, endpoint);
-  return async (ctx, next) => {
+  return (ctx, next) => {
     limitOrganization(ctx, limit);
     return next();
   };

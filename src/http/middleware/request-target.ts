@@ -12,8 +12,6 @@ function parametersOf(text: string): number {
   return parameters;
 }
 
-const NONE = new URLSearchParams();
-
 /** @throws ApiError 431, 400 */
 function parsed(text: string): URLSearchParams {
   if (text.length > MAX_LENGTH) {
@@ -32,14 +30,14 @@ function parsed(text: string): URLSearchParams {
 export const query: AppMiddleware = (ctx, next) => {
   const url = ctx.req.url ?? '';
   const mark = url.indexOf('?');
-  ctx.state.query = mark === -1 ? NONE : parsed(url.slice(mark + 1));
+  if (mark !== -1) ctx.state.query = parsed(url.slice(mark + 1));
   return next();
 };
 
 /** A path that cannot be decoded names nothing: 400, before the router would take it as it stands. */
 export const decodablePath: AppMiddleware = (ctx, next) => {
   try {
-    decodeURIComponent(ctx.path);
+    if (ctx.path.includes('%')) decodeURIComponent(ctx.path);
   } catch {
     throw invalidRequest('The path of the request is not valid percent-encoding.');
   }

@@ -1,7 +1,7 @@
 import { json, type Operation } from './operation.ts';
 
 /** What both listeners have. */
-export const COMMON: readonly Operation[] = [
+export const COMMON = [
   {
     method: 'get',
     path: '/health',
@@ -26,7 +26,7 @@ export const COMMON: readonly Operation[] = [
     path: '/openapi.json',
     id: 'getOpenApi',
     tag: 'Operation',
-    summary: 'This document',
+    summary: 'This API for programs, made from the schemas',
     answer: json('OpenApiDocument', 'OpenAPI 3.1.'),
     errors: [],
   },
@@ -35,8 +35,10 @@ export const COMMON: readonly Operation[] = [
     path: '/reference',
     id: 'getReference',
     tag: 'Operation',
-    summary: 'This document as a page',
+    summary: 'This API as a page',
     answer: { status: 200, description: 'A page that needs nothing else.', content: { 'text/html': 'text' } },
     errors: [],
   },
-];
+] as const satisfies readonly Operation[];
+
+export type CommonId = (typeof COMMON)[number]['id'];

@@ -18,7 +18,7 @@ const CALL_HEADERS = {
 
 const CALL_ERRORS = [400, 401, 402, 403, 404, 413, 415, 429, 502, 503, 504];
 
-const operations: readonly Operation[] = [
+const operations = [
   {
     method: 'post',
     path: '/v1/chat/completions',
@@ -26,7 +26,7 @@ const operations: readonly Operation[] = [
     tag: 'Chat',
     summary: 'Complete a chat',
     description:
-      "OpenAI's request and answer, with usage, cost and metadata of the gateway. With `stream` the answer is server-sent events, each a `ChatChunk`, then `[DONE]`; a failure after the first byte is an event of the stream.",
+      "OpenAI's request and answer, with usage, cost and metadata of the gateway. Next to OpenAI's fields it takes those that the provider documents, unless they choose a model or raise the price; any other is 400 `unsupported_parameter`. A field that only tunes the answer (`seed`, `frequency_penalty`, …) and that the chosen provider does not take is left out, and the header `x-dropped-parameters` names it. With `stream` the answer is server-sent events, each a `ChatChunk`, then `[DONE]`; a failure after the first byte is an event of the stream.",
     key: 'gateway',
     headers: CALL_HEADERS,
     request: 'ChatRequest',
@@ -44,7 +44,7 @@ const operations: readonly Operation[] = [
     tag: 'Images',
     summary: 'Make images',
     description:
-      "OpenAI's request and answer. With `stream` the answer is server-sent events, each an `ImageEvent`: partial images where the provider gives them, then each whole image.",
+      "OpenAI's request and answer, with usage, cost and metadata of the gateway, and `aspect_ratio` for models that take one instead of a size. Without `model`: `DEFAULT_IMAGE_MODEL`. Images are passed on as the provider gives them, base64 or URL, and are not kept. With `stream` the answer is server-sent events, each an `ImageEvent`: up to 3 `partial_images` where the provider gives them, then each whole image.",
     key: 'gateway',
     headers: { 'x-request-id': CALL_HEADERS['x-request-id'], 'x-no-fallback': CALL_HEADERS['x-no-fallback'] },
     request: 'ImageRequest',
@@ -61,6 +61,8 @@ const operations: readonly Operation[] = [
     id: 'createModeration',
     tag: 'Moderations',
     summary: 'Judge texts and images',
+    description:
+      "OpenAI's request and answer, with usage, cost and metadata of the gateway. `MODERATION_MODEL` judges, whatever `model` says; of the rules only those on providers and addresses apply.",
     key: 'gateway',
     headers: { 'x-request-id': CALL_HEADERS['x-request-id'], 'x-no-fallback': CALL_HEADERS['x-no-fallback'] },
     request: 'ModerationRequest',
@@ -87,15 +89,16 @@ const operations: readonly Operation[] = [
     id: 'getModel',
     tag: 'Models',
     summary: 'One model',
-    description: 'By canonical id, alias or `provider/model`, with `/` as it is or percent-encoded.',
+    description:
+      'By canonical id, alias or `provider/model`, with `/` as it is or percent-encoded. 404 where the key may not use it.',
     key: 'optional',
     query: LIST_QUERY,
     answer: json('Model', 'The model.'),
     errors: [400, 401, 404, 429, 503],
   },
-];
+] as const satisfies readonly Operation[];
 
-const mcp: readonly Operation[] = [
+const mcp = [
   {
     method: 'post',
     path: '/mcp',
@@ -103,7 +106,7 @@ const mcp: readonly Operation[] = [
     tag: 'MCP',
     summary: 'MCP over streamable HTTP',
     description:
-      'Tools: `chat`, `generate-image`, `generate-nano-banana`, `list-models`, `list-image-models`. Revisions 2024-11-05 to 2025-11-25 by handshake, and 2026-07-28 without; no sessions. The key may also come as `x-api-key`. Errors of HTTP are JSON-RPC errors whose `data` is the `error` of the envelope.',
+      'The gateway as a tool server. Revisions 2024-11-05 to 2025-11-25 by handshake, and 2026-07-28 without; no sessions. The key may also come as `x-api-key`. Errors of HTTP are JSON-RPC errors whose `data` is the `error` of the envelope.',
     key: 'gateway',
     headers: {
       accept:
@@ -133,9 +136,9 @@ const mcp: readonly Operation[] = [
     },
     errors: [401, 403, 429, 503],
   },
-];
+] as const satisfies readonly Operation[];
 
-export const gateway: Listener = {
+export const gateway = {
   title: 'Portcullis gateway',
   description: 'One OpenAI-compatible API in front of many providers. A compiled policy decides every call.',
   tags: {
@@ -147,4 +150,6 @@ export const gateway: Listener = {
     Operation: 'Health and description.',
   },
   operations: [...operations, ...mcp],
-};
+} as const satisfies Listener;
+
+export type GatewayId = (typeof gateway.operations)[number]['id'];

@@ -11,17 +11,29 @@ const PAGE = {
 const READ = [401, 403, 404];
 const WRITE = [400, 401, 403, 404, 413, 415];
 
+/** The usual operations of a resource, by what they do, with the ids that they have. */
+interface Usual<Base extends string> {
+  readonly list: Operation<`list${Base}s`>;
+  readonly create: Operation<`create${Base}`>;
+  readonly get: Operation<`get${Base}`>;
+  readonly change: Operation<`change${Base}`>;
+  readonly delete: Operation<`delete${Base}`>;
+}
+
 /** A resource with the usual operations. */
-interface Resource {
+interface Resource<Can extends keyof Usual<string>, Base extends string> {
   readonly tag: string;
-  /** Singular, as it begins a sentence; its schemas begin with it, without blanks. */
+  /** Singular, as it begins a sentence; an `s` makes the plural. */
   readonly name: string;
-  readonly plural?: string;
+  /** The same as it stands in the ids of its operations. */
+  readonly idBase: Base;
   readonly path: string;
   /** The last part of the path of one of them. */
   readonly part?: string;
   readonly query?: Readonly<Record<string, QueryParameter>>;
-  readonly can: readonly ('list' | 'create' | 'get' | 'change' | 'delete')[];
+  readonly can: readonly Can[];
+  /** What there is to know of an operation besides its summary. */
+  readonly notes?: Readonly<Partial<Record<keyof Usual<string>, string>>>;
   readonly schemas: {
     readonly answer: string;
     readonly list: string;
@@ -30,24 +42,22 @@ interface Resource {
     /** Of a change, where it says more. */
     readonly changed?: string;
   };
-  readonly idBase?: string;
 }
 
-function operationsOf(resource: Resource): Operation[] {
-  const { tag, name, path, part = '{id}', can, schemas, query = {} } = resource;
-  const plural = resource.plural ?? `${name}s`;
-  const base = resource.idBase ?? pascal(name);
-  const basePlural = resource.idBase === undefined ? pascal(plural) : `${resource.idBase}s`;
+function operationsOf<const Can extends keyof Usual<string>, const Base extends string>(
+  resource: Resource<Can, Base>,
+): Usual<Base>[Can][] {
+  const { tag, name, idBase, path, part = '{id}', can, notes = {}, schemas, query = {} } = resource;
   const one = `${path}/${part}`;
-  const lower = name.toLowerCase();
+  const single = `${/^[aeiou]/i.test(name) ? 'an' : 'a'} ${name.toLowerCase()}`;
   const common = { tag, key: 'master' } as const;
-  const all: Record<Resource['can'][number], Operation> = {
+  const all: Usual<Base> = {
     list: {
       ...common,
       method: 'get',
       path,
-      id: `list${basePlural}`,
-      summary: `List ${plural.toLowerCase()}`,
+      id: `list${idBase}s`,
+      summary: `List ${name.toLowerCase()}s`,
       query: { ...PAGE, ...query },
       answer: json(schemas.list, 'A page, newest first.'),
       errors: [400, ...READ],
@@ -56,8 +66,8 @@ function operationsOf(resource: Resource): Operation[] {
       ...common,
       method: 'post',
       path,
-      id: `create${base}`,
-      summary: `Make a ${lower}`,
+      id: `create${idBase}`,
+      summary: `Make ${single}`,
       request: schemas.create ?? '',
       answer: json(schemas.answer, 'It is made.', 201),
       errors: WRITE,
@@ -66,8 +76,8 @@ function operationsOf(resource: Resource): Operation[] {
       ...common,
       method: 'get',
       path: one,
-      id: `get${base}`,
-      summary: `One ${lower}`,
+      id: `get${idBase}`,
+      summary: `One ${name.toLowerCase()}`,
       answer: json(schemas.answer, 'As it is.'),
       errors: READ,
     },
@@ -75,8 +85,8 @@ function operationsOf(resource: Resource): Operation[] {
       ...common,
       method: 'patch',
       path: one,
-      id: `change${base}`,
-      summary: `Change a ${lower}`,
+      id: `change${idBase}`,
+      summary: `Change ${single}`,
       request: schemas.patch ?? '',
       answer: json(schemas.changed ?? schemas.answer, 'As it is now.'),
       errors: WRITE,
@@ -85,17 +95,14 @@ function operationsOf(resource: Resource): Operation[] {
       ...common,
       method: 'delete',
       path: one,
-      id: `delete${base}`,
-      summary: `Delete a ${lower}`,
+      id: `delete${idBase}`,
+      summary: `Delete ${single}`,
       answer: json('Deletion', 'It is gone.'),
       errors: READ,
     },
   };
-  return can.map((each) => all[each]);
+  return can.map((each) => ({ ...all[each], ...(notes[each] === undefined ? {} : { description: notes[each] }) }));
 }
-
-const pascal = (words: string): string =>
-  words.replaceAll(/(?:^|[ -])(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 const ALL = ['list', 'create', 'get', 'change', 'delete'] as const;
 
@@ -106,102 +113,170 @@ const RULES = {
   patch: 'RulePatch',
   changed: 'RuleChangeAnswer',
 };
-const rules = (path: string, idBase: string, of: string): Operation[] =>
-  operationsOf({ tag: 'IAM rules', name: 'Rule', idBase, path, part: '{ruleId}', can: ALL, schemas: RULES }).map(
-    (operation) => ({ ...operation, summary: `${operation.summary} of ${of}` }),
-  );
+const rules = <const Base extends string>(path: string, idBase: Base, of: string) =>
+  operationsOf({
+    tag: 'IAM rules',
+    name: 'Rule',
+    idBase,
+    path,
+    part: '{ruleId}',
+    can: ALL,
+    notes: { get: 'With its warnings as they stand now.' },
+    schemas: RULES,
+  }).map((operation) => ({ ...operation, summary: `${operation.summary} of ${of}` }));
 
-const resources: readonly Resource[] = [
-  {
+const resources = [
+  ...operationsOf({
     tag: 'Keys',
     name: 'Key',
+    idBase: 'Key',
     path: '/v1/master/keys',
     query: { projectId: text('Only of this project.'), kind: text('`regular` (default) or `playground`.') },
     can: ALL,
+    notes: { create: 'The token is in this answer alone.', get: 'With its state and what it spent.' },
     schemas: { answer: 'KeyAnswer', list: 'KeyList', create: 'KeyCreate', patch: 'KeyPatch' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Keys',
     name: 'Master key',
+    idBase: 'MasterKey',
     path: '/v1/master/master-keys',
     can: ALL,
+    notes: {
+      list: 'With their last use. Developers see those that act for them.',
+      create:
+        'It acts for the same member as the key that asks. The token is in this answer alone. An organization has at most 10.',
+      delete: 'Also the one that asks.',
+    },
     schemas: { answer: 'MasterKeyAnswer', list: 'MasterKeyList', create: 'MasterKeyCreate', patch: 'MasterKeyPatch' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Keys',
     name: 'Platform key',
+    idBase: 'PlatformKey',
     path: '/v1/master/platform-keys',
     query: { projectId: text('Only of this project.') },
     can: ['list', 'create', 'get', 'delete'],
+    notes: {
+      list: 'Their tokens begin with `sk_`, and make no gateway calls.',
+      create: 'The token is in this answer alone.',
+    },
     schemas: { answer: 'PlatformKeyAnswer', list: 'PlatformKeyList', create: 'PlatformKeyCreate' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Organization',
     name: 'Project',
+    idBase: 'Project',
     path: '/v1/master/projects',
     can: ALL,
+    notes: {
+      list: 'Every role may.',
+      create: 'An organization has at most 100.',
+      get: 'Every role may.',
+      delete:
+        'Its keys are accepted no more, and the provider keys that are for it alone are removed. The last one stays.',
+    },
     schemas: { answer: 'ProjectAnswer', list: 'ProjectList', create: 'ProjectCreate', patch: 'ProjectPatch' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Organization',
     name: 'Member',
+    idBase: 'Member',
     path: '/v1/master/members',
     part: '{member}',
     can: ['list', 'get', 'change', 'delete'],
+    notes: {
+      change: 'Admins neither change owners nor make them. The last owner stays one.',
+      delete: 'Their keys are disabled, their master keys end, and their invitations are revoked.',
+    },
     schemas: { answer: 'MemberAnswer', list: 'MemberList', patch: 'MemberPatch' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Organization',
     name: 'Invitation',
+    idBase: 'Invitation',
     path: '/v1/master/invitations',
     can: ['list', 'create', 'get', 'delete'],
+    notes: {
+      list: 'Each is `pending`, `accepted`, `revoked` or `expired`.',
+      create:
+        'It can be accepted for `ttl`: 7 days by default, 30 at most. The token is in this answer alone. Members and pending invitations together are at most 1,000.',
+      delete: 'It is revoked, and stays in the list.',
+    },
     schemas: { answer: 'InvitationAnswer', list: 'InvitationList', create: 'InvitationCreate' },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Providers',
     name: 'Provider key',
+    idBase: 'ProviderKey',
     path: '/v1/master/provider-keys',
     query: { provider: text('Only of this provider.') },
     can: ALL,
+    notes: {
+      create: 'Stored encrypted; no answer holds the token. An organization has at most 100.',
+      get: 'With a mask of its secret.',
+      change:
+        'All but the provider; `position` moves it among those of its provider. A `baseUrl` on another host needs the `token` again: a stored secret is sent nowhere else.',
+      delete: 'Its secret is forgotten.',
+    },
     schemas: {
       answer: 'ProviderKeyAnswer',
       list: 'ProviderKeyList',
       create: 'ProviderKeyCreate',
       patch: 'ProviderKeyPatch',
     },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Providers',
     name: 'Custom provider',
+    idBase: 'CustomProvider',
     path: '/v1/master/custom-providers',
     can: ALL,
+    notes: {
+      create: 'An organization has at most 50.',
+      change:
+        'All but the name. While it has provider keys it stays on its host: a stored secret is sent nowhere else.',
+      delete: 'Its models and provider keys go with it.',
+    },
     schemas: {
       answer: 'CustomProviderAnswer',
       list: 'CustomProviderList',
       create: 'CustomProviderCreate',
       patch: 'CustomProviderPatch',
     },
-  },
-  {
+  }),
+  ...operationsOf({
     tag: 'Providers',
     name: 'Custom model',
+    idBase: 'CustomModel',
     path: '/v1/master/custom-models',
     query: { customProviderId: text('Only of this provider.') },
     can: ALL,
+    notes: {
+      create:
+        'Prices are decimal strings: `inputPricePerMillion` and `outputPricePerMillion` (USD per million tokens), or all of `pricing` (USD per token). An organization has at most 500.',
+      change: 'All but the provider and the model; prices that are not named stay.',
+    },
     schemas: {
       answer: 'CustomModelAnswer',
       list: 'CustomModelList',
       create: 'CustomModelCreate',
       patch: 'CustomModelPatch',
     },
-  },
+  }),
 ];
 
-const budget = (path: string, id: string, of: string): Operation[] => [
+const NULL_REMOVES = '`null` removes one.';
+const budget = <const Base extends string>(
+  path: string,
+  base: Base,
+  of: string,
+  description = NULL_REMOVES,
+): Operation<`get${Base}` | `change${Base}`>[] => [
   {
     method: 'get',
     path,
-    id: `get${id}`,
+    id: `get${base}`,
     tag: 'Budgets',
     summary: `What the keys of ${of} may spend together, and have spent`,
     key: 'master',
@@ -211,9 +286,10 @@ const budget = (path: string, id: string, of: string): Operation[] => [
   {
     method: 'patch',
     path,
-    id: `change${id}`,
+    id: `change${base}`,
     tag: 'Budgets',
     summary: `Set or remove the limits that the keys of ${of} share`,
+    description,
     key: 'master',
     request: 'BudgetPatch',
     answer: json('BudgetAnswer', 'As it is now.'),
@@ -231,13 +307,14 @@ const WITHOUT_CREDENTIAL = {
 
 const ANALYSIS = [401, 403, 404, 503, 504];
 
-const singles: readonly Operation[] = [
+const singles = [
   {
     method: 'get',
     path: '/v1/master/budgets',
     id: 'listBudgets',
     tag: 'Budgets',
     summary: 'The budgets that have a limit',
+    description: 'With state, spend and reset. For owners and admins.',
     key: 'master',
     query: PAGE,
     answer: json('BudgetList', 'A page, by their ids.'),
@@ -249,6 +326,7 @@ const singles: readonly Operation[] = [
     id: 'getOrganization',
     tag: 'Organization',
     summary: 'The organization',
+    description: 'Name and plan. Every role may.',
     key: 'master',
     answer: json('OrganizationAnswer', 'As it is.'),
     errors: READ,
@@ -259,6 +337,7 @@ const singles: readonly Operation[] = [
     id: 'changeOrganization',
     tag: 'Organization',
     summary: 'Change the organization',
+    description: 'For owners only.',
     key: 'master',
     request: 'OrganizationPatch',
     answer: json('OrganizationAnswer', 'As it is now.'),
@@ -292,6 +371,8 @@ const singles: readonly Operation[] = [
     id: 'evaluatePolicy',
     tag: 'Policy',
     summary: 'How a request is decided, and why',
+    description:
+      'By the rules of a stored `key`, or by draft `rules`. The outcome is `not_found` where no provider has a credential.',
     key: 'master',
     request: 'EvaluateRequest',
     answer: json('Explanation', 'The decision with all that led to it.'),
@@ -315,6 +396,8 @@ const singles: readonly Operation[] = [
     id: 'getUsage',
     tag: 'Usage',
     summary: 'Sums of calls, tokens and cost',
+    description:
+      "Made outside the serving thread. Names stand next to ids. Developers see their own keys. A CSV's next cursor is in the header `x-next-cursor`.",
     key: 'master',
     querySchema: usageQuery,
     answer: {
@@ -330,6 +413,8 @@ const singles: readonly Operation[] = [
     id: 'listAudit',
     tag: 'Audit',
     summary: 'Who changed what',
+    description:
+      'With the states before and after; of a long list of a rule that was changed, what it lost and gained. For owners and admins.',
     key: 'master',
     query: {
       ...PAGE,
@@ -351,14 +436,15 @@ const singles: readonly Operation[] = [
     answer: { status: 200, description: 'Prometheus text.', content: { 'text/plain': 'text' } },
     errors: [401, 403],
   },
-];
+] as const satisfies readonly Operation[];
 
-export const management: Listener = {
+export const management = {
   title: 'Portcullis management',
   description: 'The master API: keys, IAM rules, organization, providers, policy, usage, audit.',
   tags: {
     Keys: 'Gateway keys, master keys, platform keys.',
-    'IAM rules': 'Of keys, members and the organization.',
+    'IAM rules':
+      'Of keys, members and the organization. In a change the named fields of `ruleValue` replace, null removes one, and a list is replaced as a whole; another type needs a whole value. `failOnNewAccess: true` refuses a change that permits what was not permitted (409 `new_access`).',
     Organization: 'The organization, its projects, members and invitations.',
     Budgets: 'Spend limits that all keys of a member, a project or the organization share.',
     Providers: 'Credentials, providers and models of the organization.',
@@ -368,13 +454,20 @@ export const management: Listener = {
     Operation: 'Health, metrics and description.',
   },
   operations: [
-    ...resources.flatMap(operationsOf),
+    ...resources,
     ...rules('/v1/master/keys/{id}/iam', 'KeyRule', 'a key'),
     ...rules('/v1/master/members/{member}/iam', 'MemberRule', 'a member'),
     ...rules('/v1/master/organization/iam', 'OrganizationRule', 'the organization'),
     ...budget('/v1/master/members/{member}/budget', 'MemberBudget', 'a member'),
     ...budget('/v1/master/projects/{id}/budget', 'ProjectBudget', 'a project'),
-    ...budget('/v1/master/organization/budget', 'OrganizationBudget', 'the organization'),
+    ...budget(
+      '/v1/master/organization/budget',
+      'OrganizationBudget',
+      'the organization',
+      `${NULL_REMOVES} For owners only.`,
+    ),
     ...singles,
   ],
-};
+} as const satisfies Listener;
+
+export type ManagementId = (typeof management.operations)[number]['id'];

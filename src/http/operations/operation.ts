@@ -2,14 +2,14 @@
  * An operation of one of the listeners: it makes the route and its entry in the OpenAPI document. Bodies are named by the titles of
  * schemas/.
  */
-export interface Operation {
+export interface Operation<Id extends string = string> {
   readonly method: 'get' | 'post' | 'patch' | 'delete';
   /** With `{name}` for each part that varies. */
   readonly path: string;
   /** The part that varies may hold `/`. */
   readonly isOpenEnded?: boolean;
-  /** Its handler is found by it, in code and for programs. */
-  readonly id: string;
+  /** Its name in code, where its handler has it too, and for programs. */
+  readonly id: Id;
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;

@@ -1,7 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { invalidRequest } from '../../domain/errors.ts';
-
-const SENT_ONCE = ['authorization', 'x-api-key'];
+import { type ApiError, invalidRequest } from '../../domain/errors.ts';
 
 const SCHEME = 'bearer ';
 
@@ -13,21 +11,29 @@ const afterBearer = (header: string): string | undefined =>
  * Refuses a request whose credential is ambiguous: two lines of one header, or two headers that differ
  * (src/http/README.md, "Errors and hostile input"). Read from the raw lines, since Node drops a second `authorization` silently.
  */
-function assertUnambiguous(req: IncomingMessage): void {
-  const seen = new Map<string, string>();
-  for (let i = 0; i < req.rawHeaders.length; i += 2) {
-    const name = req.rawHeaders[i];
-    if (name === undefined || (name.length !== 13 && name.length !== 9)) continue;
-    const lower = name.toLowerCase();
-    if (!SENT_ONCE.includes(lower)) continue;
-    if (seen.has(lower)) throw invalidRequest(`The request has more than one ${lower} header.`);
-    seen.set(lower, req.rawHeaders[i + 1] ?? '');
+function assertUnambiguous({ rawHeaders }: IncomingMessage): void {
+  let bearer: string | undefined;
+  let apiKey: string | undefined;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (is(name, 'authorization')) {
+      if (bearer !== undefined) throw sentTwice('authorization');
+      bearer = rawHeaders[i + 1] ?? '';
+    } else if (is(name, 'x-api-key')) {
+      if (apiKey !== undefined) throw sentTwice('x-api-key');
+      apiKey = rawHeaders[i + 1] ?? '';
+    }
   }
-  const [bearer, apiKey] = [seen.get('authorization'), seen.get('x-api-key')];
   if (bearer !== undefined && apiKey !== undefined && (afterBearer(bearer) ?? bearer) !== apiKey) {
     throw invalidRequest('The request has two different credentials.');
   }
 }
+
+/** Whether a header has this name, given in small letters. */
+const is = (header: string | undefined, name: string): boolean =>
+  header?.length === name.length && header.toLowerCase() === name;
+
+const sentTwice = (header: string): ApiError => invalidRequest(`The request has more than one ${header} header.`);
 
 /** The API key of a request, as bearer token or, where there is no `authorization`, as `x-api-key`. @throws ApiError 400 as below */
 export function apiKeyToken(req: IncomingMessage): string | undefined {

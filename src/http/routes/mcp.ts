@@ -17,6 +17,7 @@ import { isOurFault } from '../middleware/error-envelope.ts';
 import { type HostCheckOptions, hostKnower } from '../middleware/host-check.ts';
 import { type BodyLimits, jsonBody } from '../middleware/json-body.ts';
 import { type LimitRateDeps, limitOrganization, limitRate } from '../middleware/rate-limit.ts';
+import type { GatewayId } from '../operations/gateway.ts';
 import type { Handlers } from '../register.ts';
 import { apiKeyToken } from '../request/credential.ts';
 import type { AppContext, AppMiddleware, FaultForm } from '../state.ts';
@@ -41,14 +42,14 @@ export interface McpRouteDeps extends LimitRateDeps {
 const MAX_STREAMS = 32;
 
 /** `/mcp`: MCP over streamable HTTP (src/mcp/README.md, "MCP clients"). */
-export function mcpHandlers(deps: McpRouteDeps): Handlers {
+export function mcpHandlers(deps: McpRouteDeps) {
   const streams = new Streams(deps);
   const body = jsonBody(deps.bodyLimits, deps.telemetry);
   const faults = jsonRpcFaults(deps);
   return {
     getMcp: [faults, ownOrigin(deps), listenRoute(deps, streams)],
     sendMcpMessage: [faults, ownOrigin(deps), admit(deps), body, messageRoute(deps, streams)],
-  };
+  } satisfies Partial<Handlers<GatewayId>>;
 }
 
 /** Parse error, invalid request and internal error of JSON-RPC; the HTTP status says more. */

@@ -2,6 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { canonicalAddress } from '../../domain/client-ip.ts';
 import { permissionDenied, unauthorized } from '../../domain/errors.ts';
+import type { ManagementId } from '../operations/management.ts';
 import type { Handlers } from '../register.ts';
 import { bearerToken } from '../request/credential.ts';
 
@@ -39,10 +40,11 @@ function assertMayLook(req: IncomingMessage, metricsToken: string | undefined): 
 }
 
 /** `GET /metrics`: for loopback, or with the token (src/http/README.md, "Metrics"). */
-export const metricsHandlers = ({ exposition, metricsToken }: MetricsRouteDeps): Handlers => ({
-  getMetrics: async (ctx) => {
-    assertMayLook(ctx.req, metricsToken);
-    ctx.type = 'text/plain; version=0.0.4; charset=utf-8';
-    ctx.body = await exposition();
-  },
-});
+export const metricsHandlers = ({ exposition, metricsToken }: MetricsRouteDeps) =>
+  ({
+    getMetrics: async (ctx) => {
+      assertMayLook(ctx.req, metricsToken);
+      ctx.type = 'text/plain; version=0.0.4; charset=utf-8';
+      ctx.body = await exposition();
+    },
+  }) satisfies Partial<Handlers<ManagementId>>;

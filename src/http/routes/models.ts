@@ -6,6 +6,7 @@ import { modelNotFound } from '../../domain/errors.ts';
 import { principalOf } from '../call-context.ts';
 import { setPrincipal } from '../middleware/authenticate.ts';
 import { type LimitRate, limitOrganization } from '../middleware/rate-limit.ts';
+import type { GatewayId } from '../operations/gateway.ts';
 import type { Handlers } from '../register.ts';
 import { bearerToken } from '../request/credential.ts';
 import { flag } from '../request/query-parameter.ts';
@@ -86,7 +87,8 @@ function oneRoute(deps: ModelsRouteDeps): AppMiddleware {
 }
 
 /** `GET /v1/models` and `GET /v1/models/{id}`, whose id may hold `/`, encoded or not. */
-export const modelsHandlers = (deps: ModelsRouteDeps): Handlers => ({
-  listModels: listRoute(deps),
-  getModel: oneRoute(deps),
-});
+export const modelsHandlers = (deps: ModelsRouteDeps) =>
+  ({
+    listModels: listRoute(deps),
+    getModel: oneRoute(deps),
+  }) satisfies Partial<Handlers<GatewayId>>;

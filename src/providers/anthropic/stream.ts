@@ -1,5 +1,5 @@
 import type { ChunkChoice, ChunkDelta } from '../../generated/types.ts';
-import { EventStream, type StreamEvent } from '../../net/event-stream.ts';
+import { type StreamEvent, streamEvents } from '../../net/event-stream.ts';
 import type { StreamedResponse } from '../../net/exchange.ts';
 import type { UpstreamChunk } from '../wire/adapter.ts';
 import { count, eventJson, isRecord, modelId, record } from '../wire/json.ts';
@@ -20,7 +20,7 @@ export async function* parseStream(
   secret?: string,
 ): AsyncGenerator<UpstreamChunk, void, undefined> {
   const reader = new EventReader(secret);
-  for await (const events of new EventStream(response)) {
+  for await (const events of streamEvents(response)) {
     for (const event of events) {
       yield* reader.read(event);
       if (!reader.stopped) continue;

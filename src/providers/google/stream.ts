@@ -1,5 +1,5 @@
 import type { ChunkChoice, ChunkDelta, FinishReason } from '../../generated/types.ts';
-import { EventStream } from '../../net/event-stream.ts';
+import { streamEvents } from '../../net/event-stream.ts';
 import type { StreamedResponse } from '../../net/exchange.ts';
 import type { UpstreamChunk } from '../wire/adapter.ts';
 import { eventJson } from '../wire/json.ts';
@@ -40,7 +40,7 @@ export async function* parseStream(
 ): AsyncGenerator<UpstreamChunk, void, undefined> {
   const shown: Shown = { images: 0, queries: new Set() };
   const progress: Progress = { newCallId, states: new Map(), shown, model: undefined };
-  for await (const events of new EventStream(response)) {
+  for await (const events of streamEvents(response)) {
     for (const event of events) yield toChunk(takeApart(eventJson(event)), progress);
   }
   yield endChunk(progress);

@@ -1,7 +1,7 @@
 import type { Mapping } from '../../domain/model.ts';
 import { NO_USAGE, normaliseUsage, type Usage } from '../../domain/usage.ts';
 import type { ImageRequest } from '../../generated/types.ts';
-import { EventStream } from '../../net/event-stream.ts';
+import { streamEvents } from '../../net/event-stream.ts';
 import type { GatheredResponse, StreamedResponse } from '../../net/exchange.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type {
@@ -114,7 +114,7 @@ async function parseStream(
   secret?: string,
 ): Promise<UpstreamImages> {
   let partials = 0;
-  for await (const events of new EventStream(response)) {
+  for await (const events of streamEvents(response)) {
     for (const event of events) {
       if (event.data === '[DONE]') throw badResponse('The provider sent no image.');
       const parsed = eventJson(event);

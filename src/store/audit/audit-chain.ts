@@ -1,29 +1,26 @@
 import { createHmac } from 'node:crypto';
-import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
-import type { AuditTable } from '../db/tables.ts';
-
-type Row = Selectable<AuditTable>;
+import type { AuditTable, Row } from '../db/tables.ts';
 
 /**
  * The `hmac` of an entry: HMAC-SHA-256, in hex, of the `hmac` of the entry before it (none: empty), a line break, and the
  * entry's other columns as one JSON array in the order of the table.
  */
-export function sealEntry(entry: Omit<Row, 'hmac'>, previous: string | undefined, key: Buffer): string {
+export function sealEntry(entry: Omit<Row<AuditTable>, 'hmac'>, previous: string | undefined, key: Buffer): string {
   const columns = [
     entry.seq,
     entry.id,
-    entry.organization_id,
-    entry.created_at,
-    entry.actor_kind,
-    entry.actor_id,
-    entry.member_id,
+    entry.organizationId,
+    entry.createdAt,
+    entry.actorKind,
+    entry.actorId,
+    entry.memberId,
     entry.action,
-    entry.target_type,
-    entry.target_id,
-    entry.before_json,
-    entry.after_json,
+    entry.targetType,
+    entry.targetId,
+    entry.beforeJson,
+    entry.afterJson,
   ];
   return createHmac('sha256', key)
     .update(`${previous ?? ''}\n${JSON.stringify(columns)}`)

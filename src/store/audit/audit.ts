@@ -1,51 +1,16 @@
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import { newId } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
 import { decodeCursor, type Page, type PageRequest, toPage, unknownCursor } from '../db/page.ts';
 import { build } from '../db/sql.ts';
-import type { AuditActorKind, AuditTable } from '../db/tables.ts';
+import type { AuditTable, Row } from '../db/tables.ts';
 import { sealEntry } from './audit-chain.ts';
 
+/** An entry as it stands in the chain; its JSON texts hold no secrets. */
+export type AuditEntryRecord = Row<AuditTable>;
+
 /** One management change. */
-export interface NewAuditEntry {
-  readonly organizationId: string;
-  readonly actorKind: AuditActorKind;
-  /** The master key's id, the job's name, or the system user of the command line; null where the kind says it all. */
-  readonly actorId: string | null;
-  /** The person, or the maker of the master key. */
-  readonly memberId: string | null;
-  readonly action: string;
-  readonly targetType: string;
-  readonly targetId: string;
-  /** JSON text without secrets; null: there was nothing. */
-  readonly beforeJson: string | null;
-  /** JSON text without secrets; null: there is nothing left. */
-  readonly afterJson: string | null;
-}
-
-/** An entry as it stands in the chain; `createdAt` in epoch ms. */
-export interface AuditEntryRecord extends NewAuditEntry {
-  readonly seq: number;
-  readonly id: string;
-  readonly createdAt: number;
-  readonly hmac: string;
-}
-
-const toEntry = (row: Selectable<AuditTable>): AuditEntryRecord => ({
-  seq: row.seq,
-  id: row.id,
-  organizationId: row.organization_id,
-  createdAt: row.created_at,
-  actorKind: row.actor_kind,
-  actorId: row.actor_id,
-  memberId: row.member_id,
-  action: row.action,
-  targetType: row.target_type,
-  targetId: row.target_id,
-  beforeJson: row.before_json,
-  afterJson: row.after_json,
-  hmac: row.hmac,
-});
+export type NewAuditEntry = Omit<AuditEntryRecord, 'seq' | 'id' | 'createdAt' | 'hmac'>;
 
 /** Appends to the chain, in the caller's transaction. @throws Error when the database was opened without the audit key */
 export function appendAuditEntry(db: Database, entry: NewAuditEntry, now: number): void {
@@ -53,20 +18,7 @@ export function appendAuditEntry(db: Database, entry: NewAuditEntry, now: number
   if (auditKey === undefined) throw new Error('The database was opened without the audit key: nothing can be audited.');
   db.transaction(() => {
     const last = db.get(build.selectFrom('audit').select(['seq', 'hmac']).orderBy('seq', 'desc').limit(1));
-    const row = {
-      seq: (last?.seq ?? 0) + 1,
-      id: newId('aud'),
-      organization_id: entry.organizationId,
-      created_at: now,
-      actor_kind: entry.actorKind,
-      actor_id: entry.actorId,
-      member_id: entry.memberId,
-      action: entry.action,
-      target_type: entry.targetType,
-      target_id: entry.targetId,
-      before_json: entry.beforeJson,
-      after_json: entry.afterJson,
-    };
+    const row = { ...entry, seq: (last?.seq ?? 0) + 1, id: newId('aud'), createdAt: now };
     db.run(build.insertInto('audit').values({ ...row, hmac: sealEntry(row, last?.hmac, auditKey) }));
   });
 }
@@ -113,37 +65,37 @@ function selectPlaces(
   let query = build
     .selectFrom('audit')
     .select(['id', 'seq'])
-    .select(sql<number>`octet_length(coalesce(before_json, '')) + octet_length(coalesce(after_json, ''))`.as('bytes'))
-    .where('organization_id', '=', organizationId)
-    .orderBy('created_at', 'desc')
+    .select(sql<number>`octet_length(coalesce(beforeJson, '')) + octet_length(coalesce(afterJson, ''))`.as('bytes'))
+    .where('organizationId', '=', organizationId)
+    .orderBy('createdAt', 'desc')
     .orderBy('seq', 'desc')
     .limit(limit + 1);
   if (action !== undefined) query = query.where('action', '=', action);
-  if (targetId !== undefined) query = query.where('target_id', '=', targetId);
-  if (from !== undefined) query = query.where('created_at', '>=', from);
-  if (to !== undefined) query = query.where('created_at', '<', to);
+  if (targetId !== undefined) query = query.where('targetId', '=', targetId);
+  if (from !== undefined) query = query.where('createdAt', '>=', from);
+  if (to !== undefined) query = query.where('createdAt', '<', to);
   if (cursor === undefined) return query;
   const last = getPlace(db, organizationId, cursor);
   return query.where(({ eb, refTuple, tuple }) =>
-    eb(refTuple('created_at', 'seq'), '<', tuple(last.created_at, last.seq)),
+    eb(refTuple('createdAt', 'seq'), '<', tuple(last.createdAt, last.seq)),
   );
 }
 
 function getEntry(db: Database, organizationId: string, seq: number): AuditEntryRecord {
-  const row = db.get(
-    build.selectFrom('audit').selectAll().where('organization_id', '=', organizationId).where('seq', '=', seq),
+  const entry = db.get(
+    build.selectFrom('audit').selectAll().where('organizationId', '=', organizationId).where('seq', '=', seq),
   );
-  if (row === undefined) throw new Error(`There is no audit entry ${seq}.`);
-  return toEntry(row);
+  if (entry === undefined) throw new Error(`There is no audit entry ${seq}.`);
+  return entry;
 }
 
 /** Where the page before ended; ids alone do not say, because several processes make them. */
-function getPlace(db: Database, organizationId: string, cursor: string): Pick<AuditTable, 'created_at' | 'seq'> {
+function getPlace(db: Database, organizationId: string, cursor: string): Pick<AuditTable, 'createdAt' | 'seq'> {
   const place = db.get(
     build
       .selectFrom('audit')
-      .select(['created_at', 'seq'])
-      .where('organization_id', '=', organizationId)
+      .select(['createdAt', 'seq'])
+      .where('organizationId', '=', organizationId)
       .where('id', '=', decodeCursor(cursor)),
   );
   if (place === undefined) throw unknownCursor();

@@ -3,7 +3,7 @@ import type { Budget } from '../../domain/spend-limits.ts';
 import type { Database } from '../db/database.ts';
 import { type Freshness, FreshReads } from '../db/freshness.ts';
 import { bind, build, prepare } from '../db/sql.ts';
-import { toBudget } from './budgets.ts';
+import { BUDGET_COLUMNS } from './budgets.ts';
 
 /** A key, and whose budgets bind it. */
 interface BudgetedKey {
@@ -28,15 +28,15 @@ const MAX_KEYS = 10_000;
 
 const selectBudgets = build
   .selectFrom('budgets')
-  .selectAll()
+  .select(BUDGET_COLUMNS)
   // As subqueries: with bare parameters SQLite plans the statement again for every value.
-  .where('subject_id', 'in', [
+  .where('subjectId', 'in', [
     sql<string>`(SELECT ${bind<string>('memberId')})`,
     sql<string>`(SELECT ${bind<string>('projectId')})`,
     sql<string>`(SELECT ${bind<string>('organizationId')})`,
   ])
-  .where('organization_id', '=', sql<string>`(SELECT ${bind<string>('organizationId')})`)
-  .orderBy('subject_id');
+  .where('organizationId', '=', sql<string>`(SELECT ${bind<string>('organizationId')})`)
+  .orderBy('subjectId');
 
 /** Remembers which keys no budget binds for as long as nothing changes, so that they cost no query. */
 export function createBudgetReads({ connection }: Database, freshness: Freshness): BudgetReads {
@@ -49,7 +49,7 @@ export function createBudgetReads({ connection }: Database, freshness: Freshness
       if (!mayBind(keyId)) return NONE;
       const epoch = freshness.lastEpoch();
       const budgets = statement.all({ memberId, projectId, organizationId });
-      if (budgets.length > 0) return budgets.map(toBudget);
+      if (budgets.length > 0) return budgets;
       unbound.set(keyId, true, epoch);
       return NONE;
     },

@@ -1,18 +1,34 @@
-import type { Selectable } from 'kysely';
 import { capAmount } from '../../domain/money.ts';
-import { type Budget, type BudgetScope, limitChanges, type NewLimits } from '../../domain/spend-limits.ts';
+import {
+  type Budget,
+  type BudgetScope,
+  limitChanges,
+  type NewLimits,
+  type SpendLimits,
+} from '../../domain/spend-limits.ts';
 import type { Database } from '../db/database.ts';
 import { exactSum, sumOf } from '../db/exact-sum.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../db/page.ts';
+import { decodeCursor, mapPage, type Page, type PageRequest, toPage } from '../db/page.ts';
 import { build } from '../db/sql.ts';
-import type { BudgetsTable } from '../db/tables.ts';
-import { toSpendColumns, toSpendState } from './spend-columns.ts';
 
-export const toBudget = (row: Selectable<BudgetsTable>): Budget => ({
-  scope: row.scope,
-  subjectId: row.subject_id,
-  ...toSpendState(row),
-});
+/** All but the organization: what a budget is in the domain. */
+export const BUDGET_COLUMNS = [
+  'scope',
+  'subjectId',
+  'usageLimit',
+  'usage',
+  'reserved',
+  'periodUsageLimit',
+  'periodUsageDurationValue',
+  'periodUsageDurationUnit',
+  'currentPeriodUsage',
+  'currentPeriodReserved',
+  'currentPeriodStartedAt',
+] as const;
+
+/** What open calls hold back in a window does not count in the next one. */
+export const withItsReserve = <Changes extends Partial<SpendLimits>>(changes: Changes) =>
+  changes.currentPeriodStartedAt === undefined ? changes : { ...changes, currentPeriodReserved: 0n };
 
 /** Whose budget it is. */
 export interface BudgetOwner {
@@ -21,15 +37,15 @@ export interface BudgetOwner {
   readonly subjectId: string;
 }
 
-const KEY_COLUMN = { member: 'created_by', project: 'project_id', organization: 'organization_id' } as const;
+const KEY_COLUMN = { member: 'createdBy', project: 'projectId', organization: 'organizationId' } as const;
 
 /** What all keys of the subject have spent and hold back, deleted ones too. Reads every key of the organization. */
 function spentByKeys(db: Database, { organizationId, scope, subjectId }: BudgetOwner) {
   const sums = db.get(
     build
       .selectFrom('keys')
-      .select([...exactSum('usage_pico', 'usage'), ...exactSum('reserved_pico', 'reserved')])
-      .where('organization_id', '=', organizationId)
+      .select([...exactSum('usage', 'usage'), ...exactSum('reserved', 'reserved')])
+      .where('organizationId', '=', organizationId)
       .where(KEY_COLUMN[scope], '=', subjectId),
   );
   if (sums === undefined) throw new Error('an aggregate has a row');
@@ -49,16 +65,11 @@ const NO_LIMITS = {
   currentPeriodStartedAt: null,
 };
 
-const findBudget = (db: Database, { organizationId, subjectId }: BudgetOwner): Budget | undefined => {
-  const row = db.get(
-    build
-      .selectFrom('budgets')
-      .selectAll()
-      .where('organization_id', '=', organizationId)
-      .where('subject_id', '=', subjectId),
-  );
-  return row === undefined ? undefined : toBudget(row);
-};
+const budgetsOf = (organizationId: string) =>
+  build.selectFrom('budgets').select(BUDGET_COLUMNS).where('organizationId', '=', organizationId);
+
+const findBudget = (db: Database, { organizationId, subjectId }: BudgetOwner): Budget | undefined =>
+  db.get(budgetsOf(organizationId).where('subjectId', '=', subjectId));
 
 /** The budget; where none is set, one without limits that says what was spent. */
 export function getBudget(db: Database, owner: BudgetOwner): Budget {
@@ -68,23 +79,18 @@ export function getBudget(db: Database, owner: BudgetOwner): Budget {
 
 /** The budgets that have a limit, by their ids. */
 export function listBudgets(db: Database, organizationId: string, page: PageRequest): Page<Budget> {
-  let query = build
-    .selectFrom('budgets')
-    .selectAll()
-    .where('organization_id', '=', organizationId)
-    .orderBy('subject_id')
-    .limit(page.limit + 1);
-  if (page.cursor !== undefined) query = query.where('subject_id', '>', decodeCursor(page.cursor));
-  const { items, nextCursor } = toPage(
-    db.all(query).map((row) => ({ id: row.subject_id, budget: toBudget(row) })),
-    page.limit,
-  );
-  return { items: items.map(({ budget }) => budget), nextCursor };
+  const { limit, cursor } = page;
+  const query = budgetsOf(organizationId)
+    .select('subjectId as id')
+    .orderBy('subjectId')
+    .limit(limit + 1);
+  const rest = cursor === undefined ? query : query.where('subjectId', '>', decodeCursor(cursor));
+  return mapPage(toPage(db.all(rest), limit), ({ id, ...budget }) => budget);
 }
 
 /** Removes a budget, if there is one. */
 export function deleteBudget(db: Database, organizationId: string, subjectId: string): void {
-  db.run(build.deleteFrom('budgets').where('organization_id', '=', organizationId).where('subject_id', '=', subjectId));
+  db.run(build.deleteFrom('budgets').where('organizationId', '=', organizationId).where('subjectId', '=', subjectId));
 }
 
 /**
@@ -98,27 +104,25 @@ export function setBudget(db: Database, owner: BudgetOwner, limits: NewLimits): 
     if (limits.usageLimit === null && limits.period === null) {
       deleteBudget(db, organizationId, subjectId);
     } else if (present === undefined) {
-      const spent = spentByKeys(db, owner);
       db.run(
         build.insertInto('budgets').values({
-          subject_id: subjectId,
-          organization_id: organizationId,
+          subjectId,
+          organizationId,
           scope,
-          usage_pico: spent.usage,
-          reserved_pico: spent.reserved,
-          usage_limit_pico: limits.usageLimit,
-          period_limit_pico: limits.period?.limit ?? null,
-          period_value: limits.period?.value ?? null,
-          period_unit: limits.period?.unit ?? null,
+          ...spentByKeys(db, owner),
+          usageLimit: limits.usageLimit,
+          periodUsageLimit: limits.period?.limit ?? null,
+          periodUsageDurationValue: limits.period?.value ?? null,
+          periodUsageDurationUnit: limits.period?.unit ?? null,
         }),
       );
     } else {
       db.run(
         build
           .updateTable('budgets')
-          .set(toSpendColumns(limitChanges(present, limits)))
-          .where('organization_id', '=', organizationId)
-          .where('subject_id', '=', subjectId),
+          .set(withItsReserve(limitChanges(present, limits)))
+          .where('organizationId', '=', organizationId)
+          .where('subjectId', '=', subjectId),
       );
     }
   });

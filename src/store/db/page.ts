@@ -1,4 +1,7 @@
+import { type SelectQueryBuilder, sql } from 'kysely';
 import { type ApiError, invalidRequest } from '../../domain/errors.ts';
+import type { Database } from './database.ts';
+import type { Tables } from './tables.ts';
 
 /** A request for part of a list; lists are ordered newest first. */
 export interface PageRequest {
@@ -30,3 +33,25 @@ export function toPage<T extends { readonly id: string }>(rows: readonly T[], li
   const more = rows.length > limit && last !== undefined;
   return { items, nextCursor: more ? Buffer.from(last.id, 'latin1').toString('base64url') : null };
 }
+
+/** Reads a page of what a query of one table selects, newest first. */
+export function readPage<Table extends keyof Tables, Row extends { readonly id: string }>(
+  db: Pick<Database, 'all'>,
+  query: SelectQueryBuilder<Tables, Table, Row>,
+  { limit, cursor }: PageRequest,
+): Page<Row> {
+  const id = sql.ref<string>('id');
+  const rest = cursor === undefined ? query : query.where(id, '<', decodeCursor(cursor));
+  return toPage(db.all(rest.orderBy(id, 'desc').limit(limit + 1)), limit);
+}
+
+export const mapPage = <Row, Item>({ items, nextCursor }: Page<Row>, toItem: (row: Row) => Item): Page<Item> => ({
+  items: items.map(toItem),
+  nextCursor,
+});
+
+/** How many rows there are of a query that selects nothing else. */
+export const countRows = <Table extends keyof Tables>(
+  db: Pick<Database, 'get'>,
+  query: SelectQueryBuilder<Tables, Table, object>,
+): number => db.get(query.select(sql<number>`count(*)`.as('count')))?.count ?? 0;

@@ -6,12 +6,13 @@ import {
   Kysely,
   type OperationNode,
   type RawBuilder,
+  type SelectType,
   SqliteAdapter,
   SqliteQueryCompiler,
   sql,
   ValueNode,
 } from 'kysely';
-import type { Tables } from './tables.ts';
+import type { Flag, Tables } from './tables.ts';
 
 /** Builds and types SQL; never runs it. What it compiles is run synchronously by better-sqlite3. */
 export const build = new Kysely<Tables>({
@@ -37,11 +38,32 @@ class Placeholder {
 /** A value to be given each time a prepared statement runs. */
 export const bind = <T extends SqlValue>(name: string): RawBuilder<T> => sql<T>`${new Placeholder(name)}`;
 
-/** Columns of amounts; the halves of sums (exact-sum.ts) are amounts too. */
-const AMOUNTS = new Set(['cost', 'reservation']);
-const AMOUNT = /(?:_pico|High|Low)$/;
+export const toFlag = (value: boolean): Flag => (value ? 1 : 0);
 
-const isAmount = (column: string): boolean => AMOUNTS.has(column) || AMOUNT.test(column);
+type AmountIn<Table> = {
+  [Column in keyof Table]: bigint extends SelectType<Table[Column]> ? Column : never;
+}[keyof Table];
+
+/** Every column of an amount, by the types of the tables. */
+type AmountColumn = { [Name in keyof Tables]: AmountIn<Tables[Name]> }[keyof Tables];
+
+const AMOUNTS: Readonly<Record<AmountColumn, true>> = {
+  usageLimit: true,
+  usage: true,
+  reserved: true,
+  periodUsageLimit: true,
+  currentPeriodUsage: true,
+  currentPeriodReserved: true,
+  reservation: true,
+  cost: true,
+  costHigh: true,
+  costLow: true,
+};
+
+/** The halves of a sum (exact-sum.ts) are amounts too. */
+const HALF_OF_SUM = /(?:High|Low)$/;
+
+const isAmount = (column: string): boolean => Object.hasOwn(AMOUNTS, column) || HALF_OF_SUM.test(column);
 
 /** Integers arrive as BigInt, because a plain read rounds silently above 2^53. Only amounts may be that large, and stay BigInt. */
 function narrowingIntegers<R>(): (row: R) => R {

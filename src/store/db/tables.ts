@@ -1,12 +1,12 @@
-import type { Generated } from 'kysely';
+import type { Generated, Selectable } from 'kysely';
 import type { KeyKind, KeyStatus } from '../../domain/api-key.ts';
 import type { WireFormat } from '../../domain/provider.ts';
 import type { BudgetScope } from '../../domain/spend-limits.ts';
 import type { PeriodUnit } from '../../domain/time.ts';
 
 /**
- * Rows as they are stored. Times are epoch milliseconds, flags 0 or 1. Columns that are typed as bigint hold pico-dollars
- * and are read as BigInt, all other integers as numbers (sql.ts); columns that end in `_json` or `Json` hold JSON text.
+ * Rows as they are stored. Times are epoch milliseconds, flags 0 or 1. Columns that are typed as bigint hold pico-dollars and are
+ * read as BigInt, all other integers as numbers (sql.ts); columns that end in `Json` hold JSON text.
  */
 export interface Tables {
   organizations: OrganizationsTable;
@@ -41,6 +41,11 @@ export interface Tables {
   oauth_grants: OAuthGrantsTable;
 }
 
+/** What is read of a table, or of some of its columns. */
+export type Row<Table, Column extends keyof Selectable<Table> = keyof Selectable<Table>> = Readonly<
+  Pick<Selectable<Table>, Column>
+>;
+
 export type Flag = 0 | 1;
 export type Plan = 'free' | 'pro' | 'enterprise';
 export type Role = 'owner' | 'admin' | 'developer';
@@ -51,39 +56,40 @@ export interface OrganizationsTable {
   name: string;
   plan: Generated<Plan>;
   /** Grows by one with every write of a rule. */
-  rule_revision: Generated<number>;
-  created_at: number;
-  updated_at: number;
+  ruleRevision: Generated<number>;
+  createdAt: number;
+  updatedAt: number;
 }
 
 export interface ProjectsTable {
   id: string;
-  organization_id: string;
+  organizationId: string;
   name: string;
-  caching_enabled: Generated<Flag>;
-  cache_duration_seconds: Generated<number>;
-  created_at: number;
-  updated_at: number;
-  deleted_at: Generated<number | null>;
+  cachingEnabled: Generated<Flag>;
+  cacheDurationSeconds: Generated<number>;
+  createdAt: number;
+  updatedAt: number;
+  deletedAt: Generated<number | null>;
 }
 
 export interface MembersTable {
   id: string;
-  organization_id: string;
+  organizationId: string;
   /** Lower case; unique among the organization's present members. */
   email: string;
   name: Generated<string | null>;
   role: Role;
-  password_hash: Generated<string | null>;
-  created_at: number;
-  updated_at: number;
-  removed_at: Generated<number | null>;
+  passwordHash: Generated<string | null>;
+  createdAt: number;
+  updatedAt: number;
+  removedAt: Generated<number | null>;
 }
 
-interface SecretColumns {
+/** The stored form of a secret. */
+export interface StoredSecret {
   /** HMAC-SHA-256, hex. */
-  secret_hash: string;
-  pepper_id: string;
+  secretHash: string;
+  pepperId: string;
   mask: string;
 }
 
@@ -93,216 +99,216 @@ export type SignInMethod = 'password' | 'passkey' | 'link' | 'invitation';
 /** Of members who have signed in with a browser. */
 export interface SessionsTable {
   id: string;
-  organization_id: string;
-  member_id: string;
+  organizationId: string;
+  memberId: string;
   /** HMAC-SHA-256 of the cookie's value, hex. */
-  secret_hash: string;
+  secretHash: string;
   method: SignInMethod;
-  created_at: number;
+  createdAt: number;
   /** To within a few minutes. */
-  last_used_at: number;
+  lastUsedAt: number;
   /** However much it is used. */
-  expires_at: number;
+  expiresAt: number;
 }
 
 /** Links with which a member signs in once. */
 export interface SignInLinksTable {
   id: string;
-  organization_id: string;
-  member_id: string;
-  secret_hash: string;
-  created_at: number;
-  expires_at: number;
-  used_at: Generated<number | null>;
+  organizationId: string;
+  memberId: string;
+  secretHash: string;
+  createdAt: number;
+  expiresAt: number;
+  usedAt: Generated<number | null>;
 }
 
 /** WebAuthn credentials; binary values in base64url. */
 export interface PasskeysTable {
   id: string;
-  organization_id: string;
-  member_id: string;
+  organizationId: string;
+  memberId: string;
   /** The host name for which it was made, and at which alone it works. */
-  rp_id: string;
-  credential_id: string;
+  rpId: string;
+  credentialId: string;
   /** COSE. */
-  public_key: string;
+  publicKey: string;
   /** Of the authenticator; 0 where it does not count. */
   counter: number;
-  transports_json: string;
+  transportsJson: string;
   label: string;
-  created_at: number;
-  last_used_at: Generated<number | null>;
+  createdAt: number;
+  lastUsedAt: Generated<number | null>;
 }
 
 /** Attempts to sign in by password, by e-mail, whether a member has it or not. */
 export interface SignInFailuresTable {
   /** HMAC-SHA-256, hex. */
-  email_hash: string;
+  emailHash: string;
   failures: number;
-  window_started_at: number;
-  locked_until: number | null;
+  windowStartedAt: number;
+  lockedUntil: number | null;
 }
 
-export interface MasterKeysTable extends SecretColumns {
+export interface MasterKeysTable extends StoredSecret {
   id: string;
-  organization_id: string;
+  organizationId: string;
   /** Who made it: it acts with this member's current role. */
-  member_id: string;
+  memberId: string;
   description: string;
-  created_at: number;
-  updated_at: number;
-  last_used_at: Generated<number | null>;
-  deleted_at: Generated<number | null>;
+  createdAt: number;
+  updatedAt: number;
+  lastUsedAt: Generated<number | null>;
+  deletedAt: Generated<number | null>;
 }
 
-export interface InvitationsTable extends SecretColumns {
+export interface InvitationsTable extends StoredSecret {
   id: string;
-  organization_id: string;
+  organizationId: string;
   /** Lower case. */
   email: string;
   role: Role;
   /** Null: the command line. */
-  invited_by: string | null;
-  created_at: number;
-  updated_at: number;
-  expires_at: number;
-  accepted_at: Generated<number | null>;
-  /** The member it became; set together with `accepted_at`. */
-  member_id: Generated<string | null>;
-  revoked_at: Generated<number | null>;
+  invitedBy: string | null;
+  createdAt: number;
+  updatedAt: number;
+  expiresAt: number;
+  acceptedAt: Generated<number | null>;
+  /** The member it became; set together with `acceptedAt`. */
+  memberId: Generated<string | null>;
+  revokedAt: Generated<number | null>;
 }
 
 /** Spend limits and what was spent of them: of a key, or a budget. */
 export interface SpendColumns {
-  usage_limit_pico: Generated<bigint | null>;
-  usage_pico: Generated<bigint>;
+  usageLimit: Generated<bigint | null>;
+  usage: Generated<bigint>;
   /** Held back by open calls. */
-  reserved_pico: Generated<bigint>;
-  period_limit_pico: Generated<bigint | null>;
-  period_value: Generated<number | null>;
-  period_unit: Generated<PeriodUnit | null>;
-  period_usage_pico: Generated<bigint>;
-  period_reserved_pico: Generated<bigint>;
-  period_started_at: Generated<number | null>;
+  reserved: Generated<bigint>;
+  periodUsageLimit: Generated<bigint | null>;
+  periodUsageDurationValue: Generated<number | null>;
+  periodUsageDurationUnit: Generated<PeriodUnit | null>;
+  currentPeriodUsage: Generated<bigint>;
+  currentPeriodReserved: Generated<bigint>;
+  currentPeriodStartedAt: Generated<number | null>;
 }
 
-export interface KeysTable extends SecretColumns, SpendColumns {
+export interface KeysTable extends StoredSecret, SpendColumns {
   id: string;
-  organization_id: string;
-  project_id: string;
+  organizationId: string;
+  projectId: string;
   /** The member who owns the key. */
-  created_by: string;
+  createdBy: string;
   description: string;
   kind: Generated<KeyKind>;
   status: Generated<KeyStatus>;
-  disabled_at: Generated<number | null>;
-  deleted_at: Generated<number | null>;
-  expires_at: Generated<number | null>;
-  last_used_at: Generated<number | null>;
+  disabledAt: Generated<number | null>;
+  deletedAt: Generated<number | null>;
+  expiresAt: Generated<number | null>;
+  lastUsedAt: Generated<number | null>;
   /** Of the secret before the last roll, if that was with an overlap; the three are null together. */
-  previous_secret_hash: Generated<string | null>;
-  previous_pepper_id: Generated<string | null>;
+  previousSecretHash: Generated<string | null>;
+  previousPepperId: Generated<string | null>;
   /** Until then that secret is accepted too. */
-  previous_ends_at: Generated<number | null>;
-  created_at: number;
-  updated_at: number;
+  previousSecretEndsAt: Generated<number | null>;
+  createdAt: number;
+  updatedAt: number;
 }
 
 /** There is a row only where there is a limit. */
 export interface BudgetsTable extends SpendColumns {
   /** The member, the project or the organization whose keys share it. */
-  subject_id: string;
-  organization_id: string;
+  subjectId: string;
+  organizationId: string;
   scope: BudgetScope;
 }
 
 /** One row for every subject that rules can be attached to, made together with it. */
 interface SubjectRulesTable {
-  subject_id: string;
-  organization_id: string;
+  subjectId: string;
+  organizationId: string;
   scope: Scope;
   /** Compiled text of the subject's active rules, its part of the policy's data document; a long one in parts (text-parts.ts). */
-  compiled_json: Generated<string>;
+  compiledJson: Generated<string>;
   /** The organization's rule revision at which the text was compiled. */
   revision: Generated<number>;
 }
 
 export interface RulesTable {
   id: string;
-  organization_id: string;
-  subject_id: string;
+  organizationId: string;
+  subjectId: string;
   scope: Scope;
-  rule_type: string;
+  ruleType: string;
   /** As written; a long one in parts (text-parts.ts), as is the canonical value. */
-  rule_value_json: string;
+  ruleValueJson: string;
   mode: Generated<'enforce' | 'report'>;
   status: Generated<'active' | 'inactive'>;
   description: Generated<string | null>;
-  created_at: number;
-  updated_at: number;
+  createdAt: number;
+  updatedAt: number;
 }
 
 export interface CustomProvidersTable {
   id: string;
-  organization_id: string;
+  organizationId: string;
   /** Unique among the organization's present custom providers; never changed. */
   name: string;
   wire: WireFormat;
-  base_url: string;
+  baseUrl: string;
   keyless: Flag;
-  fields_json: Generated<string>;
-  created_at: number;
-  updated_at: number;
-  deleted_at: Generated<number | null>;
+  fieldsJson: Generated<string>;
+  createdAt: number;
+  updatedAt: number;
+  deletedAt: Generated<number | null>;
 }
 
 export interface CustomModelsTable {
   id: string;
-  organization_id: string;
-  custom_provider_id: string;
+  organizationId: string;
+  customProviderId: string;
   /** The upstream's own id; unique among the provider's present models. */
   model: string;
-  display_name: string;
+  displayName: string;
   /** Decimal strings in USD by the names of `Prices`; unknown ones are absent. */
-  prices_json: string;
-  context_length: number | null;
-  max_output: number | null;
+  pricesJson: string;
+  contextLength: number | null;
+  maxOutput: number | null;
   streaming: Flag;
   vision: Flag;
   tools: Flag;
-  parallel_tool_calls: Flag;
+  parallelToolCalls: Flag;
   reasoning: Flag;
-  json_output: Flag;
-  structured_outputs: Flag;
-  input_modalities_json: string;
-  output_modalities_json: string;
+  jsonOutput: Flag;
+  structuredOutputs: Flag;
+  inputModalitiesJson: string;
+  outputModalitiesJson: string;
   /** Null: unknown. */
-  supported_parameters_json: string | null;
+  supportedParametersJson: string | null;
   status: 'active' | 'inactive';
-  created_at: number;
-  updated_at: number;
-  deleted_at: Generated<number | null>;
+  createdAt: number;
+  updatedAt: number;
+  deletedAt: Generated<number | null>;
 }
 
 export interface ProviderKeysTable {
   id: string;
-  organization_id: string;
+  organizationId: string;
   /** Null: every project of the organization. */
-  project_id: string | null;
+  projectId: string | null;
   /** Id of a catalogue provider, or `custom:<name>`. */
-  provider_id: string;
+  provider: string;
   label: string;
   /** AES-256-GCM under the server's encryption key. */
   ciphertext: string;
-  encryption_key_id: string;
+  encryptionKeyId: string;
   mask: string;
-  base_url: string | null;
+  baseUrl: string | null;
   /** Place in the order in which the keys of one provider are tried; ties go by id. */
   position: number;
   status: 'active' | 'inactive';
-  created_at: number;
-  updated_at: number;
-  deleted_at: Generated<number | null>;
+  createdAt: number;
+  updatedAt: number;
+  deletedAt: Generated<number | null>;
 }
 
 /** Who made a change: a member at the dashboard, a master key, the command line, or one of the server's own jobs. */
@@ -313,19 +319,21 @@ export interface AuditTable {
   /** From 1 on, without gaps. */
   seq: number;
   id: string;
-  organization_id: string;
-  created_at: number;
-  actor_kind: AuditActorKind;
+  organizationId: string;
+  createdAt: number;
+  actorKind: AuditActorKind;
   /** The master key's id, the job's name, or the system user of the command line; null where the kind says it all. */
-  actor_id: string | null;
+  actorId: string | null;
   /** The person, or the maker of the master key. */
-  member_id: string | null;
+  memberId: string | null;
   /** `key.create`: the kind of the target, a dot, what was done to it. */
   action: string;
-  target_type: string;
-  target_id: string;
-  before_json: string | null;
-  after_json: string | null;
+  targetType: string;
+  targetId: string;
+  /** Null: there was nothing. */
+  beforeJson: string | null;
+  /** Null: there is nothing left. */
+  afterJson: string | null;
   /** Over this entry and the `hmac` of the one before it. */
   hmac: string;
 }
@@ -501,23 +509,24 @@ interface OAuthItemsTable {
   model: string;
   /** Of what is a secret the SHA-256 hash, else the id itself. */
   id: string;
-  payload_json: string;
+  payloadJson: string;
   /** A row of `oauth_grants`, once there is one; items of one grant end together. */
-  grant_id: string | null;
+  grantId: string | null;
   uid: string | null;
-  created_at: number;
-  consumed_at: Generated<number | null>;
-  expires_at: number | null;
+  createdAt: number;
+  consumedAt: Generated<number | null>;
+  expiresAt: number | null;
 }
 
-interface OAuthGrantsTable {
+export interface OAuthGrantsTable {
+  /** The authorization server's id of the grant; the client's id where it acts by itself. */
   id: string;
-  organization_id: string;
+  organizationId: string;
   /** Who allowed it. */
-  member_id: string;
-  key_id: string;
-  client_id: string;
-  client_name: string;
-  created_at: number;
-  ended_at: Generated<number | null>;
+  memberId: string;
+  keyId: string;
+  clientId: string;
+  clientName: string;
+  createdAt: number;
+  endedAt: Generated<number | null>;
 }

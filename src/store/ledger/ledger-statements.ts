@@ -3,7 +3,7 @@ import { MAX_AMOUNT } from '../../domain/money.ts';
 import type { Database } from '../db/database.ts';
 import { build, Place, prepareHot } from '../db/sql.ts';
 import type { Flag, SpendColumns } from '../db/tables.ts';
-import { KEY_STATE_COLUMNS } from '../tenants/key-columns.ts';
+import { KEY_STATE_COLUMNS } from '../tenants/keys.ts';
 
 /** The integers that stand for the states of calls; the views know them too. */
 export const CALL_STATES = { open: 0, settled: 1, denied: 2, recovered: 3, released: 4 } as const;
@@ -24,7 +24,7 @@ type Window = Expression<number | null>;
 
 /** The value only while `window`, in which the call was opened, still runs. */
 const inWindow = (window: Window, column: keyof SpendColumns, value: Expression<bigint>) =>
-  sql<bigint>`CASE WHEN period_started_at = ${window} THEN ${value} ELSE ${sql.ref(column)} END`;
+  sql<bigint>`CASE WHEN currentPeriodStartedAt = ${window} THEN ${value} ELSE ${sql.ref(column)} END`;
 
 const number = new Place<number>();
 const id = new Place<Buffer>();
@@ -53,16 +53,16 @@ const cached = new Place<Flag>();
 
 /** Holds back what a call may cost, in the window in which it was opened. */
 const held = (window: Window) => ({
-  reserved_pico: increased('reserved_pico', reservation),
-  period_reserved_pico: inWindow(window, 'period_reserved_pico', increased('period_reserved_pico', reservation)),
+  reserved: increased('reserved', reservation),
+  currentPeriodReserved: inWindow(window, 'currentPeriodReserved', increased('currentPeriodReserved', reservation)),
 });
 
 /** Books what a call cost, in the window in which it was opened, and frees what was held back for it. */
 const booked = (window: Window) => ({
-  usage_pico: increased('usage_pico', cost),
-  reserved_pico: decreased('reserved_pico', reservation),
-  period_usage_pico: inWindow(window, 'period_usage_pico', increased('period_usage_pico', cost)),
-  period_reserved_pico: inWindow(window, 'period_reserved_pico', decreased('period_reserved_pico', reservation)),
+  usage: increased('usage', cost),
+  reserved: decreased('reserved', reservation),
+  currentPeriodUsage: inWindow(window, 'currentPeriodUsage', increased('currentPeriodUsage', cost)),
+  currentPeriodReserved: inWindow(window, 'currentPeriodReserved', decreased('currentPeriodReserved', reservation)),
 });
 
 /** Of the budget in whose row it stands. */
@@ -148,26 +148,30 @@ const moveMark = build.updateTable('ledger_mark').set({ openFrom: sql<number>`co
 
 const selectKey = build
   .selectFrom('keys')
-  .innerJoin('organizations', 'organizations.id', 'keys.organization_id')
+  .innerJoin('organizations', 'organizations.id', 'keys.organizationId')
   .select(KEY_STATE_COLUMNS)
-  .select('organizations.rule_revision')
+  .select('organizations.ruleRevision')
   // As subqueries: with bare parameters in a join SQLite plans the statement again for every value.
   .where('keys.id', '=', sql<string>`(SELECT ${keyId})`)
-  .where('keys.organization_id', '=', sql<string>`(SELECT ${organizationId})`);
+  .where('keys.organizationId', '=', sql<string>`(SELECT ${organizationId})`);
 
-const newPeriod = { period_started_at: startedAt, period_usage_pico: sql.lit(0n), period_reserved_pico: sql.lit(0n) };
+const newPeriod = {
+  currentPeriodStartedAt: startedAt,
+  currentPeriodUsage: sql.lit(0n),
+  currentPeriodReserved: sql.lit(0n),
+};
 
 const startPeriod = build
   .updateTable('keys')
   .set(newPeriod)
   .where('id', '=', subjectId)
-  .where('organization_id', '=', organizationId);
+  .where('organizationId', '=', organizationId);
 
 const startBudgetPeriod = build
   .updateTable('budgets')
   .set(newPeriod)
-  .where('subject_id', '=', subjectId)
-  .where('organization_id', '=', organizationId);
+  .where('subjectId', '=', subjectId)
+  .where('organizationId', '=', organizationId);
 
 /** Begin of the latest window of a key, member, project or organization that open calls belong to. */
 const latestOpenPeriod = build
@@ -188,40 +192,40 @@ const holdBack = build
   .updateTable('keys')
   .set(held(keyWindow))
   .where('id', '=', keyId)
-  .where('organization_id', '=', organizationId);
+  .where('organizationId', '=', organizationId);
 
 const holdBackBudgets = build
   .updateTable('budgets')
   .set(held(budgetWindow))
-  .where('subject_id', 'in', budgetSubjects)
-  .where('organization_id', '=', organizationId);
+  .where('subjectId', 'in', budgetSubjects)
+  .where('organizationId', '=', organizationId);
 
 /** Books a call for which nothing was held back, in no window, to its key. */
 const bookUnlimited = build
   .updateTable('keys')
-  .set({ usage_pico: increased('usage_pico', cost), last_used_at: now })
+  .set({ usage: increased('usage', cost), lastUsedAt: now })
   .where('id', '=', keyId)
-  .where('organization_id', '=', organizationId);
+  .where('organizationId', '=', organizationId);
 
 /** Books a call to its key. */
 const bookCost = build
   .updateTable('keys')
-  .set({ ...booked(keyWindow), last_used_at: now })
+  .set({ ...booked(keyWindow), lastUsedAt: now })
   .where('id', '=', keyId)
-  .where('organization_id', '=', organizationId);
+  .where('organizationId', '=', organizationId);
 
 /** Books a call to the budgets that there are now, also those that were not there when it was opened. */
 const bookBudgets = build
   .updateTable('budgets')
   .set(booked(budgetWindow))
-  .where('subject_id', 'in', budgetSubjects)
-  .where('organization_id', '=', organizationId);
+  .where('subjectId', 'in', budgetSubjects)
+  .where('organizationId', '=', organizationId);
 
 const touchKey = build
   .updateTable('keys')
-  .set({ last_used_at: now })
+  .set({ lastUsedAt: now })
   .where('id', '=', keyId)
-  .where('organization_id', '=', organizationId);
+  .where('organizationId', '=', organizationId);
 
 /** Begin of the recurring windows to which a call's cost belongs: of its key, and of the budgets; null where there is none. */
 export interface CallWindows {

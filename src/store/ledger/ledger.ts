@@ -16,7 +16,6 @@ import {
 import type { BudgetReads } from '../budgets/budget-reads.ts';
 import type { Database } from '../db/database.ts';
 import type { Flag } from '../db/tables.ts';
-import { toApiKey } from '../tenants/key-columns.ts';
 import { invalidKey, type KeyCredential, type KeyReads, usable } from '../tenants/key-credential.ts';
 import { dayOfNumber, earliestNumber } from './call-number.ts';
 import type { CallOrigin, CallReferences, CallTarget } from './call-references.ts';
@@ -193,7 +192,7 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
     const { keyId, organizationId } = call;
     const row = statements.selectKey.get(keyId, organizationId);
     if (row === undefined) throw new Error(`The organization has no key ${keyId}.`);
-    return { ...toApiKey(row), ruleRevision: row.rule_revision, budgets: budgets.of(call) };
+    return { ...row, budgets: budgets.of(call) };
   };
 
   /** The number of the next row. It is the last one, whatever the clock does: so open calls can be found from a number on. */

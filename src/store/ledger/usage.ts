@@ -64,7 +64,7 @@ export const usageSums = [
 /** Names of the organization's custom providers, those that were deleted too. */
 const customNames = (db: Database, organizationId: string): string[] =>
   db
-    .all(build.selectFrom('custom_providers').select('name').distinct().where('organization_id', '=', organizationId))
+    .all(build.selectFrom('custom_providers').select('name').distinct().where('organizationId', '=', organizationId))
     .map(({ name }) => name);
 
 type Columns = Readonly<Record<UsageDimension, RawBuilder<string | null>>>;
@@ -209,9 +209,8 @@ export function prepareUsageSums(db: Database, filter: UsageFilter, groupBy: rea
 
 /** The owner of a key, also of a deleted one; undefined when the organization has no such key. */
 export const ownerOfKey = (db: Database, organizationId: string, id: string): string | undefined =>
-  db.get(
-    build.selectFrom('keys').select('created_by').where('organization_id', '=', organizationId).where('id', '=', id),
-  )?.created_by;
+  db.get(build.selectFrom('keys').select('createdBy').where('organizationId', '=', organizationId).where('id', '=', id))
+    ?.createdBy;
 
 /** Whether the organization has, or had, this project or member. */
 export const isOrWasThere = (
@@ -220,5 +219,5 @@ export const isOrWasThere = (
   organizationId: string,
   id: string,
 ): boolean =>
-  db.get(build.selectFrom(table).select('id').where('organization_id', '=', organizationId).where('id', '=', id)) !==
+  db.get(build.selectFrom(table).select('id').where('organizationId', '=', organizationId).where('id', '=', id)) !==
   undefined;

@@ -46,6 +46,7 @@ export function migrate(connection: BetterSqlite3.Database, wanted = MIGRATIONS.
   connection.function('digest', { deterministic: true, varargs: true }, (...values: unknown[]) =>
     hash('sha256', JSON.stringify(values), 'buffer'),
   );
+  connection.unsafeMode(true); // One of them writes the schema as text.
   connection
     .transaction(() => {
       connection.exec(
@@ -60,4 +61,5 @@ export function migrate(connection: BetterSqlite3.Database, wanted = MIGRATIONS.
       }
     })
     .immediate();
+  connection.unsafeMode(false);
 }

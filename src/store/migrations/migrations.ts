@@ -9,7 +9,8 @@ import { tools } from './0008-tools.ts';
 import { signIn } from './0009-sign-in.ts';
 import { oauth } from './0010-oauth.ts';
 import { oneRuleValue } from './0011-one-rule-value.ts';
-import { oneRowACall } from './0012-one-row-a-call.ts';
+import { columnNames } from './0012-column-names.ts';
+import { oneRowACall } from './0013-one-row-a-call.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -24,5 +25,6 @@ export const MIGRATIONS: readonly string[] = [
   signIn,
   oauth,
   oneRuleValue,
+  columnNames,
   oneRowACall,
 ];

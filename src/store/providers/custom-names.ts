@@ -12,11 +12,11 @@ export interface CustomNames {
 export function readCustomNames(db: Database, organizationId: string): CustomNames {
   const providers = build
     .selectFrom('custom_providers')
-    .where('custom_providers.organization_id', '=', organizationId)
-    .where('custom_providers.deleted_at', 'is', null);
+    .where('custom_providers.organizationId', '=', organizationId)
+    .where('custom_providers.deletedAt', 'is', null);
   const models = providers
-    .innerJoin('custom_models', 'custom_models.custom_provider_id', 'custom_providers.id')
-    .where('custom_models.deleted_at', 'is', null);
+    .innerJoin('custom_models', 'custom_models.customProviderId', 'custom_providers.id')
+    .where('custom_models.deletedAt', 'is', null);
   return {
     providers: db.all(providers.select('name')).map(({ name }) => name),
     models: db.all(models.select(['name', 'model'])).map(({ name, model }) => `${name}/${model}`),

@@ -1,36 +1,32 @@
-import type { Selectable } from 'kysely';
 import { notFound } from '../../domain/errors.ts';
 import type { CustomProvider } from '../../domain/provider.ts';
 import type { Database } from '../db/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../db/page.ts';
-import { build } from '../db/sql.ts';
-import type { CustomProvidersTable } from '../db/tables.ts';
+import { countRows, mapPage, type Page, type PageRequest, readPage } from '../db/page.ts';
+import { build, toFlag } from '../db/sql.ts';
+import type { CustomProvidersTable, Row } from '../db/tables.ts';
 import { FORGOTTEN } from './provider-keys.ts';
 
-/** A custom provider as it is stored. Times in epoch ms. */
-export interface CustomProviderRecord extends CustomProvider {
-  readonly organizationId: string;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-}
+/** A custom provider as it is stored. */
+export type CustomProviderRecord = CustomProvider &
+  Pick<Row<CustomProvidersTable>, 'organizationId' | 'createdAt' | 'updatedAt'>;
 
 export type NewCustomProvider = Omit<CustomProviderRecord, 'organizationId' | 'createdAt' | 'updatedAt'>;
 export type CustomProviderChanges = Partial<Omit<NewCustomProvider, 'id' | 'name'>>;
 
-export const toCustomProvider = (row: Selectable<CustomProvidersTable>): CustomProviderRecord => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  name: row.name,
-  wire: row.wire,
-  baseUrl: row.base_url,
+export const toCustomProvider = ({
+  fieldsJson,
+  deletedAt,
+  ...row
+}: Row<CustomProvidersTable>): CustomProviderRecord => ({
+  ...row,
   keyless: row.keyless === 1,
-  fields: JSON.parse(row.fields_json),
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
+  fields: JSON.parse(fieldsJson),
 });
 
 const present = (organizationId: string) =>
-  build.selectFrom('custom_providers').where('organization_id', '=', organizationId).where('deleted_at', 'is', null);
+  build.selectFrom('custom_providers').where('organizationId', '=', organizationId).where('deletedAt', 'is', null);
+
+const providersOf = (organizationId: string) => present(organizationId).selectAll();
 
 export function insertCustomProvider(
   db: Database,
@@ -38,26 +34,23 @@ export function insertCustomProvider(
   provider: NewCustomProvider,
   now: number,
 ): CustomProviderRecord {
-  const { id, name, wire, baseUrl, keyless, fields } = provider;
+  const { fields, ...columns } = provider;
   db.run(
     build.insertInto('custom_providers').values({
-      id,
-      organization_id: organizationId,
-      name,
-      wire,
-      base_url: baseUrl,
-      keyless: keyless ? 1 : 0,
-      fields_json: JSON.stringify(fields),
-      created_at: now,
-      updated_at: now,
+      ...columns,
+      organizationId,
+      keyless: toFlag(provider.keyless),
+      fieldsJson: JSON.stringify(fields),
+      createdAt: now,
+      updatedAt: now,
     }),
   );
-  return getCustomProvider(db, organizationId, id);
+  return getCustomProvider(db, organizationId, provider.id);
 }
 
 /** The custom provider, or a 404 when it is missing, deleted, or of another organization. */
 export function getCustomProvider(db: Database, organizationId: string, id: string): CustomProviderRecord {
-  const row = db.get(present(organizationId).selectAll().where('id', '=', id));
+  const row = db.get(providersOf(organizationId).where('id', '=', id));
   if (row === undefined) throw notFound('There is no such custom provider.');
   return toCustomProvider(row);
 }
@@ -68,26 +61,19 @@ export function findCustomProvider(
   organizationId: string,
   name: string,
 ): CustomProviderRecord | undefined {
-  const row = db.get(present(organizationId).selectAll().where('name', '=', name));
+  const row = db.get(providersOf(organizationId).where('name', '=', name));
   return row === undefined ? undefined : toCustomProvider(row);
 }
 
 /** Custom providers that are not deleted, newest first. */
-export function listCustomProviders(
+export const listCustomProviders = (
   db: Database,
   organizationId: string,
   page: PageRequest,
-): Page<CustomProviderRecord> {
-  let query = present(organizationId)
-    .selectAll()
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1);
-  if (page.cursor !== undefined) query = query.where('id', '<', decodeCursor(page.cursor));
-  return toPage(db.all(query).map(toCustomProvider), page.limit);
-}
+): Page<CustomProviderRecord> => mapPage(readPage(db, providersOf(organizationId), page), toCustomProvider);
 
 export const countCustomProviders = (db: Database, organizationId: string): number =>
-  db.get(present(organizationId).select((row) => row.fn.countAll<number>().as('count')))?.count ?? 0;
+  countRows(db, present(organizationId));
 
 /** Changes a custom provider; 404 when there is none. */
 export function updateCustomProvider(
@@ -97,20 +83,19 @@ export function updateCustomProvider(
   changes: CustomProviderChanges,
   now: number,
 ): CustomProviderRecord {
-  const { wire, baseUrl, keyless, fields } = changes;
+  const { keyless, fields, ...columns } = changes;
   db.run(
     build
       .updateTable('custom_providers')
       .set({
-        ...(wire === undefined ? {} : { wire }),
-        ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
-        ...(keyless === undefined ? {} : { keyless: keyless ? 1 : 0 }),
-        ...(fields === undefined ? {} : { fields_json: JSON.stringify(fields) }),
-        updated_at: now,
+        ...columns,
+        keyless: keyless === undefined ? undefined : toFlag(keyless),
+        fieldsJson: fields === undefined ? undefined : JSON.stringify(fields),
+        updatedAt: now,
       })
-      .where('organization_id', '=', organizationId)
+      .where('organizationId', '=', organizationId)
       .where('id', '=', id)
-      .where('deleted_at', 'is', null),
+      .where('deletedAt', 'is', null),
   );
   return getCustomProvider(db, organizationId, id);
 }
@@ -119,28 +104,28 @@ export function updateCustomProvider(
 export function deleteCustomProvider(db: Database, organizationId: string, id: string, now: number): void {
   db.transaction(() => {
     const { name } = getCustomProvider(db, organizationId, id);
-    const deletion = { deleted_at: now, updated_at: now };
+    const deletion = { deletedAt: now, updatedAt: now };
     db.run(
       build
         .updateTable('custom_models')
         .set(deletion)
-        .where('organization_id', '=', organizationId)
-        .where('custom_provider_id', '=', id)
-        .where('deleted_at', 'is', null),
+        .where('organizationId', '=', organizationId)
+        .where('customProviderId', '=', id)
+        .where('deletedAt', 'is', null),
     );
     db.run(
       build
         .updateTable('provider_keys')
         .set({ ...FORGOTTEN, ...deletion })
-        .where('organization_id', '=', organizationId)
-        .where('provider_id', '=', `custom:${name}`)
-        .where('deleted_at', 'is', null),
+        .where('organizationId', '=', organizationId)
+        .where('provider', '=', `custom:${name}`)
+        .where('deletedAt', 'is', null),
     );
     db.run(
       build
         .updateTable('custom_providers')
         .set(deletion)
-        .where('organization_id', '=', organizationId)
+        .where('organizationId', '=', organizationId)
         .where('id', '=', id),
     );
   });

@@ -38,8 +38,8 @@ export function prepareOrganizationProviders(db: Database): (organizationId: str
     build
       .selectFrom('custom_providers')
       .selectAll()
-      .where('organization_id', '=', organizationId)
-      .where('deleted_at', 'is', null)
+      .where('organizationId', '=', organizationId)
+      .where('deletedAt', 'is', null)
       .orderBy('id')
       .compile(),
   );
@@ -48,8 +48,8 @@ export function prepareOrganizationProviders(db: Database): (organizationId: str
     build
       .selectFrom('custom_models')
       .selectAll()
-      .where('organization_id', '=', organizationId)
-      .where('deleted_at', 'is', null)
+      .where('organizationId', '=', organizationId)
+      .where('deletedAt', 'is', null)
       .where('status', '=', 'active')
       .compile(),
   );
@@ -58,8 +58,8 @@ export function prepareOrganizationProviders(db: Database): (organizationId: str
     build
       .selectFrom('provider_keys')
       .selectAll()
-      .where('organization_id', '=', organizationId)
-      .where('deleted_at', 'is', null)
+      .where('organizationId', '=', organizationId)
+      .where('deletedAt', 'is', null)
       .where('status', '=', 'active')
       .orderBy('position')
       .orderBy('id')

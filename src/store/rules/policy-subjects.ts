@@ -4,16 +4,10 @@ import { build } from '../db/sql.ts';
 import { prepareTextParts } from '../db/text-parts.ts';
 import { prepareOrganizationProviders } from '../providers/organization-providers.ts';
 import { PLAYGROUND } from '../tenants/playground-keys.ts';
+import type { RuleRecord } from './rules.ts';
 
 /** An active rule with its owner. */
-export interface ActiveRule {
-  readonly id: string;
-  readonly subjectId: string;
-  readonly ruleType: string;
-  readonly ruleValue: unknown;
-  readonly mode: 'enforce' | 'report';
-  readonly description: string | null;
-}
+export type ActiveRule = Pick<RuleRecord, 'id' | 'subjectId' | 'ruleType' | 'ruleValue' | 'mode' | 'description'>;
 
 /**
  * Everyone whose rules decide calls, with the active rules of all of them and the organizations' own providers. Each list is in
@@ -54,44 +48,44 @@ export function readPolicySubjects(db: Database, organizationId?: string): Polic
 
 function organizations(db: Database, organizationId: string | undefined): PolicySubjects['organizations'] {
   const providersOf = prepareOrganizationProviders(db);
-  const query = build.selectFrom('organizations').select(['id', 'name', 'rule_revision']).orderBy('id');
+  const query = build.selectFrom('organizations').select(['id', 'name', 'ruleRevision']).orderBy('id');
   return db
     .all(organizationId === undefined ? query : query.where('id', '=', organizationId))
-    .map(({ id, name, rule_revision: ruleRevision }) => ({ id, name, ruleRevision, providers: providersOf(id) }));
+    .map((organization) => ({ ...organization, providers: providersOf(organization.id) }));
 }
 
 function members(db: Database, organizationId: string | undefined): PolicySubjects['members'] {
   const query = build
     .selectFrom('members')
-    .select(['id', 'organization_id as organizationId', 'email'])
-    .where('removed_at', 'is', null)
+    .select(['id', 'organizationId', 'email'])
+    .where('removedAt', 'is', null)
     .orderBy('id');
-  return db.all(organizationId === undefined ? query : query.where('organization_id', '=', organizationId));
+  return db.all(organizationId === undefined ? query : query.where('organizationId', '=', organizationId));
 }
 
 function keys(db: Database, organizationId: string | undefined): PolicySubjects['keys'] {
   const query = build
     .selectFrom('keys')
     .innerJoin('members', (join) =>
-      join.onRef('members.id', '=', 'keys.created_by').onRef('members.organization_id', '=', 'keys.organization_id'),
+      join.onRef('members.id', '=', 'keys.createdBy').onRef('members.organizationId', '=', 'keys.organizationId'),
     )
-    .innerJoin('projects', 'projects.id', 'keys.project_id')
+    .innerJoin('projects', 'projects.id', 'keys.projectId')
     .select([
       'keys.id',
-      'keys.organization_id as organizationId',
-      'keys.project_id as projectId',
-      'keys.created_by as memberId',
+      'keys.organizationId',
+      'keys.projectId',
+      'keys.createdBy as memberId',
       'keys.description',
       'keys.kind',
       'members.email',
       'projects.name as projectName',
     ])
-    .where('keys.deleted_at', 'is', null)
+    .where('keys.deletedAt', 'is', null)
     .where('keys.kind', '!=', 'platform_secret')
-    .where('members.removed_at', 'is', null)
+    .where('members.removedAt', 'is', null)
     .orderBy('keys.id');
   return db
-    .all(organizationId === undefined ? query : query.where('keys.organization_id', '=', organizationId))
+    .all(organizationId === undefined ? query : query.where('keys.organizationId', '=', organizationId))
     .map(({ kind, email, projectName, description, ...key }) => ({
       ...key,
       description: kind === 'playground' ? `${PLAYGROUND} of ${email} in ${projectName}` : description,
@@ -102,17 +96,10 @@ function rules(db: Database, organizationId: string | undefined): ActiveRule[] {
   const parts = prepareTextParts(db, 'rule_parts');
   const query = build
     .selectFrom('rules')
-    .select(['id', 'subject_id', 'rule_type', 'rule_value_json', 'mode', 'description'])
+    .select(['id', 'subjectId', 'ruleType', 'ruleValueJson', 'mode', 'description'])
     .where('status', '=', 'active')
     .orderBy('id');
   return db
-    .all(organizationId === undefined ? query : query.where('organization_id', '=', organizationId))
-    .map((row) => ({
-      id: row.id,
-      subjectId: row.subject_id,
-      ruleType: row.rule_type,
-      ruleValue: JSON.parse(parts.read(row.rule_value_json)),
-      mode: row.mode,
-      description: row.description,
-    }));
+    .all(organizationId === undefined ? query : query.where('organizationId', '=', organizationId))
+    .map(({ ruleValueJson, ...rule }) => ({ ...rule, ruleValue: JSON.parse(parts.read(ruleValueJson)) }));
 }

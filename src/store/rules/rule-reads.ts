@@ -34,13 +34,13 @@ export function prepareSubjectRules(
       db.connection,
       build
         .selectFrom('subject_rules')
-        .select(['subject_id', 'compiled_json'])
+        .select(['subjectId', 'compiledJson'])
         .where(
-          'subject_id',
+          'subjectId',
           'in',
           Array.from({ length: count }, (_, index) => bind<string>(`subject${index}`)),
         )
-        .where('organization_id', '=', bind<string>('organizationId'))
+        .where('organizationId', '=', bind<string>('organizationId'))
         .compile(),
     ),
   );
@@ -51,7 +51,7 @@ export function prepareSubjectRules(
     for (const [index, id] of subjectIds.entries()) values[`subject${index}`] = id;
     const rows = statement.all(values);
     const rules = new Map(
-      rows.map(({ subject_id: id, compiled_json: stored }) => [id, { text: textOf(stored), stored }]),
+      rows.map(({ subjectId, compiledJson: stored }) => [subjectId, { text: textOf(stored), stored }]),
     );
     const missing = subjectIds.find((id) => !rules.has(id));
     if (missing !== undefined) throw new Error(`The organization has no subject ${missing}.`);
@@ -64,11 +64,7 @@ export function createRuleRevision(db: Database, freshness: Freshness): (organiz
   const known = new FreshReads<number>(freshness, 1000);
   const statement = prepare(
     db.connection,
-    build
-      .selectFrom('organizations')
-      .select('rule_revision')
-      .where('id', '=', bind<string>('organizationId'))
-      .compile(),
+    build.selectFrom('organizations').select('ruleRevision').where('id', '=', bind<string>('organizationId')).compile(),
   );
   return (organizationId) => {
     const remembered = known.get(organizationId);
@@ -76,7 +72,7 @@ export function createRuleRevision(db: Database, freshness: Freshness): (organiz
     const epoch = freshness.lastEpoch();
     const row = statement.get({ organizationId });
     if (row === undefined) throw new Error(`There is no organization ${organizationId}.`);
-    known.set(organizationId, row.rule_revision, epoch);
-    return row.rule_revision;
+    known.set(organizationId, row.ruleRevision, epoch);
+    return row.ruleRevision;
   };
 }

@@ -13,8 +13,8 @@ export const findSubjectOfRule = (db: Database, organizationId: string, ruleId: 
   db.get(
     build
       .selectFrom('rules')
-      .select(['subject_id as id', 'scope'])
-      .where('organization_id', '=', organizationId)
+      .select(['subjectId as id', 'scope'])
+      .where('organizationId', '=', organizationId)
       .where('id', '=', ruleId),
   );
 
@@ -24,18 +24,16 @@ export const listRuledSubjects = (db: Database, organizationId: string): RuledSu
     build
       .selectFrom('rules')
       .leftJoin('keys', (join) =>
-        join.onRef('keys.id', '=', 'rules.subject_id').onRef('keys.organization_id', '=', 'rules.organization_id'),
+        join.onRef('keys.id', '=', 'rules.subjectId').onRef('keys.organizationId', '=', 'rules.organizationId'),
       )
       .leftJoin('members', (join) =>
-        join
-          .onRef('members.id', '=', 'rules.subject_id')
-          .onRef('members.organization_id', '=', 'rules.organization_id'),
+        join.onRef('members.id', '=', 'rules.subjectId').onRef('members.organizationId', '=', 'rules.organizationId'),
       )
-      .select(['rules.subject_id as id', 'rules.scope'])
+      .select(['rules.subjectId as id', 'rules.scope'])
       .distinct()
-      .where('rules.organization_id', '=', organizationId)
-      .where('keys.deleted_at', 'is', null)
-      .where('members.removed_at', 'is', null)
+      .where('rules.organizationId', '=', organizationId)
+      .where('keys.deletedAt', 'is', null)
+      .where('members.removedAt', 'is', null)
       .orderBy('rules.scope', 'desc')
-      .orderBy('rules.subject_id'),
+      .orderBy('rules.subjectId'),
   );

@@ -1,21 +1,22 @@
-import type { Insertable } from 'kysely';
 import { notFound } from '../../domain/errors.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
-import type { RulesTable, Scope } from '../db/tables.ts';
-import { prepareTextParts } from '../db/text-parts.ts';
-import {
-  changedColumns,
-  type NewRule,
-  type RuleChanges,
-  type RuleRecord,
-  type RuleRow,
-  rulePartsOf,
-  textsOf,
-  toRule,
-} from './rule-columns.ts';
+import type { Row, RulesTable, Scope } from '../db/tables.ts';
+import { prepareTextParts, type TextParts } from '../db/text-parts.ts';
 
-export type { NewRule, RuleChanges, RuleRecord };
+/** A rule as it is stored; its value is as written, what is compiled is the canonical form. */
+export type RuleRecord = Omit<Row<RulesTable>, 'ruleValueJson'> & { readonly ruleValue: unknown };
+
+export type NewRule = Omit<RuleRecord, 'organizationId' | 'subjectId' | 'scope' | 'createdAt' | 'updatedAt'>;
+export type RuleChanges = Partial<Omit<NewRule, 'id'>>;
+
+/** The parts of long values. */
+const rulePartsOf = (db: Database): TextParts => prepareTextParts(db, 'rule_parts');
+
+const toRule = ({ ruleValueJson, ...row }: Row<RulesTable>, parts: TextParts): RuleRecord => ({
+  ...row,
+  ruleValue: JSON.parse(parts.read(ruleValueJson)),
+});
 
 /** Makes the compiled text of a subject of all its rules, active or not, in the order of their ids. Given by admin/. */
 export type CompileRules = (rules: readonly RuleRecord[]) => string;
@@ -28,20 +29,20 @@ export function listRules(db: Database, organizationId: string, subjectId: strin
       build
         .selectFrom('rules')
         .selectAll()
-        .where('organization_id', '=', organizationId)
-        .where('subject_id', '=', subjectId)
+        .where('organizationId', '=', organizationId)
+        .where('subjectId', '=', subjectId)
         .orderBy('id'),
     )
     .map((row) => toRule(row, parts));
 }
 
-function getRow(db: Database, organizationId: string, subjectId: string, id: string): RuleRow {
+function getRow(db: Database, organizationId: string, subjectId: string, id: string): Row<RulesTable> {
   const row = db.get(
     build
       .selectFrom('rules')
       .selectAll()
-      .where('organization_id', '=', organizationId)
-      .where('subject_id', '=', subjectId)
+      .where('organizationId', '=', organizationId)
+      .where('subjectId', '=', subjectId)
       .where('id', '=', id),
   );
   if (row === undefined) throw notFound('There is no such rule.');
@@ -57,20 +58,20 @@ function recompile(db: Database, organizationId: string, subjectId: string, comp
   const organization = db.get(
     build
       .updateTable('organizations')
-      .set((row) => ({ rule_revision: row('rule_revision', '+', 1) }))
+      .set((row) => ({ ruleRevision: row('ruleRevision', '+', 1) }))
       .where('id', '=', organizationId)
-      .returning('rule_revision'),
+      .returning('ruleRevision'),
   );
   const compiled = compile(listRules(db, organizationId, subjectId));
   const changed = db.run(
     build
       .updateTable('subject_rules')
       .set({
-        compiled_json: prepareTextParts(db, 'compiled_parts').store(subjectId, compiled),
-        revision: organization?.rule_revision ?? 0,
+        compiledJson: prepareTextParts(db, 'compiled_parts').store(subjectId, compiled),
+        revision: organization?.ruleRevision ?? 0,
       })
-      .where('organization_id', '=', organizationId)
-      .where('subject_id', '=', subjectId),
+      .where('organizationId', '=', organizationId)
+      .where('subjectId', '=', subjectId),
   );
   if (changed !== 1) throw notFound('There is no such key, member or organization.');
 }
@@ -81,8 +82,8 @@ function getScope(db: Database, organizationId: string, subjectId: string): Scop
     build
       .selectFrom('subject_rules')
       .select('scope')
-      .where('organization_id', '=', organizationId)
-      .where('subject_id', '=', subjectId),
+      .where('organizationId', '=', organizationId)
+      .where('subjectId', '=', subjectId),
   );
   if (row === undefined) throw notFound('There is no such key, member or organization.');
   return row.scope;
@@ -99,18 +100,15 @@ export function insertRule(
 ): RuleRecord {
   return db.transaction(() => {
     const parts = rulePartsOf(db);
-    const row: Insertable<RulesTable> = {
-      id: rule.id,
-      organization_id: organizationId,
-      subject_id: subjectId,
+    const { ruleValue, ...columns } = rule;
+    const row = {
+      ...columns,
+      organizationId,
+      subjectId,
       scope: getScope(db, organizationId, subjectId),
-      rule_type: rule.ruleType,
-      rule_value_json: parts.store(rule.id, JSON.stringify(rule.ruleValue)),
-      mode: rule.mode,
-      status: rule.status,
-      description: rule.description,
-      created_at: now,
-      updated_at: now,
+      ruleValueJson: parts.store(rule.id, JSON.stringify(ruleValue)),
+      createdAt: now,
+      updatedAt: now,
     };
     db.run(build.insertInto('rules').values(row));
     recompile(db, organizationId, subjectId, compile);
@@ -130,16 +128,18 @@ export function updateRule(
 ): RuleRecord {
   return db.transaction(() => {
     const parts = rulePartsOf(db);
-    const before = getRow(db, organizationId, subjectId, id);
+    const before = getRow(db, organizationId, subjectId, id).ruleValueJson;
+    const { ruleValue, ...columns } = changes;
+    const ruleValueJson = ruleValue === undefined ? before : parts.store(id, JSON.stringify(ruleValue));
     db.run(
       build
         .updateTable('rules')
-        .set(changedColumns(id, changes, parts, now))
-        .where('organization_id', '=', organizationId)
-        .where('subject_id', '=', subjectId)
+        .set({ ...columns, ruleValueJson, updatedAt: now })
+        .where('organizationId', '=', organizationId)
+        .where('subjectId', '=', subjectId)
         .where('id', '=', id),
     );
-    parts.drop(textsOf(before), textsOf(getRow(db, organizationId, subjectId, id)));
+    parts.drop([before], [ruleValueJson]);
     recompile(db, organizationId, subjectId, compile);
     return getRule(db, organizationId, subjectId, id);
   });
@@ -154,12 +154,12 @@ export function deleteRule(
   compile: CompileRules,
 ): void {
   db.transaction(() => {
-    rulePartsOf(db).drop(textsOf(getRow(db, organizationId, subjectId, id)), []);
+    rulePartsOf(db).drop([getRow(db, organizationId, subjectId, id).ruleValueJson], []);
     db.run(
       build
         .deleteFrom('rules')
-        .where('organization_id', '=', organizationId)
-        .where('subject_id', '=', subjectId)
+        .where('organizationId', '=', organizationId)
+        .where('subjectId', '=', subjectId)
         .where('id', '=', id),
     );
     recompile(db, organizationId, subjectId, compile);

@@ -23,9 +23,9 @@ export function rehash(
   db.run(
     build
       .updateTable(table)
-      .set({ secret_hash: hashSecret(secret, pepper), pepper_id: pepper.id })
-      .where('organization_id', '=', organizationId)
+      .set({ secretHash: hashSecret(secret, pepper), pepperId: pepper.id })
+      .where('organizationId', '=', organizationId)
       .where('id', '=', id)
-      .where('secret_hash', '=', secretHash),
+      .where('secretHash', '=', secretHash),
   );
 }

@@ -14,12 +14,12 @@ export function resealProviderKeys(db: Database, keys: readonly [EncryptionKey, 
     const rows = db.all(
       build
         .selectFrom('provider_keys')
-        .select(['id', 'organization_id', 'ciphertext', 'encryption_key_id'])
-        .where('deleted_at', 'is', null)
-        .where('encryption_key_id', '<>', keys[0].id),
+        .select(['id', 'organizationId', 'ciphertext', 'encryptionKeyId'])
+        .where('deletedAt', 'is', null)
+        .where('encryptionKeyId', '<>', keys[0].id),
     );
     const unopened: string[] = [];
-    for (const { id, organization_id: organizationId, ciphertext, encryption_key_id: keyId } of rows) {
+    for (const { id, organizationId, ciphertext, encryptionKeyId: keyId } of rows) {
       const secret = tryOpen(() => openSecret({ keyId, ciphertext }, id, ...keys));
       if (secret === undefined) {
         unopened.push(id);
@@ -29,8 +29,8 @@ export function resealProviderKeys(db: Database, keys: readonly [EncryptionKey, 
       db.run(
         build
           .updateTable('provider_keys')
-          .set({ ciphertext: sealed.ciphertext, encryption_key_id: sealed.keyId })
-          .where('organization_id', '=', organizationId)
+          .set({ ciphertext: sealed.ciphertext, encryptionKeyId: sealed.keyId })
+          .where('organizationId', '=', organizationId)
           .where('id', '=', id),
       );
     }

@@ -15,12 +15,12 @@ export interface SecretNeeds {
   readonly encryptionKeys: readonly SecretNeed[];
 }
 
-const countById = (column: 'pepper_id' | 'encryption_key_id') =>
+const countById = (column: 'pepperId' | 'encryptionKeyId') =>
   [sql<string>`${sql.ref(column)}`.as('id'), sql<number>`count(*)`.as('count')] as const;
 
 /** False in a database of an earlier version that has not been migrated yet. */
 const keepsPreviousSecrets = (db: Pick<Database, 'all'>): boolean => {
-  const column = sql<number>`EXISTS (SELECT 1 FROM pragma_table_info('keys') WHERE name = 'previous_pepper_id')`;
+  const column = sql<number>`EXISTS (SELECT 1 FROM pragma_table_info('keys') WHERE name = 'previousPepperId')`;
   return db.all(build.selectNoFrom(column.as('exists'))).some(({ exists }) => exists === 1);
 };
 
@@ -31,34 +31,34 @@ const keepsPreviousSecrets = (db: Pick<Database, 'all'>): boolean => {
 export function readSecretNeeds(db: Pick<Database, 'all'>, now: number): SecretNeeds {
   const keys = build
     .selectFrom('keys')
-    .select(countById('pepper_id'))
-    .where('deleted_at', 'is', null)
+    .select(countById('pepperId'))
+    .where('deletedAt', 'is', null)
     .where('kind', '<>', 'playground')
-    .groupBy('pepper_id');
+    .groupBy('pepperId');
   const previousSecrets = build
     .selectFrom('keys')
-    .select(['previous_pepper_id as id', sql<number>`count(*)`.as('count')])
-    .where('deleted_at', 'is', null)
-    .where('previous_ends_at', '>', now)
-    .groupBy('previous_pepper_id')
+    .select(['previousPepperId as id', sql<number>`count(*)`.as('count')])
+    .where('deletedAt', 'is', null)
+    .where('previousSecretEndsAt', '>', now)
+    .groupBy('previousPepperId')
     .$narrowType<{ id: string }>();
   const masterKeys = build
     .selectFrom('master_keys')
-    .select(countById('pepper_id'))
-    .where('deleted_at', 'is', null)
-    .groupBy('pepper_id');
+    .select(countById('pepperId'))
+    .where('deletedAt', 'is', null)
+    .groupBy('pepperId');
   const invitations = build
     .selectFrom('invitations')
-    .select(countById('pepper_id'))
-    .where('accepted_at', 'is', null)
-    .where('revoked_at', 'is', null)
-    .where('expires_at', '>', now)
-    .groupBy('pepper_id');
+    .select(countById('pepperId'))
+    .where('acceptedAt', 'is', null)
+    .where('revokedAt', 'is', null)
+    .where('expiresAt', '>', now)
+    .groupBy('pepperId');
   const providerKeys = build
     .selectFrom('provider_keys')
-    .select(countById('encryption_key_id'))
-    .where('deleted_at', 'is', null)
-    .groupBy('encryption_key_id');
+    .select(countById('encryptionKeyId'))
+    .where('deletedAt', 'is', null)
+    .groupBy('encryptionKeyId');
   return {
     peppers: added(
       [keys, ...(keepsPreviousSecrets(db) ? [previousSecrets] : []), masterKeys, invitations].flatMap((query) =>
@@ -83,8 +83,8 @@ interface Accepted {
 /** Peppers that were dropped: what still needed one was given up. Reads the whole audit log. */
 export const listGivenUp = (db: Pick<Database, 'all'>): string[] =>
   db
-    .all(build.selectFrom('audit').select('target_id').distinct().where('action', '=', 'pepper.drop'))
-    .map(({ target_id: id }) => id);
+    .all(build.selectFrom('audit').select('targetId').distinct().where('action', '=', 'pepper.drop'))
+    .map(({ targetId: id }) => id);
 
 /** What is needed and not there. */
 export function lackingSecrets(needs: SecretNeeds, accepted: Accepted): SecretNeeds {

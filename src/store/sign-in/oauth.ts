@@ -1,7 +1,9 @@
 import { sql } from 'kysely';
 import { notFound } from '../../domain/errors.ts';
 import type { Database } from '../db/database.ts';
+import { countRows } from '../db/page.ts';
 import { build } from '../db/sql.ts';
+import type { OAuthGrantsTable, Row } from '../db/tables.ts';
 
 /** What the authorization server keeps of one code, token, client, grant, session or interaction. Times in epoch ms. */
 export interface OAuthItem {
@@ -20,16 +22,12 @@ export type StoredItem = Pick<OAuthItem, 'payload'> & { readonly consumedAt: num
 
 /** Stores an item, or stores it again. */
 export function putOAuthItem(db: Database, item: OAuthItem, now: number): void {
-  const changing = {
-    payload_json: JSON.stringify(item.payload),
-    grant_id: item.grantId,
-    uid: item.uid,
-    expires_at: item.expiresAt,
-  };
+  const { payload, model, id, ...columns } = item;
+  const changing = { ...columns, payloadJson: JSON.stringify(payload) };
   db.run(
     build
       .insertInto('oauth_items')
-      .values({ model: item.model, id: item.id, ...changing, created_at: now })
+      .values({ ...changing, model, id, createdAt: now })
       .onConflict((conflict) => conflict.columns(['model', 'id']).doUpdateSet(changing)),
   );
 }
@@ -43,16 +41,16 @@ export function findOAuthItem(
 ): StoredItem | undefined {
   const query = build
     .selectFrom('oauth_items')
-    .select(['payload_json', 'consumed_at'])
+    .select(['payloadJson', 'consumedAt'])
     .where('model', '=', model)
-    .where((row) => row.or([row('expires_at', 'is', null), row('expires_at', '>', now)]));
+    .where((row) => row.or([row('expiresAt', 'is', null), row('expiresAt', '>', now)]));
   const row = db.get('id' in by ? query.where('id', '=', by.id) : query.where('uid', '=', by.uid));
-  return row === undefined ? undefined : { payload: JSON.parse(row.payload_json), consumedAt: row.consumed_at };
+  return row === undefined ? undefined : { payload: JSON.parse(row.payloadJson), consumedAt: row.consumedAt };
 }
 
 export const consumeOAuthItem = (db: Database, model: string, id: string, now: number): void =>
   void db.run(
-    build.updateTable('oauth_items').set({ consumed_at: now }).where('model', '=', model).where('id', '=', id),
+    build.updateTable('oauth_items').set({ consumedAt: now }).where('model', '=', model).where('id', '=', id),
   );
 
 export const deleteOAuthItem = (db: Database, model: string, id: string): void =>
@@ -70,7 +68,7 @@ export const deleteExpiredOAuthItems = (db: Database, now: number, limit: number
           build
             .selectFrom('oauth_items')
             .select(['model', 'id'])
-            .where('expires_at', '<=', now)
+            .where('expiresAt', '<=', now)
             .limit(limit)
             .$asTuple('model', 'id'),
         ),
@@ -79,80 +77,38 @@ export const deleteExpiredOAuthItems = (db: Database, now: number, limit: number
 
 /** Clients that nobody has granted anything yet. */
 export const countUnusedClients = (db: Database, now: number): number =>
-  db.get(
-    build
-      .selectFrom('oauth_items')
-      .select((row) => row.fn.countAll<number>().as('count'))
-      .where('model', '=', 'Client')
-      .where('expires_at', '>', now),
-  )?.count ?? 0;
+  countRows(db, build.selectFrom('oauth_items').where('model', '=', 'Client').where('expiresAt', '>', now));
+
+const GRANT_COLUMNS = ['id', 'organizationId', 'memberId', 'keyId', 'clientId', 'clientName', 'createdAt'] as const;
 
 /** That a client may act with a key: by a member's consent, or by itself (client credentials). */
-export interface OAuthGrant {
-  /** The authorization server's id of the grant; the client's id where it acts by itself. */
-  readonly id: string;
-  readonly organizationId: string;
-  /** Who allowed it. */
-  readonly memberId: string;
-  readonly keyId: string;
-  readonly clientId: string;
-  readonly clientName: string;
-  readonly createdAt: number;
-}
+export type OAuthGrant = Row<OAuthGrantsTable, (typeof GRANT_COLUMNS)[number]>;
 
-const GRANT_COLUMNS = [
-  'id',
-  'organization_id as organizationId',
-  'member_id as memberId',
-  'key_id as keyId',
-  'client_id as clientId',
-  'client_name as clientName',
-  'created_at as createdAt',
-] as const;
+const openGrants = (organizationId: string, memberId: string) =>
+  build
+    .selectFrom('oauth_grants')
+    .select(GRANT_COLUMNS)
+    .where('organizationId', '=', organizationId)
+    .where('memberId', '=', memberId)
+    .where('endedAt', 'is', null);
 
 /** Stores a grant; its client is kept from now on. */
 export function insertOAuthGrant(db: Database, grant: Omit<OAuthGrant, 'createdAt'>, now: number): OAuthGrant {
   return db.transaction(() => {
-    db.run(
-      build.insertInto('oauth_grants').values({
-        id: grant.id,
-        organization_id: grant.organizationId,
-        member_id: grant.memberId,
-        key_id: grant.keyId,
-        client_id: grant.clientId,
-        client_name: grant.clientName,
-        created_at: now,
-      }),
-    );
+    const row = { ...grant, createdAt: now };
+    db.run(build.insertInto('oauth_grants').values(row));
     setClientExpiry(db, grant.clientId, null);
-    return { ...grant, createdAt: now };
+    return row;
   });
 }
 
 /** Open grants of a member, newest first, at most so many. */
 export const listOAuthGrants = (db: Database, organizationId: string, memberId: string, limit: number): OAuthGrant[] =>
-  db.all(
-    build
-      .selectFrom('oauth_grants')
-      .select(GRANT_COLUMNS)
-      .where('organization_id', '=', organizationId)
-      .where('member_id', '=', memberId)
-      .where('ended_at', 'is', null)
-      .orderBy('created_at', 'desc')
-      .limit(limit),
-  );
+  db.all(openGrants(organizationId, memberId).orderBy('createdAt', 'desc').limit(limit));
 
 /** An open grant of a member, or a 404. */
 export function getOAuthGrant(db: Database, organizationId: string, memberId: string, id: string): OAuthGrant {
-  const grant = db.get(
-    build
-      .selectFrom('oauth_grants')
-      .select(GRANT_COLUMNS)
-      .where('id', '=', id)
-      .where('organization_id', '=', organizationId)
-      .where('member_id', '=', memberId)
-      .where('ended_at', 'is', null),
-  );
+  const grant = db.get(openGrants(organizationId, memberId).where('id', '=', id));
   if (grant === undefined) throw notFound('There is no such application.');
   return grant;
 }
@@ -162,7 +118,7 @@ export const isBoundClient = (db: Database, clientId: string): boolean => findOp
 
 /** Without an organization: the authorization server knows grants by their ids alone. */
 export const findOpenGrant = (db: Database, id: string): OAuthGrant | undefined =>
-  db.get(build.selectFrom('oauth_grants').select(GRANT_COLUMNS).where('id', '=', id).where('ended_at', 'is', null));
+  db.get(build.selectFrom('oauth_grants').select(GRANT_COLUMNS).where('id', '=', id).where('endedAt', 'is', null));
 
 /** For how long a client is kept that nobody grants anything, in ms. */
 export const UNUSED_CLIENT_MS = 86_400_000;
@@ -170,14 +126,13 @@ export const UNUSED_CLIENT_MS = 86_400_000;
 /** Ends a grant: its tokens and codes are gone. A client without another grant is kept for a day. Without such a grant nothing is done. */
 export function endOAuthGrant(db: Database, id: string, now: number): void {
   db.transaction(() => {
-    db.run(build.deleteFrom('oauth_items').where('grant_id', '=', id));
+    db.run(build.deleteFrom('oauth_items').where('grantId', '=', id));
     deleteOAuthItem(db, 'Grant', id);
     const clientId = findOpenGrant(db, id)?.clientId;
     if (clientId === undefined) return;
-    db.run(build.updateTable('oauth_grants').set({ ended_at: now }).where('id', '=', id));
-    const other = build.selectFrom('oauth_grants').select('id').where('client_id', '=', clientId);
-    if (db.get(other.where('ended_at', 'is', null).limit(1)) === undefined)
-      setClientExpiry(db, clientId, now + UNUSED_CLIENT_MS);
+    db.run(build.updateTable('oauth_grants').set({ endedAt: now }).where('id', '=', id));
+    const others = build.selectFrom('oauth_grants').where('clientId', '=', clientId).where('endedAt', 'is', null);
+    if (countRows(db, others) === 0) setClientExpiry(db, clientId, now + UNUSED_CLIENT_MS);
   });
 }
 
@@ -185,7 +140,7 @@ const setClientExpiry = (db: Database, clientId: string, expiresAt: number | nul
   void db.run(
     build
       .updateTable('oauth_items')
-      .set({ expires_at: expiresAt })
+      .set({ expiresAt: expiresAt })
       .where('model', '=', 'Client')
       .where('id', '=', clientId),
   );
@@ -205,11 +160,11 @@ export function findOAuthAccess(
   return db.get(
     build
       .selectFrom('oauth_items')
-      .innerJoin('oauth_grants', 'oauth_grants.id', 'oauth_items.grant_id')
-      .select(['oauth_grants.key_id as keyId', sql<string | null>`payload_json ->> 'aud'`.as('audience')])
+      .innerJoin('oauth_grants', 'oauth_grants.id', 'oauth_items.grantId')
+      .select(['oauth_grants.keyId', sql<string | null>`payloadJson ->> 'aud'`.as('audience')])
       .where('oauth_items.model', 'in', ACCESS_MODELS)
       .where('oauth_items.id', '=', idHash)
-      .where('oauth_items.expires_at', '>', now)
-      .where('oauth_grants.ended_at', 'is', null),
+      .where('oauth_items.expiresAt', '>', now)
+      .where('oauth_grants.endedAt', 'is', null),
   );
 }

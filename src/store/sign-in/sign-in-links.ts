@@ -1,58 +1,31 @@
-import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
-import type { SignInLinksTable } from '../db/tables.ts';
+import type { Row, SignInLinksTable } from '../db/tables.ts';
 
-/** A link with which a member signs in once. Times in epoch ms. */
-export interface SignInLinkRecord {
-  readonly id: string;
-  readonly organizationId: string;
-  readonly memberId: string;
-  readonly createdAt: number;
-  readonly expiresAt: number;
-  readonly usedAt: number | null;
-}
+const COLUMNS = ['id', 'organizationId', 'memberId', 'createdAt', 'expiresAt', 'usedAt'] as const;
 
-export interface NewSignInLink extends Omit<SignInLinkRecord, 'createdAt' | 'usedAt'> {
-  readonly secretHash: string;
-}
+/** A link with which a member signs in once. */
+export type SignInLinkRecord = Row<SignInLinksTable, (typeof COLUMNS)[number]>;
 
-const toLink = (row: Selectable<SignInLinksTable>): SignInLinkRecord => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  memberId: row.member_id,
-  createdAt: row.created_at,
-  expiresAt: row.expires_at,
-  usedAt: row.used_at,
-});
+export type NewSignInLink = Omit<Row<SignInLinksTable>, 'createdAt' | 'usedAt'>;
 
 export function insertSignInLink(db: Database, link: NewSignInLink, now: number): SignInLinkRecord {
-  const row = {
-    id: link.id,
-    organization_id: link.organizationId,
-    member_id: link.memberId,
-    secret_hash: link.secretHash,
-    created_at: now,
-    expires_at: link.expiresAt,
-    used_at: null,
-  };
-  db.run(build.insertInto('sign_in_links').values(row));
-  return toLink(row);
+  const { secretHash, ...record } = { ...link, createdAt: now, usedAt: null };
+  db.run(build.insertInto('sign_in_links').values({ ...record, secretHash }));
+  return record;
 }
 
 /** The link with this token, used and expired ones too: the query that finds the organization, and so carries none. */
-export function findSignInLinkByHash(db: Database, secretHash: string): SignInLinkRecord | undefined {
-  const row = db.get(build.selectFrom('sign_in_links').selectAll().where('secret_hash', '=', secretHash));
-  return row === undefined ? undefined : toLink(row);
-}
+export const findSignInLinkByHash = (db: Database, secretHash: string): SignInLinkRecord | undefined =>
+  db.get(build.selectFrom('sign_in_links').select(COLUMNS).where('secretHash', '=', secretHash));
 
 /** Notes that a link was used. */
 export function closeSignInLink(db: Database, link: SignInLinkRecord, now: number): SignInLinkRecord {
   db.run(
     build
       .updateTable('sign_in_links')
-      .set({ used_at: now })
-      .where('organization_id', '=', link.organizationId)
+      .set({ usedAt: now })
+      .where('organizationId', '=', link.organizationId)
       .where('id', '=', link.id),
   );
   return { ...link, usedAt: now };
@@ -63,6 +36,6 @@ export function deleteExpiredSignInLinks(db: Database, before: number, limit: nu
   db.run(
     build
       .deleteFrom('sign_in_links')
-      .where('id', 'in', build.selectFrom('sign_in_links').select('id').where('expires_at', '<', before).limit(limit)),
+      .where('id', 'in', build.selectFrom('sign_in_links').select('id').where('expiresAt', '<', before).limit(limit)),
   );
 }

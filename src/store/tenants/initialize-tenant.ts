@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
-import { insertKey, type StoredSecret } from './keys.ts';
+import type { StoredSecret } from '../db/tables.ts';
+import { insertKey } from './keys.ts';
 import { insertMasterKey } from './master-keys.ts';
 import { insertMember } from './members.ts';
 import { addPlaygroundKeys } from './playground-keys.ts';

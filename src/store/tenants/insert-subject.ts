@@ -7,9 +7,5 @@ const NO_RULES = '{"enforce":{}}';
 
 /** Makes a key, member or organization known as a subject, with no rules. */
 export function insertSubject(db: Database, organizationId: string, subjectId: string, scope: Scope): void {
-  db.run(
-    build
-      .insertInto('subject_rules')
-      .values({ subject_id: subjectId, organization_id: organizationId, scope, compiled_json: NO_RULES }),
-  );
+  db.run(build.insertInto('subject_rules').values({ subjectId, organizationId, scope, compiledJson: NO_RULES }));
 }

@@ -7,7 +7,7 @@ import type { Database } from '../db/database.ts';
 import { type Freshness, FreshReads } from '../db/freshness.ts';
 import { bind, build, prepare } from '../db/sql.ts';
 import type { Role } from '../db/tables.ts';
-import { KEY_STATE_COLUMNS, toApiKey } from './key-columns.ts';
+import { KEY_STATE_COLUMNS } from './keys.ts';
 
 /** All that is needed to authenticate a caller by its key and to know whose rules apply. */
 export interface KeyCredential extends ApiKey, SpendState {
@@ -29,63 +29,57 @@ export interface KeyCredential extends ApiKey, SpendState {
 
 /** Reads a key by the hash of its secret, or else of the one before that: the only query without an organization, because it finds it. */
 function prepareFindKeyByHash(db: Database, budgets: BudgetReads): (secretHash: string) => KeyCredential | undefined {
-  const present = prepareFindKeyBy(db, 'keys.secret_hash', budgets);
-  const previous = prepareFindKeyBy(db, 'keys.previous_secret_hash', budgets);
+  const present = prepareFindKeyBy(db, 'keys.secretHash', budgets);
+  const previous = prepareFindKeyBy(db, 'keys.previousSecretHash', budgets);
   return (secretHash) => present(secretHash) ?? previous(secretHash);
 }
 
 function prepareFindKeyBy(
   db: Database,
-  column: 'keys.id' | 'keys.secret_hash' | 'keys.previous_secret_hash',
+  column: 'keys.id' | 'keys.secretHash' | 'keys.previousSecretHash',
   budgets: BudgetReads,
 ): (value: string) => KeyCredential | undefined {
   const statement = prepare(
     db.connection,
     build
       .selectFrom('keys')
-      .innerJoin('projects', 'projects.id', 'keys.project_id')
-      .innerJoin('organizations', 'organizations.id', 'keys.organization_id')
+      .innerJoin('projects', 'projects.id', 'keys.projectId')
+      .innerJoin('organizations', 'organizations.id', 'keys.organizationId')
       .leftJoin('members', (join) =>
         join
-          .onRef('members.id', '=', 'keys.created_by')
-          .onRef('members.organization_id', '=', 'keys.organization_id')
-          .on('members.removed_at', 'is', null),
+          .onRef('members.id', '=', 'keys.createdBy')
+          .onRef('members.organizationId', '=', 'keys.organizationId')
+          .on('members.removedAt', 'is', null),
       )
       .select(KEY_STATE_COLUMNS)
       .select([
-        'keys.id',
-        'keys.organization_id',
-        'keys.project_id',
-        'members.id as member_id',
-        'members.role as member_role',
+        'keys.id as keyId',
+        'keys.organizationId',
+        'keys.projectId',
+        'members.id as memberId',
+        'members.role as memberRole',
         'organizations.plan',
-        'organizations.rule_revision',
-        'projects.caching_enabled',
-        'projects.cache_duration_seconds',
-        'keys.previous_ends_at',
+        'organizations.ruleRevision',
+        'projects.cachingEnabled',
+        'projects.cacheDurationSeconds',
+        'keys.previousSecretEndsAt as secretEndsAt',
       ])
       // As a subquery: with a bare parameter in a join SQLite plans the statement again for every value (35 µs instead of 2).
       .where(column, '=', sql<string>`(SELECT ${bind<string>('value')})`)
-      .where('projects.deleted_at', 'is', null)
+      .where('projects.deletedAt', 'is', null)
       .compile(),
   );
   return (value) => {
     const row = statement.get({ value });
     if (row === undefined) return undefined;
-    const { id: keyId, organization_id: organizationId, project_id: projectId, member_id: memberId } = row;
+    const { keyId, organizationId, projectId, memberId } = row;
     return {
-      ...toApiKey(row),
-      keyId,
-      organizationId,
-      projectId,
+      ...row,
       budgets: memberId === null ? [] : budgets.of({ keyId, organizationId, projectId, memberId }),
       memberId: memberId ?? undefined,
-      memberRole: row.member_role ?? undefined,
-      plan: row.plan,
-      ruleRevision: row.rule_revision,
-      cachingEnabled: row.caching_enabled === 1,
-      cacheDurationSeconds: row.cache_duration_seconds,
-      secretEndsAt: column === 'keys.previous_secret_hash' ? row.previous_ends_at : null,
+      memberRole: row.memberRole ?? undefined,
+      cachingEnabled: row.cachingEnabled === 1,
+      secretEndsAt: column === 'keys.previousSecretHash' ? row.secretEndsAt : null,
     };
   };
 }
@@ -128,7 +122,7 @@ function prepareReadSums(db: Database, budgets: BudgetReads): (known: KeyCredent
       .selectFrom('keys')
       .select(KEY_STATE_COLUMNS)
       .where('id', '=', bind<string>('keyId'))
-      .where('organization_id', '=', bind<string>('organizationId'))
+      .where('organizationId', '=', bind<string>('organizationId'))
       .compile(),
   );
   return (known) => {
@@ -136,7 +130,7 @@ function prepareReadSums(db: Database, budgets: BudgetReads): (known: KeyCredent
     const row = statement.get({ keyId, organizationId });
     if (row === undefined) return undefined;
     const binding = memberId === undefined ? [] : budgets.of({ keyId, organizationId, projectId, memberId });
-    return { ...known, ...toApiKey(row), budgets: binding };
+    return { ...known, ...row, budgets: binding };
   };
 }
 

@@ -1,58 +1,26 @@
-import type { Selectable, Updateable } from 'kysely';
 import { notFound } from '../../domain/errors.ts';
 import { deleteBudget } from '../budgets/budgets.ts';
 import type { Database } from '../db/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../db/page.ts';
+import { countRows, type Page, type PageRequest, readPage } from '../db/page.ts';
 import { build } from '../db/sql.ts';
-import type { MembersTable, Role } from '../db/tables.ts';
+import type { MembersTable, Role, Row } from '../db/tables.ts';
 import { insertSubject } from './insert-subject.ts';
 
-export interface MemberRecord {
-  readonly id: string;
-  readonly organizationId: string;
-  /** Lower case. */
-  readonly email: string;
-  readonly name: string | null;
-  readonly role: Role;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-}
+const COLUMNS = ['id', 'organizationId', 'email', 'name', 'role', 'createdAt', 'updatedAt'] as const;
 
-const toMember = (row: Selectable<MembersTable>): MemberRecord => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  email: row.email,
-  name: row.name,
-  role: row.role,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-});
+export type MemberRecord = Row<MembersTable, (typeof COLUMNS)[number]>;
 
-export interface NewMember {
-  readonly id: string;
-  readonly organizationId: string;
-  readonly email: string;
-  readonly name: string | null;
-  readonly role: Role;
-  /** Null: cannot sign in with a password. */
-  readonly passwordHash: string | null;
-}
+/** Without a `passwordHash` they cannot sign in with a password. */
+export type NewMember = Row<MembersTable, 'id' | 'organizationId' | 'email' | 'name' | 'role' | 'passwordHash'>;
+
+const present = (organizationId: string) =>
+  build.selectFrom('members').where('organizationId', '=', organizationId).where('removedAt', 'is', null);
 
 /** Stores a member and makes them a subject of rules. An e-mail that a present member has violates a constraint. */
 export function insertMember(db: Database, member: NewMember, now: number): MemberRecord {
   return db.transaction(() => {
-    db.run(
-      build.insertInto('members').values({
-        id: member.id,
-        organization_id: member.organizationId,
-        email: member.email.toLowerCase(),
-        name: member.name,
-        role: member.role,
-        password_hash: member.passwordHash,
-        created_at: now,
-        updated_at: now,
-      }),
-    );
+    const row = { ...member, email: member.email.toLowerCase(), createdAt: now, updatedAt: now };
+    db.run(build.insertInto('members').values(row));
     insertSubject(db, member.organizationId, member.id, 'member');
     return getMember(db, member.organizationId, member.id);
   });
@@ -61,15 +29,11 @@ export function insertMember(db: Database, member: NewMember, now: number): Memb
 /** A present member by membership id or e-mail, or undefined. */
 export function findMember(db: Database, organizationId: string, idOrEmail: string): MemberRecord | undefined {
   const column = idOrEmail.includes('@') ? 'email' : 'id';
-  const row = db.get(
-    build
-      .selectFrom('members')
-      .selectAll()
-      .where('organization_id', '=', organizationId)
-      .where(column, '=', column === 'email' ? idOrEmail.toLowerCase() : idOrEmail)
-      .where('removed_at', 'is', null),
+  return db.get(
+    present(organizationId)
+      .select(COLUMNS)
+      .where(column, '=', column === 'email' ? idOrEmail.toLowerCase() : idOrEmail),
   );
-  return row === undefined ? undefined : toMember(row);
 }
 
 /** A present member by membership id or e-mail, or a 404. */
@@ -80,23 +44,10 @@ export function getMember(db: Database, organizationId: string, idOrEmail: strin
 }
 
 /** Present members, newest first. */
-export function listMembers(db: Database, organizationId: string, page: PageRequest): Page<MemberRecord> {
-  let query = build
-    .selectFrom('members')
-    .selectAll()
-    .where('organization_id', '=', organizationId)
-    .where('removed_at', 'is', null)
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1);
-  if (page.cursor !== undefined) query = query.where('id', '<', decodeCursor(page.cursor));
-  return toPage(db.all(query).map(toMember), page.limit);
-}
+export const listMembers = (db: Database, organizationId: string, page: PageRequest): Page<MemberRecord> =>
+  readPage(db, present(organizationId).select(COLUMNS), page);
 
-export interface MemberChanges {
-  readonly name?: string | null;
-  readonly role?: Role;
-  readonly passwordHash?: string | null;
-}
+export type MemberChanges = Partial<Pick<NewMember, 'name' | 'role' | 'passwordHash'>>;
 
 /** Changes a present member; 404 when there is none. */
 export function updateMember(
@@ -106,13 +57,15 @@ export function updateMember(
   changes: MemberChanges,
   now: number,
 ): MemberRecord {
-  const set: Updateable<MembersTable> = { updated_at: now };
-  if (changes.name !== undefined) set.name = changes.name;
-  if (changes.role !== undefined) set.role = changes.role;
-  if (changes.passwordHash !== undefined) set.password_hash = changes.passwordHash;
   return db.transaction(() => {
     getMember(db, organizationId, id);
-    db.run(build.updateTable('members').set(set).where('organization_id', '=', organizationId).where('id', '=', id));
+    db.run(
+      build
+        .updateTable('members')
+        .set({ ...changes, updatedAt: now })
+        .where('organizationId', '=', organizationId)
+        .where('id', '=', id),
+    );
     return getMember(db, organizationId, id);
   });
 }
@@ -129,36 +82,23 @@ export const findPasswordHolders = (db: Database, email: string, limit: number):
     .all(
       build
         .selectFrom('members')
-        .selectAll()
+        .select([...COLUMNS, 'passwordHash'])
         .where('email', '=', email.toLowerCase())
-        .where('removed_at', 'is', null)
-        .where('password_hash', 'is not', null)
+        .where('removedAt', 'is', null)
+        .where('passwordHash', 'is not', null)
         .orderBy('id')
         .limit(limit)
-        .$narrowType<{ password_hash: string }>(),
+        .$narrowType<{ passwordHash: string }>(),
     )
-    .map((row) => ({ member: toMember(row), passwordHash: row.password_hash }));
+    .map(({ passwordHash, ...member }) => ({ member, passwordHash }));
 
 /** Null: the member has none. Undefined: there is no such member. */
 export const findPasswordHash = (db: Database, organizationId: string, id: string): string | null | undefined =>
-  db.get(
-    build
-      .selectFrom('members')
-      .select('password_hash')
-      .where('organization_id', '=', organizationId)
-      .where('id', '=', id)
-      .where('removed_at', 'is', null),
-  )?.password_hash;
+  db.get(present(organizationId).select('passwordHash').where('id', '=', id))?.passwordHash;
 
 /** How many members are present; of one role when it is named. */
-export function countMembers(db: Database, organizationId: string, role?: Role): number {
-  const query = build
-    .selectFrom('members')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where('organization_id', '=', organizationId)
-    .where('removed_at', 'is', null);
-  return db.get(role === undefined ? query : query.where('role', '=', role))?.count ?? 0;
-}
+export const countMembers = (db: Database, organizationId: string, role?: Role): number =>
+  countRows(db, role === undefined ? present(organizationId) : present(organizationId).where('role', '=', role));
 
 /**
  * Removes a member with their budget, sessions and passkeys, disables every key of theirs (src/admin/README.md, "owner") and
@@ -171,28 +111,28 @@ export function removeMember(db: Database, organizationId: string, id: string, n
     db.run(
       build
         .updateTable('members')
-        .set({ removed_at: now, updated_at: now })
-        .where('organization_id', '=', organizationId)
+        .set({ removedAt: now, updatedAt: now })
+        .where('organizationId', '=', organizationId)
         .where('id', '=', id),
     );
     db.run(
       build
         .updateTable('keys')
-        .set({ status: 'inactive', disabled_at: now, updated_at: now })
-        .where('organization_id', '=', organizationId)
-        .where('created_by', '=', id)
-        .where('disabled_at', 'is', null),
+        .set({ status: 'inactive', disabledAt: now, updatedAt: now })
+        .where('organizationId', '=', organizationId)
+        .where('createdBy', '=', id)
+        .where('disabledAt', 'is', null),
     );
     db.run(
       build
         .updateTable('master_keys')
-        .set({ deleted_at: now, updated_at: now })
-        .where('organization_id', '=', organizationId)
-        .where('member_id', '=', id)
-        .where('deleted_at', 'is', null),
+        .set({ deletedAt: now, updatedAt: now })
+        .where('organizationId', '=', organizationId)
+        .where('memberId', '=', id)
+        .where('deletedAt', 'is', null),
     );
     for (const table of ['sessions', 'sign_in_links', 'passkeys'] as const) {
-      db.run(build.deleteFrom(table).where('organization_id', '=', organizationId).where('member_id', '=', id));
+      db.run(build.deleteFrom(table).where('organizationId', '=', organizationId).where('memberId', '=', id));
     }
   });
 }

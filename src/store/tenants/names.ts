@@ -27,7 +27,7 @@ export function findNames(db: Database, organizationId: string, ids: Iterable<st
       build
         .selectFrom(table)
         .select(['id', sql<string | null>`${sql.ref(column)}`.as('name')])
-        .where('organization_id', '=', organizationId)
+        .where('organizationId', '=', organizationId)
         .where('id', 'in', wanted),
     );
     for (const { id, name } of rows) if (name) names.set(id, name);

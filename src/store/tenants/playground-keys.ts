@@ -26,26 +26,21 @@ export function addPlaygroundKeys(
   now: number,
 ): void {
   db.transaction(() => {
-    const rows = missing(db, organizationId, owners).map(({ memberId, projectId }) => ({
+    const rows = missing(db, organizationId, owners).map((pair) => ({
+      ...pair,
       id: newId('key'),
-      organization_id: organizationId,
-      project_id: projectId,
-      created_by: memberId,
+      organizationId,
       description: PLAYGROUND,
       kind: 'playground' as const,
-      secret_hash: randomBytes(32).toString('hex'),
-      pepper_id: 'none',
+      secretHash: randomBytes(32).toString('hex'),
+      pepperId: 'none',
       mask: 'none',
-      created_at: now,
-      updated_at: now,
+      createdAt: now,
+      updatedAt: now,
     }));
     for (let start = 0; start < rows.length; start += CHUNK) {
       const chunk = rows.slice(start, start + CHUNK);
-      const subjects = chunk.map(({ id, organization_id }) => ({
-        subject_id: id,
-        organization_id,
-        scope: 'key' as const,
-      }));
+      const subjects = chunk.map(({ id }) => ({ subjectId: id, organizationId, scope: 'key' as const }));
       db.run(build.insertInto('keys').values(chunk));
       db.run(build.insertInto('subject_rules').values(subjects));
     }
@@ -56,23 +51,23 @@ export function addPlaygroundKeys(
 function missing(db: Database, organizationId: string, { memberId, projectId }: PlaygroundKeyOwners) {
   const query = build
     .selectFrom('members')
-    .innerJoin('projects', 'projects.organization_id', 'members.organization_id')
-    .select(['members.id as memberId', 'projects.id as projectId'])
-    .where('members.organization_id', '=', organizationId)
-    .where('members.removed_at', 'is', null)
-    .where('projects.deleted_at', 'is', null)
+    .innerJoin('projects', 'projects.organizationId', 'members.organizationId')
+    .select(['members.id as createdBy', 'projects.id as projectId'])
+    .where('members.organizationId', '=', organizationId)
+    .where('members.removedAt', 'is', null)
+    .where('projects.deletedAt', 'is', null)
     .where(
       ({ not, exists, selectFrom }): Expression<SqlBool> =>
         not(
           exists(
             selectFrom('keys')
               .select('keys.id')
-              .whereRef('keys.organization_id', '=', 'members.organization_id')
-              .whereRef('keys.created_by', '=', 'members.id')
-              .whereRef('keys.project_id', '=', 'projects.id')
+              .whereRef('keys.organizationId', '=', 'members.organizationId')
+              .whereRef('keys.createdBy', '=', 'members.id')
+              .whereRef('keys.projectId', '=', 'projects.id')
               // A literal: SQLite uses the index of playground keys for no bound value.
               .where('keys.kind', '=', sql.lit('playground'))
-              .where('keys.deleted_at', 'is', null),
+              .where('keys.deletedAt', 'is', null),
           ),
         ),
     )

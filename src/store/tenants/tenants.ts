@@ -1,50 +1,25 @@
-import type { Selectable, Updateable } from 'kysely';
 import { notFound } from '../../domain/errors.ts';
 import { deleteBudget } from '../budgets/budgets.ts';
 import type { Database } from '../db/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../db/page.ts';
-import { build } from '../db/sql.ts';
-import type { OrganizationsTable, Plan, ProjectsTable } from '../db/tables.ts';
+import { countRows, mapPage, type Page, type PageRequest, readPage } from '../db/page.ts';
+import { build, toFlag } from '../db/sql.ts';
+import type { OrganizationsTable, Plan, ProjectsTable, Row } from '../db/tables.ts';
 import { deleteProviderKey, providerKeysOfProject } from '../providers/provider-keys.ts';
 import { insertSubject } from './insert-subject.ts';
 
-export interface OrganizationRecord {
-  readonly id: string;
-  readonly name: string;
-  readonly plan: Plan;
-  readonly ruleRevision: number;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-}
+export type OrganizationRecord = Row<OrganizationsTable>;
 
-export interface ProjectRecord {
-  readonly id: string;
-  readonly organizationId: string;
-  readonly name: string;
+export type ProjectRecord = Omit<Row<ProjectsTable>, 'cachingEnabled' | 'deletedAt'> & {
   readonly cachingEnabled: boolean;
-  readonly cacheDurationSeconds: number;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-}
+};
 
-const toOrganization = (row: Selectable<OrganizationsTable>): OrganizationRecord => ({
-  id: row.id,
-  name: row.name,
-  plan: row.plan,
-  ruleRevision: row.rule_revision,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
+const toProject = ({ deletedAt, ...row }: Row<ProjectsTable>): ProjectRecord => ({
+  ...row,
+  cachingEnabled: row.cachingEnabled === 1,
 });
 
-const toProject = (row: Selectable<ProjectsTable>): ProjectRecord => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  name: row.name,
-  cachingEnabled: row.caching_enabled === 1,
-  cacheDurationSeconds: row.cache_duration_seconds,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-});
+const presentProjects = (organizationId: string) =>
+  build.selectFrom('projects').where('organizationId', '=', organizationId).where('deletedAt', 'is', null);
 
 /** Stores an organization on the default plan and makes it a subject of rules. */
 export function insertOrganization(
@@ -53,7 +28,7 @@ export function insertOrganization(
   now: number,
 ): OrganizationRecord {
   return db.transaction(() => {
-    db.run(build.insertInto('organizations').values({ ...organization, created_at: now, updated_at: now }));
+    db.run(build.insertInto('organizations').values({ ...organization, createdAt: now, updatedAt: now }));
     insertSubject(db, organization.id, organization.id, 'organization');
     return getOrganization(db, organization.id);
   });
@@ -61,14 +36,14 @@ export function insertOrganization(
 
 /** The organization, or a 404. */
 export function getOrganization(db: Database, organizationId: string): OrganizationRecord {
-  const row = db.get(build.selectFrom('organizations').selectAll().where('id', '=', organizationId));
-  if (row === undefined) throw notFound('There is no such organization.');
-  return toOrganization(row);
+  const organization = db.get(build.selectFrom('organizations').selectAll().where('id', '=', organizationId));
+  if (organization === undefined) throw notFound('There is no such organization.');
+  return organization;
 }
 
 /** Every organization of this installation, oldest first: for the command line, which belongs to none. */
 export const listOrganizations = (db: Database): OrganizationRecord[] =>
-  db.all(build.selectFrom('organizations').selectAll().orderBy('id')).map(toOrganization);
+  db.all(build.selectFrom('organizations').selectAll().orderBy('id'));
 
 /** Changes name or plan of the organization; 404 when there is none. */
 export function updateOrganization(
@@ -80,7 +55,7 @@ export function updateOrganization(
   db.run(
     build
       .updateTable('organizations')
-      .set({ ...changes, updated_at: now })
+      .set({ ...changes, updatedAt: now })
       .where('id', '=', organizationId),
   );
   return getOrganization(db, organizationId);
@@ -88,13 +63,7 @@ export function updateOrganization(
 
 /** How many projects are not deleted. */
 export const countProjects = (db: Database, organizationId: string): number =>
-  db.get(
-    build
-      .selectFrom('projects')
-      .select((row) => row.fn.countAll<number>().as('count'))
-      .where('organization_id', '=', organizationId)
-      .where('deleted_at', 'is', null),
-  )?.count ?? 0;
+  countRows(db, presentProjects(organizationId));
 
 /** Stores a project with the default cache settings. */
 export function insertProject(
@@ -102,25 +71,13 @@ export function insertProject(
   project: { id: string; organizationId: string; name: string },
   now: number,
 ): ProjectRecord {
-  const { id, organizationId, name } = project;
-  db.run(
-    build
-      .insertInto('projects')
-      .values({ id, organization_id: organizationId, name, created_at: now, updated_at: now }),
-  );
-  return getProject(db, organizationId, id);
+  db.run(build.insertInto('projects').values({ ...project, createdAt: now, updatedAt: now }));
+  return getProject(db, project.organizationId, project.id);
 }
 
 /** The project, or undefined when it is missing, deleted, or of another organization. */
 export function findProject(db: Database, organizationId: string, id: string): ProjectRecord | undefined {
-  const row = db.get(
-    build
-      .selectFrom('projects')
-      .selectAll()
-      .where('organization_id', '=', organizationId)
-      .where('id', '=', id)
-      .where('deleted_at', 'is', null),
-  );
+  const row = db.get(presentProjects(organizationId).selectAll().where('id', '=', id));
   return row === undefined ? undefined : toProject(row);
 }
 
@@ -132,23 +89,10 @@ export function getProject(db: Database, organizationId: string, id: string): Pr
 }
 
 /** Projects that are not deleted, newest first. */
-export function listProjects(db: Database, organizationId: string, page: PageRequest): Page<ProjectRecord> {
-  let query = build
-    .selectFrom('projects')
-    .selectAll()
-    .where('organization_id', '=', organizationId)
-    .where('deleted_at', 'is', null)
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1);
-  if (page.cursor !== undefined) query = query.where('id', '<', decodeCursor(page.cursor));
-  return toPage(db.all(query).map(toProject), page.limit);
-}
+export const listProjects = (db: Database, organizationId: string, page: PageRequest): Page<ProjectRecord> =>
+  mapPage(readPage(db, presentProjects(organizationId).selectAll(), page), toProject);
 
-export interface ProjectChanges {
-  readonly name?: string;
-  readonly cachingEnabled?: boolean;
-  readonly cacheDurationSeconds?: number;
-}
+export type ProjectChanges = Partial<Pick<ProjectRecord, 'name' | 'cachingEnabled' | 'cacheDurationSeconds'>>;
 
 /** Changes a project; 404 when there is none. */
 export function updateProject(
@@ -158,11 +102,14 @@ export function updateProject(
   changes: ProjectChanges,
   now: number,
 ): ProjectRecord {
-  const set: Updateable<ProjectsTable> = { updated_at: now };
-  if (changes.name !== undefined) set.name = changes.name;
-  if (changes.cachingEnabled !== undefined) set.caching_enabled = changes.cachingEnabled ? 1 : 0;
-  if (changes.cacheDurationSeconds !== undefined) set.cache_duration_seconds = changes.cacheDurationSeconds;
-  db.run(build.updateTable('projects').set(set).where('organization_id', '=', organizationId).where('id', '=', id));
+  const cachingEnabled = changes.cachingEnabled === undefined ? undefined : toFlag(changes.cachingEnabled);
+  db.run(
+    build
+      .updateTable('projects')
+      .set({ ...changes, cachingEnabled, updatedAt: now })
+      .where('organizationId', '=', organizationId)
+      .where('id', '=', id),
+  );
   return getProject(db, organizationId, id);
 }
 
@@ -174,17 +121,17 @@ export function deleteProject(db: Database, organizationId: string, id: string, 
   db.transaction(() => {
     getProject(db, organizationId, id);
     deleteBudget(db, organizationId, id);
-    const deletion = { deleted_at: now, updated_at: now };
+    const deletion = { deletedAt: now, updatedAt: now };
     db.run(
-      build.updateTable('projects').set(deletion).where('organization_id', '=', organizationId).where('id', '=', id),
+      build.updateTable('projects').set(deletion).where('organizationId', '=', organizationId).where('id', '=', id),
     );
     db.run(
       build
         .updateTable('keys')
         .set({ ...deletion, status: 'inactive' })
-        .where('organization_id', '=', organizationId)
-        .where('project_id', '=', id)
-        .where('deleted_at', 'is', null),
+        .where('organizationId', '=', organizationId)
+        .where('projectId', '=', id)
+        .where('deletedAt', 'is', null),
     );
     for (const providerKeyId of providerKeysOfProject(db, organizationId, id)) {
       deleteProviderKey(db, organizationId, providerKeyId, now);

@@ -18,8 +18,8 @@ export interface ExportContents extends ExportedCases {
 export type ExportFiles = ReadonlyMap<string, string>;
 
 /**
- * The policy for stock OPA: a bundle of the Rego and the whole data document, without WASM, which stock OPA cannot evaluate
- * (architecture.md). `inputs` and `world.json` stand next to what OPA reads of a bundle; `opa test -b` runs the cases.
+ * The policy for stock OPA: a bundle of the Rego and the whole data document, without WASM, which stock OPA cannot evaluate.
+ * `inputs` and `world.json` stand next to what OPA reads of a bundle; `opa test -b` runs the cases.
  */
 export function exportFiles({ policyDirectory, bundleDigest, subjects, cases, world }: ExportContents): ExportFiles {
   const rego = policySources(policyDirectory).filter((file) => file.endsWith('.rego'));

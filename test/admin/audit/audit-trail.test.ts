@@ -336,11 +336,11 @@ describe.each(Object.entries({ ...WRITES, ...FOUNDERS }))('%s', (name, write) =>
     const { entries } = written(write, db);
     expect(entries.map(({ action }) => action)).toEqual(write.actions);
     for (const entry of entries) {
-      const before: unknown = JSON.parse(entry.before_json ?? 'null');
-      const after: unknown = JSON.parse(entry.after_json ?? 'null');
+      const before: unknown = JSON.parse(entry.beforeJson ?? 'null');
+      const after: unknown = JSON.parse(entry.afterJson ?? 'null');
       const [type, done = ''] = entry.action.split('.');
-      expect(entry.target_type).toBe(type);
-      for (const state of [before, after]) if (state !== null) expect(state).toHaveProperty('id', entry.target_id);
+      expect(entry.targetType).toBe(type);
+      for (const state of [before, after]) if (state !== null) expect(state).toHaveProperty('id', entry.targetId);
       expect([before === null, after === null], entry.action).toEqual([
         done === 'create',
         ['delete', 'remove'].includes(done),
@@ -381,7 +381,7 @@ it('no entry holds a secret, its hash, or what is stored of it', () => {
     const { result } = written(write, db);
     for (const secret of secretsIn(result)) secrets.add(secret);
     for (const table of ['keys', 'master_keys', 'invitations', 'sessions', 'sign_in_links'] as const) {
-      for (const { secret_hash } of db.all(build.selectFrom(table).select('secret_hash'))) secrets.add(secret_hash);
+      for (const { secretHash } of db.all(build.selectFrom(table).select('secretHash'))) secrets.add(secretHash);
     }
     for (const { ciphertext } of db.all(build.selectFrom('provider_keys').select('ciphertext'))) {
       if (ciphertext !== '') secrets.add(ciphertext);

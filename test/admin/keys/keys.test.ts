@@ -132,7 +132,7 @@ describe('a change', () => {
     const period = { periodUsageLimit: '1', periodUsageDurationValue: 1, periodUsageDurationUnit: 'day' };
     changeKey(db, owner, ID.ownerKey, period, startMs);
     db.connection.exec(
-      `UPDATE keys SET period_started_at = ${startMs}, period_usage_pico = 2000000000000 WHERE id = '${ID.ownerKey}'`,
+      `UPDATE keys SET currentPeriodStartedAt = ${startMs}, currentPeriodUsage = 2000000000000 WHERE id = '${ID.ownerKey}'`,
     );
     expect(changeKey(db, owner, ID.ownerKey, { periodUsageLimit: '3' }, startMs).key).toMatchObject({
       state: 'active',

@@ -69,7 +69,7 @@ describe('a playground key', () => {
       expect(() => changeKey(db, cli, id, body, startMs)).toThrow(denied);
     }
     expect(() => rollKey(db, cli, id, { now: startMs, pepper })).toThrow(denied);
-    const scope = db.connection.prepare('SELECT scope FROM subject_rules WHERE subject_id = ?').pluck().get(id);
+    const scope = db.connection.prepare('SELECT scope FROM subject_rules WHERE subjectId = ?').pluck().get(id);
     expect(scope).toBe('key');
   });
 
@@ -78,14 +78,14 @@ describe('a playground key', () => {
     const other = keyOf(ID.admin, ID.project);
     const secret = (key: string) =>
       db.connection
-        .prepare<[string], Record<string, string>>('SELECT secret_hash, pepper_id, mask FROM keys WHERE id = ?')
+        .prepare<[string], Record<string, string>>('SELECT secretHash, pepperId, mask FROM keys WHERE id = ?')
         .get(key);
     expect(secret(id)).toEqual({
-      secret_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
-      pepper_id: 'none',
+      secretHash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      pepperId: 'none',
       mask: 'none',
     });
-    expect(secret(id)?.secret_hash).not.toBe(secret(other.id)?.secret_hash);
+    expect(secret(id)?.secretHash).not.toBe(secret(other.id)?.secretHash);
   });
 
   it('ends with its member and with its project', () => {
@@ -109,10 +109,10 @@ describe('a playground key', () => {
 
 it('a thousand members get theirs in a new project', () => {
   const insert = db.connection.prepare(
-    "INSERT INTO members (id, organization_id, email, role, created_at, updated_at) VALUES (?, ?, ?, 'developer', 0, 0)",
+    "INSERT INTO members (id, organizationId, email, role, createdAt, updatedAt) VALUES (?, ?, ?, 'developer', 0, 0)",
   );
   for (let made = 3; made < 1000; made++) insert.run(`mem_${made}`, ID.organization, `${made}@example.com`);
   const { project } = createProject(db, owner, { name: 'Second' }, startMs);
-  const count = db.connection.prepare('SELECT count(*) FROM keys WHERE project_id = ?').pluck().get(project.id);
+  const count = db.connection.prepare('SELECT count(*) FROM keys WHERE projectId = ?').pluck().get(project.id);
   expect(count).toBe(1000);
 });

@@ -44,7 +44,7 @@ describe('the bearer of an invitation token', () => {
       role: 'admin',
     });
     expect(getMember(db, owner, 'ada@example.com')).toEqual({ member });
-    const password = db.connection.prepare('SELECT password_hash FROM members WHERE id = ?').pluck().get(member.id);
+    const password = db.connection.prepare('SELECT passwordHash FROM members WHERE id = ?').pluck().get(member.id);
     expect(password).toBeNull();
     expect(getInvitation(db, owner, id, startMs).invitation).toMatchObject({
       status: 'accepted',
@@ -124,13 +124,13 @@ it('all of it is in the audit log, without the token', () => {
   const { id, token } = invite(cli);
   const { member } = accept(token);
   const rows = db.connection
-    .prepare<[], Record<string, string>>('SELECT actor_kind, action, target_id, before_json, after_json FROM audit')
+    .prepare<[], Record<string, string>>('SELECT actorKind, action, targetId, beforeJson, afterJson FROM audit')
     .all();
-  expect(rows.map((row) => [row.actor_kind, row.action, row.target_id])).toEqual([
+  expect(rows.map((row) => [row.actorKind, row.action, row.targetId])).toEqual([
     ['cli', 'invitation.create', id],
     ['cli', 'invitation.accept', id],
     ['cli', 'member.create', member.id],
   ]);
-  expect(JSON.parse(rows[2]?.after_json ?? '')).toEqual(member);
+  expect(JSON.parse(rows[2]?.afterJson ?? '')).toEqual(member);
   expect(JSON.stringify(rows)).not.toContain(token);
 });

@@ -16,7 +16,7 @@ const audited = () =>
   db.connection
     .prepare<[], Record<string, string | null>>('SELECT * FROM audit ORDER BY seq')
     .all()
-    .map(({ action, target_id: target, member_id: by, before_json: before, after_json: after }) => ({
+    .map(({ action, targetId: target, memberId: by, beforeJson: before, afterJson: after }) => ({
       action,
       target,
       by,

@@ -125,7 +125,7 @@ describe('calls that are deleted', () => {
 
   it('take nothing from what their key has spent, nor from the audit log', () => {
     const { id } = createKey(db, owner, { projectId: ID.project, usageLimit: '5' }, { now: startMs, pepper }).key;
-    db.connection.prepare('UPDATE keys SET usage_pico = ? WHERE id = ?').run(3_000_000_000_000n, id);
+    db.connection.prepare('UPDATE keys SET usage = ? WHERE id = ?').run(3_000_000_000_000n, id);
     insertCall(db, BEFORE - DAY, { ...ofOwner, keyId: id, cost: 3_000_000_000_000n });
     forgetAll(50);
     expect(getKey(db, owner, id, NOW).key).toMatchObject({ usage: '3', usageLimit: '5', state: 'active' });

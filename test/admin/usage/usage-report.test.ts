@@ -183,7 +183,7 @@ describe('identifiers', () => {
     const db = seededDatabase();
     insertCall(db, NOW - 1, ofOwner);
     db.connection.exec(
-      'UPDATE keys SET deleted_at = 1; UPDATE members SET removed_at = 1; UPDATE projects SET deleted_at = 1',
+      'UPDATE keys SET deletedAt = 1; UPDATE members SET removedAt = 1; UPDATE projects SET deletedAt = 1',
     );
 
     expect(rowsOf(db, { groupBy: 'member,project,key' })).toEqual([
@@ -271,7 +271,7 @@ describe('who sees what', () => {
     insertCall(db, NOW - 1, ofOwner);
     insertCall(db, NOW - 1, ofDeveloper);
     db.connection.exec(
-      'UPDATE keys SET deleted_at = 1; UPDATE members SET removed_at = 1; UPDATE projects SET deleted_at = 1',
+      'UPDATE keys SET deletedAt = 1; UPDATE members SET removedAt = 1; UPDATE projects SET deletedAt = 1',
     );
 
     const sums = [{ keyId: ID.ownerKey }, { memberId: ID.developer }, { projectId: ID.project }].map((query) =>

@@ -87,7 +87,7 @@ export function judgeDepartures(run: Run): void {
 }
 
 type Limits = Pick<KeyCreate, 'usageLimit' | 'periodUsageLimit'>;
-type Spent = { readonly usage_pico: bigint; readonly period_usage_pico: bigint };
+type Spent = { readonly usage: bigint; readonly currentPeriodUsage: bigint };
 
 const PICO_PER_USD = 1e12;
 const plus = (limit: unknown, spent: bigint): string => (Number(spent) / PICO_PER_USD + Number(limit)).toFixed(6);
@@ -99,15 +99,15 @@ export async function raiseLimits({ db, keys, attacked, budgeted, management }: 
     const { usageLimit, periodUsageLimit } = limits;
     const raised = {
       ...limits,
-      ...(usageLimit === undefined ? {} : { usageLimit: plus(usageLimit, spent.usage_pico) }),
-      ...(periodUsageLimit === undefined ? {} : { periodUsageLimit: plus(periodUsageLimit, spent.period_usage_pico) }),
+      ...(usageLimit === undefined ? {} : { usageLimit: plus(usageLimit, spent.usage) }),
+      ...(periodUsageLimit === undefined ? {} : { periodUsageLimit: plus(periodUsageLimit, spent.currentPeriodUsage) }),
     };
     const headers = { authorization: `Bearer ${attacked.masterKey.token}`, 'content-type': 'application/json' };
     const sent = { method: 'PATCH', headers, body: JSON.stringify(raised) };
     await fetch(`${management}/v1/master/${path}`, sent).catch(() => undefined); // the next time will do
   };
-  const spentOf = build.selectFrom('keys').select(['usage_pico', 'period_usage_pico']);
+  const spentOf = build.selectFrom('keys').select(['usage', 'currentPeriodUsage']);
   for (const { id, spec } of keys) await raise(`keys/${id}`, spec.limits, db.get(spentOf.where('id', '=', id)));
-  const ofBudget = build.selectFrom('budgets').select(['usage_pico', 'period_usage_pico']);
-  await raise(`projects/${budgeted}/budget`, BUDGET, db.get(ofBudget.where('subject_id', '=', budgeted)));
+  const ofBudget = build.selectFrom('budgets').select(['usage', 'currentPeriodUsage']);
+  await raise(`projects/${budgeted}/budget`, BUDGET, db.get(ofBudget.where('subjectId', '=', budgeted)));
 }

@@ -162,7 +162,7 @@ describe('a failure to evaluate', () => {
     if (free === undefined) throw new Error('the sandbox lacks a model');
     const permitted = await authorize([free]);
     addRule(gateway, 'key', { ruleType: 'deny_models', ruleValue: { models: ['other'] } });
-    gateway.db.connection.prepare('UPDATE subject_rules SET compiled_json = ?').run('{"enforce":');
+    gateway.db.connection.prepare('UPDATE subject_rules SET compiledJson = ?').run('{"enforce":');
 
     await expect(permitted.assertHolds(free)).rejects.toBeInstanceOf(PolicyFailure);
   });

@@ -101,9 +101,9 @@ describe.each([
         used.add(key.id);
         await expectTenServed(stream, round, [key]);
         expect(keySums(gateway, key.id)).toMatchObject({
-          usage_pico: 10n * CALL,
-          reserved_pico: 0n,
-          period_reserved_pico: 0n,
+          usage: 10n * CALL,
+          reserved: 0n,
+          currentPeriodReserved: 0n,
         });
       }
       // A call that came when all was spent, not just held back, was refused at the door and has no row.
@@ -133,9 +133,9 @@ describe.each([
         await expectTenServed(stream, round, keys);
 
         expect(budgetSums(gateway, projectId)).toMatchObject({
-          usage_pico: 10n * CALL,
-          reserved_pico: 0n,
-          period_reserved_pico: 0n,
+          usage: 10n * CALL,
+          reserved: 0n,
+          currentPeriodReserved: 0n,
         });
         deleteProject(gateway.db, actor, projectId, Date.now());
       }

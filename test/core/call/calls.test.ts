@@ -38,11 +38,11 @@ describe('the sums of a key', () => {
 
     expect(answers.map(({ status }) => status)).toEqual(bodies.map((_, i) => [200, 200, 502, 403, 200][i % 5]));
     expect(keySums(gateway, gateway.keyId)).toEqual({
-      usage_pico: 24n * CALL,
-      reserved_pico: 0n,
-      period_usage_pico: 0n,
-      period_reserved_pico: 0n,
-      period_started_at: null,
+      usage: 24n * CALL,
+      reserved: 0n,
+      currentPeriodUsage: 0n,
+      currentPeriodReserved: 0n,
+      currentPeriodStartedAt: null,
     });
     const rows = callRows(gateway);
     expect(Map.groupBy(rows, ({ state }) => state).get('settled')).toHaveLength(48);
@@ -64,13 +64,13 @@ describe('the sums of a key', () => {
     await chat(gateway, hello(), key);
     await chat(gateway, hello(), key);
 
-    expect(keySums(gateway, gateway.keyId).usage_pico).toBe(CALL);
+    expect(keySums(gateway, gateway.keyId).usage).toBe(CALL);
     expect(keySums(gateway, key.id)).toEqual({
-      usage_pico: 3n * CALL,
-      reserved_pico: 0n,
-      period_usage_pico: 2n * CALL,
-      period_reserved_pico: 0n,
-      period_started_at: clock.now(),
+      usage: 3n * CALL,
+      reserved: 0n,
+      currentPeriodUsage: 2n * CALL,
+      currentPeriodReserved: 0n,
+      currentPeriodStartedAt: clock.now(),
     });
   });
 });
@@ -120,7 +120,7 @@ describe('a call that ends before anything is sent to a provider', () => {
           { state: 'released', statusCode: 502, errorCode: 'upstream_error', cost: 0n, attemptsJson: null },
         ]);
         expect((callRows(gateway)[0]?.reservation ?? 0n) > 0n).toBe(true);
-        expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 0n, reserved_pico: 0n, period_reserved_pico: 0n });
+        expect(keySums(gateway, key.id)).toMatchObject({ usage: 0n, reserved: 0n, currentPeriodReserved: 0n });
       } finally {
         await hasty.close();
       }
@@ -136,7 +136,7 @@ describe('a call that a crash left open', () => {
     connection
       .prepare('UPDATE ledger SET state = ?, settledAt = NULL, cost = 0, reservation = 5')
       .run(CALL_STATES.open);
-    connection.prepare('UPDATE keys SET reserved_pico = 5').run();
+    connection.prepare('UPDATE keys SET reserved = 5').run();
     await gateway.container.close();
 
     const restarted = await createContainer(gateway.config, { clock });
@@ -148,8 +148,8 @@ describe('a call that a crash left open', () => {
     ]);
     expect(keySums(gateway, gateway.keyId)).toEqual({
       ...before,
-      usage_pico: before.usage_pico + 5n,
-      reserved_pico: 0n,
+      usage: before.usage + 5n,
+      reserved: 0n,
     });
     expect([restarted.firstRun, again.firstRun]).toEqual([undefined, undefined]);
   });

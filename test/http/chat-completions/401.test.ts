@@ -101,18 +101,18 @@ describe('a key', () => {
 
   it('is refused when its owner has left', async () => {
     const other = gateway.db.connection.prepare(
-      "INSERT INTO members (id, organization_id, email, role, created_at, updated_at) VALUES ('mem_x', ?, 'x@localhost', 'developer', 0, 0)",
+      "INSERT INTO members (id, organizationId, email, role, createdAt, updatedAt) VALUES ('mem_x', ?, 'x@localhost', 'developer', 0, 0)",
     );
     other.run(gateway.firstRun.organizationId);
     gateway.db.connection
       .prepare(
-        "INSERT INTO subject_rules (subject_id, organization_id, scope, compiled_json) VALUES ('mem_x', ?, 'member', '{\"enforce\":{}}')",
+        "INSERT INTO subject_rules (subjectId, organizationId, scope, compiledJson) VALUES ('mem_x', ?, 'member', '{\"enforce\":{}}')",
       )
       .run(gateway.firstRun.organizationId);
     const key = addKey(gateway, { createdBy: 'mem_x' });
     expect((await chat(gateway, hello(), key)).status).toBe(200);
 
-    gateway.db.connection.prepare("UPDATE members SET removed_at = 1 WHERE id = 'mem_x'").run();
+    gateway.db.connection.prepare("UPDATE members SET removedAt = 1 WHERE id = 'mem_x'").run();
 
     const answer = await chat(gateway, hello(), key);
     expect([answer.status, answer.json]).toEqual([
@@ -136,7 +136,7 @@ describe('a key with an all-time limit', () => {
     expect(answers[2]?.json).toEqual(
       unauthorized('usage_limit_reached', 'This API key has reached its all-time usage limit of 0.02 USD.'),
     );
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 2n * CENT, reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage: 2n * CENT, reserved: 0n });
   });
 
   it('of nothing is refused at once', async () => {
@@ -150,7 +150,7 @@ describe('a key with an all-time limit', () => {
 
   it('passes again when the limit is raised', async () => {
     const key = addKey(gateway, { usageLimit: '0' });
-    gateway.db.connection.prepare('UPDATE keys SET usage_limit_pico = 1000000000000 WHERE id = ?').run(key.id);
+    gateway.db.connection.prepare('UPDATE keys SET usageLimit = 1000000000000 WHERE id = ?').run(key.id);
 
     expect((await chat(gateway, hello(), key)).status).toBe(200);
   });
@@ -179,7 +179,7 @@ describe('a key with an all-time limit', () => {
       cost: 0n,
       decisionId: answer.headers['x-decision-id'],
     });
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 2n * CENT, reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage: 2n * CENT, reserved: 0n });
   });
 
   it('is refused by the worst case, that is, by the longest answer asked for', async () => {
@@ -193,7 +193,7 @@ describe('a key with an all-time limit', () => {
     expect(errorOf(refused).message).toBe(
       'This call may cost 0.001006 USD, and the all-time usage limit of this API key leaves 0.001 USD.',
     );
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 60_000_000n, reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage: 60_000_000n, reserved: 0n });
   });
 });
 
@@ -223,11 +223,11 @@ describe('a key with a recurring limit', () => {
     ]);
     expect(passed.status).toBe(200);
     expect(keySums(gateway, key.id)).toEqual({
-      usage_pico: 2n * CENT,
-      reserved_pico: 0n,
-      period_usage_pico: CENT,
-      period_reserved_pico: 0n,
-      period_started_at: Date.parse('2026-11-22T09:30:00Z'),
+      usage: 2n * CENT,
+      reserved: 0n,
+      currentPeriodUsage: CENT,
+      currentPeriodReserved: 0n,
+      currentPeriodStartedAt: Date.parse('2026-11-22T09:30:00Z'),
     });
     expect(callRow(gateway, passed).periodStartedAt).toBe(Date.parse('2026-11-22T09:30:00Z'));
   });

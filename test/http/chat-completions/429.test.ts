@@ -81,11 +81,11 @@ describe('a call while another is still running', () => {
       errorCode: 'budget_reserved',
       decisionId: second.headers['x-decision-id'],
     });
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 0n, reserved_pico: 10_000_000_000n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage: 0n, reserved: 10_000_000_000n });
 
     response.writeHead(500).end();
     expect((await first).status).toBe(502);
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 0n, reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage: 0n, reserved: 0n });
     upstream.begin(json(completion('Hello')));
     expect((await chat(gateway, hello({ model: 'own/flat', user: 'two' }), key)).status).toBe(200);
   });
@@ -252,7 +252,7 @@ describe('a provider that reports more than was reserved', () => {
     const answer = await chat(gateway, saying('one', { max_tokens: 5 }), key);
 
     expect(completionOf(answer).usage.cost).toBe(0.05001);
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 50_010_000_000n, reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage: 50_010_000_000n, reserved: 0n });
     expect((await chat(gateway, saying('two'), key)).status).toBe(401);
     const exposition = await (await fetch(`${gateway.management}/metrics`)).text();
     expect(exposition).toMatch(/^portcullis_over_reservations(_total)? 1$/m);
@@ -264,6 +264,6 @@ describe('a provider that reports more than was reserved', () => {
 
     expect((await chat(gateway, saying('one'), key)).status).toBe(502);
 
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 0n, reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage: 0n, reserved: 0n });
   });
 });

@@ -46,12 +46,12 @@ describe('a policy that cannot be evaluated', () => {
   beforeEach(() => start());
 
   it.each([
-    ['are no JSON', 'UPDATE subject_rules SET compiled_json = ?', '{"enforce":'],
-    ['are no rules', 'UPDATE subject_rules SET compiled_json = ?', '[]'],
-    ['are empty', 'UPDATE subject_rules SET compiled_json = ?', '{}'],
-    ['enforce nothing that is a rule', 'UPDATE subject_rules SET compiled_json = ?', '{"enforce":7}'],
-    ['deny what is no list', 'UPDATE subject_rules SET compiled_json = ?', '{"enforce":{"deny_models":7}}'],
-    ['are missing', 'DELETE FROM subject_rules WHERE subject_id <> ?', ''],
+    ['are no JSON', 'UPDATE subject_rules SET compiledJson = ?', '{"enforce":'],
+    ['are no rules', 'UPDATE subject_rules SET compiledJson = ?', '[]'],
+    ['are empty', 'UPDATE subject_rules SET compiledJson = ?', '{}'],
+    ['enforce nothing that is a rule', 'UPDATE subject_rules SET compiledJson = ?', '{"enforce":7}'],
+    ['deny what is no list', 'UPDATE subject_rules SET compiledJson = ?', '{"enforce":{"deny_models":7}}'],
+    ['are missing', 'DELETE FROM subject_rules WHERE subjectId <> ?', ''],
   ])(
     'because the stored rules %s is a 503, sent nowhere and recorded nowhere as a pass',
     async (_, statement, text) => {
@@ -72,7 +72,7 @@ describe('a policy that cannot be evaluated', () => {
   );
 
   it('is a 503 of the model list as well', async () => {
-    gateway.db.connection.prepare('UPDATE subject_rules SET compiled_json = ?').run('{"enforce":');
+    gateway.db.connection.prepare('UPDATE subject_rules SET compiledJson = ?').run('{"enforce":');
 
     const headers = [['authorization', `Bearer ${gateway.firstRun.gatewayKey}`]] as const;
     const answer = await send(gateway.origin, { path: '/v1/models', headers });
@@ -107,7 +107,7 @@ describe('a database that another process holds', () => {
 
     expect([answer.status, answer.json]).toEqual([503, NO_STORE]);
     expect(callRows(gateway).map(({ state, cost }) => [state, cost])).toEqual([['open', 0n]]);
-    expect(keySums(gateway, gateway.keyId).usage_pico).toBe(0n);
+    expect(keySums(gateway, gateway.keyId).usage).toBe(0n);
   });
 });
 

@@ -137,8 +137,8 @@ describe('an equal request', () => {
     const { token, id } = addKey(gateway, { usageLimit: '0.0001' }, null, clock.now());
     const asked = large({ max_tokens: 5 });
     expect(await hits(ask(asked, { token }), ask(asked, { token }))).toEqual([false, true]);
-    expect(keySums(gateway, id)).toMatchObject({ usage_pico: 15_000_000n, reserved_pico: 0n });
-    gateway.db.connection.prepare('UPDATE keys SET usage_limit_pico = usage_pico WHERE id = ?').run(id);
+    expect(keySums(gateway, id)).toMatchObject({ usage: 15_000_000n, reserved: 0n });
+    gateway.db.connection.prepare('UPDATE keys SET usageLimit = usage WHERE id = ?').run(id);
     expect((await chat(gateway, asked, { token })).status).toBe(401);
   });
 });
@@ -222,7 +222,7 @@ describe('it is not given again', () => {
     const { organizationId } = gateway.firstRun;
     gateway.db.connection
       .prepare(
-        "INSERT INTO projects (id, organization_id, name, created_at, updated_at) VALUES ('proj_2', ?, 'Two', 1, 1)",
+        "INSERT INTO projects (id, organizationId, name, createdAt, updatedAt) VALUES ('proj_2', ?, 'Two', 1, 1)",
       )
       .run(organizationId);
     const other = addKey(gateway, { projectId: 'proj_2' }, null, clock.now());

@@ -130,7 +130,7 @@ describe("a customer's own provider key", () => {
     const { organizationId } = gateway.firstRun;
     gateway.db.connection
       .prepare(
-        "INSERT INTO projects (id, organization_id, name, created_at, updated_at) VALUES ('proj_2', ?, 'Two', 1, 1)",
+        "INSERT INTO projects (id, organizationId, name, createdAt, updatedAt) VALUES ('proj_2', ?, 'Two', 1, 1)",
       )
       .run(organizationId);
     addProviderKey('theirs', { projectId: 'proj_2' });
@@ -275,7 +275,7 @@ describe('a custom provider', () => {
   it('cannot reach an address that nobody has opened', async () => {
     await start();
     addProvider('acme', { keyless: true });
-    gateway.db.connection.prepare('UPDATE custom_providers SET base_url = ?').run('http://127.0.0.1:9/v1');
+    gateway.db.connection.prepare('UPDATE custom_providers SET baseUrl = ?').run('http://127.0.0.1:9/v1');
     const answer = await chat(gateway, hello({ model: 'acme/org/llama:8b' }));
     expect([answer.status, errorOf(answer).message]).toEqual([
       502,

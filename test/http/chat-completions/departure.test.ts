@@ -82,7 +82,7 @@ describe('a client that leaves', () => {
   });
 
   it('within a stream cancels the call upstream and is billed an estimate of what was produced', async () => {
-    const before = keySums(gateway, gateway.keyId).usage_pico;
+    const before = keySums(gateway, gateway.keyId).usage;
     const { left } = endless((response) => writeEvents(response, chunk({ content: 'Hello, world!' })));
     const { outgoing, answer } = open(hello({ model: 'large', stream: true }));
     const response = await answer;
@@ -103,7 +103,7 @@ describe('a client that leaves', () => {
       cost: cost,
       providerId: 'acme',
     });
-    expect(keySums(gateway, gateway.keyId).usage_pico).toBe(before + cost);
+    expect(keySums(gateway, gateway.keyId).usage).toBe(before + cost);
   });
 
   it('within a stream is billed what the provider itself had reported, if it had', async () => {

@@ -250,7 +250,7 @@ describe('only what the policy permitted', () => {
     first.begin((response, received) => {
       deny('nobody');
       gateway.db.connection
-        .prepare('UPDATE subject_rules SET compiled_json = ? WHERE subject_id = ?')
+        .prepare('UPDATE subject_rules SET compiledJson = ? WHERE subjectId = ?')
         .run('{"enforce":', gateway.keyId);
       return failure(500, 'x')(response, received);
     });

@@ -256,7 +256,7 @@ describe('a key with a usage limit', () => {
 
     const answer = imagesOf(await draw(gateway, fox({ n: 2 }), { token }));
 
-    expect([answer.usage.cost, keySums(gateway, id).usage_pico]).toEqual([0.02, 20_000_000_000n]);
+    expect([answer.usage.cost, keySums(gateway, id).usage]).toEqual([0.02, 20_000_000_000n]);
   });
 
   it('may not use one whose price is unknown', async () => {

@@ -42,7 +42,7 @@ describe('a custom model that makes images', () => {
 
     const { usage, metadata } = imagesOf(await draw(gateway, fox({ model: 'acme/flux' }), { token }));
 
-    expect([usage.cost, keySums(gateway, id).usage_pico]).toEqual([0.03, 30_000_000_000n]);
+    expect([usage.cost, keySums(gateway, id).usage]).toEqual([0.03, 30_000_000_000n]);
     expect([metadata.requested_provider, metadata.used_model, metadata.routing[0]?.credentialSource]).toEqual([
       'acme',
       'flux',

@@ -44,7 +44,7 @@ describe('a key with a usage limit', () => {
     expect(upstream.received).toEqual([]);
     const answer = await draw(gateway, fox({ model: 'own/each', n: 3 }), key);
     expect([answer.status, callRow(gateway, answer).reservation]).toEqual([200, 100_000_000_000n]);
-    expect(keySums(gateway, key.id)).toMatchObject({ reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ reserved: 0n });
   });
 
   it('waits while another call holds what it needs', async () => {
@@ -75,7 +75,7 @@ describe('a key with a usage limit', () => {
       reservation: BigInt(JSON.stringify(body).length) * 1_000_000n + 8192n * 30_000_000n,
       cost: 12_020_000_000n,
     });
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 12_020_000_000n, reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage: 12_020_000_000n, reserved: 0n });
   });
 
   it('pays all that was held back where the provider does not report the tokens that it charges', async () => {
@@ -86,7 +86,7 @@ describe('a key with a usage limit', () => {
     const { reservation: reserved, cost } = callRow(gateway, answer);
     expect([imagesOf(answer).usage.cost, cost]).toEqual([undefined, reserved]);
     expect(reserved > 0n).toBe(true);
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: cost, reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage: cost, reserved: 0n });
     expect(callRow(gateway, await draw(gateway, fox({ model: 'own/tokens' }))).cost).toBe(0n);
   });
 

@@ -5,6 +5,7 @@ import manifest from '../../../package.json' with { type: 'json' };
 import { bearer } from '../../support/chat.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { messagesOf, postMcp, resultOf, rpc, rpcErrorOf, statelessRpc } from '../../support/mcp.ts';
+import { tables } from '../../support/pages.ts';
 import { send } from '../../support/request.ts';
 
 let gateway: TestGateway;
@@ -16,6 +17,10 @@ beforeAll(async () => {
 afterAll(() => gateway.close());
 
 const TOOLS = ['chat', 'generate-image', 'generate-nano-banana', 'list-models', 'list-image-models'];
+
+it('the tools of the page are these', () => {
+  expect(tables('Tool').map((rows) => rows.map(([name]) => name))).toEqual([TOOLS.map((name) => `\`${name}\``)]);
+});
 
 const serverInfo = { name: 'portcullis', title: 'Portcullis', version: manifest.version };
 

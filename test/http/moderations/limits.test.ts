@@ -29,7 +29,7 @@ it('that costs nothing holds nothing back', async () => {
 
     expect(moderationOf(answer).usage.cost).toBe(0);
     expect(callRow(gateway, answer)).toMatchObject({ state: 'settled', reservation: 0n, cost: 0n });
-    expect(keySums(gateway, key.id)).toMatchObject({ usage_pico: 0n, reserved_pico: 0n });
+    expect(keySums(gateway, key.id)).toMatchObject({ usage: 0n, reserved: 0n });
   } finally {
     await gateway.close();
   }

@@ -109,10 +109,10 @@ describe('registration', () => {
     const { connection } = gateway.db;
     connection.exec(`
       WITH RECURSIVE n (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM n WHERE at < 1000)
-      INSERT INTO oauth_items (model, id, payload_json, created_at, expires_at)
+      INSERT INTO oauth_items (model, id, payloadJson, createdAt, expiresAt)
       SELECT 'Client', 'unused-' || at, '{}', 0, 9e15 FROM n`);
     const refused = await register(gateway.origin, { redirect_uris: [REDIRECT] });
-    connection.exec(`UPDATE oauth_items SET expires_at = 1 WHERE id LIKE 'unused-%'`);
+    connection.exec(`UPDATE oauth_items SET expiresAt = 1 WHERE id LIKE 'unused-%'`);
     const accepted = await register(gateway.origin, { redirect_uris: [REDIRECT] });
     expect([refused.status, refused.body, accepted.status]).toEqual([
       503,
@@ -166,7 +166,7 @@ describe('an application that acts by itself', () => {
     const { id: keyId } = await addKey(gateway, {});
     connection.exec(`
       WITH RECURSIVE n (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM n WHERE at < 200)
-      INSERT INTO oauth_grants (id, organization_id, member_id, key_id, client_id, client_name, created_at)
+      INSERT INTO oauth_grants (id, organizationId, memberId, keyId, clientId, clientName, createdAt)
       SELECT 'many-' || at, '${organizationId}', '${gateway.memberId}', '${keyId}', 'many-' || at, 'Many', 0 FROM n`);
     const refused = await register(gateway.origin, MACHINE, withKey());
     connection.exec("DELETE FROM oauth_grants WHERE id LIKE 'many-%'");
@@ -249,7 +249,7 @@ it('what has expired is cleared away as the rest is written', async () => {
   const { connection } = gateway.db;
   connection.exec(`
     WITH RECURSIVE n (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM n WHERE at < 25)
-    INSERT INTO oauth_items (model, id, payload_json, created_at, expires_at)
+    INSERT INTO oauth_items (model, id, payloadJson, createdAt, expiresAt)
     SELECT 'AccessToken', 'old-' || at, '{}', 0, 1 FROM n`);
   const left = () =>
     connection.prepare<[], { count: number }>("SELECT count(*) AS count FROM oauth_items WHERE id LIKE 'old-%'").get()

@@ -26,8 +26,10 @@ const lastKey = () =>
   gateway.db.connection
     .prepare<
       [],
-      { id: string; description: string; usage_limit_pico: number; period_unit: string; expires_at: number }
-    >('SELECT id, description, usage_limit_pico, period_limit_pico, period_unit, expires_at FROM keys ORDER BY id DESC')
+      { id: string; description: string; usageLimit: number; periodUsageDurationUnit: string; expiresAt: number }
+    >(
+      'SELECT id, description, usageLimit, periodUsageLimit, periodUsageDurationUnit, expiresAt FROM keys ORDER BY id DESC',
+    )
     .get();
 
 describe('an application that connects', () => {
@@ -153,10 +155,10 @@ describe('consent', () => {
     await new Application(gateway).connect({ limit: '2.50', window: 'day', days: '30' });
     expect(lastKey()).toMatchObject({
       description: 'Test application (OAuth)',
-      usage_limit_pico: null,
-      period_limit_pico: 2_500_000_000_000,
-      period_unit: 'day',
-      expires_at: expect.closeTo(Date.now() + 30 * 86_400_000, -6),
+      usageLimit: null,
+      periodUsageLimit: 2_500_000_000_000,
+      periodUsageDurationUnit: 'day',
+      expiresAt: expect.closeTo(Date.now() + 30 * 86_400_000, -6),
     });
   });
 
@@ -298,9 +300,9 @@ describe('what a token may do', () => {
     expect(await statusOf(token)).toBe(401);
     expect(
       gateway.db.connection
-        .prepare('SELECT action, actor_kind, actor_id FROM audit WHERE target_type = ? ORDER BY seq DESC LIMIT 1')
+        .prepare('SELECT action, actorKind, actorId FROM audit WHERE targetType = ? ORDER BY seq DESC LIMIT 1')
         .get('oauth_grant'),
-    ).toEqual({ action: 'oauth_grant.delete', actor_kind: 'job', actor_id: 'oauth' });
+    ).toEqual({ action: 'oauth_grant.delete', actorKind: 'job', actorId: 'oauth' });
   });
 
   it('is not ended by another application', async () => {
@@ -412,7 +414,7 @@ it('nothing that could be used stands in the database', async () => {
   const application = new Application(gateway);
   const { access_token: token, refresh_token: refresh = 'none' } = await application.connect();
   const rows = gateway.db.connection.prepare<[], { row: string }>(
-    "SELECT model || ' ' || id || ' ' || payload_json AS row FROM oauth_items",
+    "SELECT model || ' ' || id || ' ' || payloadJson AS row FROM oauth_items",
   );
   const text = rows
     .all()

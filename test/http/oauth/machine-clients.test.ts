@@ -92,11 +92,11 @@ it('can have a new key with a cap and an expiry', async () => {
   const [key] = rows('SELECT * FROM keys ORDER BY id DESC');
   expect(key).toMatchObject({
     description: 'Nightly (OAuth)',
-    created_by: gateway.memberId,
-    usage_limit_pico: null,
-    period_limit_pico: 2_500_000_000_000,
-    period_unit: 'day',
-    expires_at: expect.closeTo(Date.now() + 30 * 86_400_000, -6),
+    createdBy: gateway.memberId,
+    usageLimit: null,
+    periodUsageLimit: 2_500_000_000_000,
+    periodUsageDurationUnit: 'day',
+    expiresAt: expect.closeTo(Date.now() + 30 * 86_400_000, -6),
   });
 });
 
@@ -122,11 +122,11 @@ it('is kept as long as it is not ended, and forgotten a day later', async () => 
   const browser = signedIn(gateway);
   const { id } = credentialsOn(await make({}, browser));
   const expiry = () =>
-    rows<{ expires_at: number | null }>("SELECT expires_at FROM oauth_items WHERE model = 'Client' AND id = ?", id);
-  expect(expiry()).toEqual([{ expires_at: null }]);
+    rows<{ expiresAt: number | null }>("SELECT expiresAt FROM oauth_items WHERE model = 'Client' AND id = ?", id);
+  expect(expiry()).toEqual([{ expiresAt: null }]);
   await browser.get(APPLICATIONS);
   await browser.submit(`${APPLICATIONS}/end`, { application: id });
-  expect(expiry()).toEqual([{ expires_at: expect.closeTo(Date.now() + 86_400_000, -5) }]);
+  expect(expiry()).toEqual([{ expiresAt: expect.closeTo(Date.now() + 86_400_000, -5) }]);
 });
 
 it('has the audit entry of one that was registered with a key', async () => {
@@ -141,27 +141,27 @@ it('has the audit entry of one that was registered with a key', async () => {
   const { id } = credentialsOn(await make({ key: keyId }));
   const entryOf = (target: unknown) => {
     const [entry] = rows<Record<string, unknown>>(
-      'SELECT action, actor_kind, actor_id, member_id, target_type, target_id, before_json, after_json FROM audit WHERE target_id = ?',
+      'SELECT action, actorKind, actorId, memberId, targetType, targetId, beforeJson, afterJson FROM audit WHERE targetId = ?',
       String(target),
     );
-    return { ...entry, after_json: { ...JSON.parse(String(entry?.after_json)), createdAt: '' } };
+    return { ...entry, afterJson: { ...JSON.parse(String(entry?.afterJson)), createdAt: '' } };
   };
   const entry = entryOf(id);
   expect(entry).toEqual({
     action: 'oauth_grant.create',
-    actor_kind: 'person',
-    actor_id: gateway.memberId,
-    member_id: gateway.memberId,
-    target_type: 'oauth_grant',
-    target_id: id,
-    before_json: null,
-    after_json: { id, memberId: gateway.memberId, keyId, clientId: id, clientName: 'Nightly', createdAt: '' },
+    actorKind: 'person',
+    actorId: gateway.memberId,
+    memberId: gateway.memberId,
+    targetType: 'oauth_grant',
+    targetId: id,
+    beforeJson: null,
+    afterJson: { id, memberId: gateway.memberId, keyId, clientId: id, clientName: 'Nightly', createdAt: '' },
   });
   const other = String(registered.body.client_id);
   expect(entryOf(other)).toEqual({
     ...entry,
-    target_id: other,
-    after_json: { ...entry.after_json, id: other, clientId: other },
+    targetId: other,
+    afterJson: { ...entry.afterJson, id: other, clientId: other },
   });
 });
 

@@ -104,7 +104,7 @@ describe('a passkey', () => {
     const { device } = await memberWithPasskey('victim@example.com');
     const { browser: rival } = await memberWithPasskey('rival@example.com');
     const passkey = gateway.db.connection
-      .prepare('SELECT id FROM passkeys WHERE credential_id = ?')
+      .prepare('SELECT id FROM passkeys WHERE credentialId = ?')
       .pluck()
       .get(device.credentialId);
     await rival.get(`${PAGES}/account`);

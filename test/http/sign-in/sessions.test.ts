@@ -172,7 +172,7 @@ describe('the database', () => {
     expect(bytes.includes('stored@example.com')).toBe(true);
     expect([bytes.includes(browser.cookies.get(COOKIE) ?? ''), bytes.includes(PASSWORD)]).toEqual([false, false]);
     const hash = gateway.db.connection
-      .prepare("SELECT password_hash FROM members WHERE email = 'stored@example.com'")
+      .prepare("SELECT passwordHash FROM members WHERE email = 'stored@example.com'")
       .pluck()
       .get();
     expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);

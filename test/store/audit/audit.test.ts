@@ -53,16 +53,16 @@ const hmacOf = (db: Database, seq: number): string =>
 
 const COLUMNS = [
   ['id', "'aud_other'"],
-  ['organization_id', "'org_other'"],
-  ['created_at', 'created_at + 1'],
-  ['actor_kind', "'job'"],
-  ['actor_id', "'mkey_1'"],
-  ['member_id', "'mem_1'"],
+  ['organizationId', "'org_other'"],
+  ['createdAt', 'createdAt + 1'],
+  ['actorKind', "'job'"],
+  ['actorId', "'mkey_1'"],
+  ['memberId', "'mem_1'"],
   ['action', "'key.delete'"],
-  ['target_type', "'rule'"],
-  ['target_id', "'key_other'"],
-  ['before_json', 'NULL'],
-  ['after_json', "'{}'"],
+  ['targetType', "'rule'"],
+  ['targetId', "'key_other'"],
+  ['beforeJson', 'NULL'],
+  ['afterJson', "'{}'"],
   ['hmac', "'00'"],
 ] as const;
 
@@ -145,7 +145,7 @@ it('nothing holds under another key', () => {
 it('the database itself refuses to change, delete, replace, skip or insert between', () => {
   const db = chainOf(3);
   const again = (seq: number, id: string): string =>
-    `INSERT OR REPLACE INTO audit SELECT ${seq}, ${id}, organization_id, created_at, actor_kind, actor_id, member_id, action, target_type, target_id, NULL, NULL, hmac FROM audit WHERE seq = 1`;
+    `INSERT OR REPLACE INTO audit SELECT ${seq}, ${id}, organizationId, createdAt, actorKind, actorId, memberId, action, targetType, targetId, NULL, NULL, hmac FROM audit WHERE seq = 1`;
 
   for (const statement of [
     "UPDATE audit SET action = 'key.read'",
@@ -223,10 +223,10 @@ it('reads no more rows than it answers, whatever it filters by', () => {
     }
   }
   const index: Record<string, string> = {
-    audit_by_time: '(organization_id=?',
-    audit_by_action: '(organization_id=? AND action=?',
-    audit_by_target: '(organization_id=? AND target_id=?',
-    audit_by_target_action: '(organization_id=? AND target_id=? AND action=?',
+    audit_by_time: '(organizationId=?',
+    audit_by_action: '(organizationId=? AND action=?',
+    audit_by_target: '(organizationId=? AND targetId=?',
+    audit_by_target_action: '(organizationId=? AND targetId=? AND action=?',
   };
   expect(plans.filter((plan) => plan.includes('TEMP B-TREE'))).toEqual([]);
   expect(plans).toHaveLength(12);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type DatabaseOptions, openDatabase } from '../../../src/store/db/database.ts';
+import { columnNames, NEW_NAMES } from '../../../src/store/migrations/0012-column-names.ts';
 import { MIGRATIONS } from '../../../src/store/migrations/migrations.ts';
 import { insertOrganization, listOrganizations } from '../../../src/store/tenants/tenants.ts';
 import { temporaryDirectory } from '../fixture.ts';
@@ -91,6 +92,10 @@ describe('a database of a build between two versions', () => {
   });
 });
 
+/** What the types of the tables call bigint (sql.ts). */
+const AMOUNT =
+  /^(usage|usageLimit|reserved|reservation|cost|costHigh|costLow|periodUsageLimit|currentPeriodUsage|currentPeriodReserved)$/;
+
 describe('the schema', () => {
   test('has only strict tables', () => {
     const db = open(newPath(), { create: true });
@@ -106,29 +111,49 @@ describe('the schema', () => {
     const db = open(newPath(), { create: true });
     const columns = db.connection.prepare<[], { table: string; name: string; type: string }>(
       `SELECT tables.name AS "table", columns.name, columns.type FROM pragma_table_list AS tables, pragma_table_info(tables.name) AS columns
-       WHERE tables.type = 'table' AND (columns.name LIKE '%\\_pico' ESCAPE '\\' OR columns.name IN (SELECT value FROM json_each('["cost","reservation","costHigh","costLow"]')))
-       ORDER BY 1, 2`,
+       WHERE tables.schema = 'main' AND tables.type = 'table' ORDER BY 1, 2`,
     );
-    const money = columns.all();
+    const money = columns.all().filter(({ name }) => AMOUNT.test(name));
     expect(money.map(({ table, name }) => `${table}.${name}`)).toEqual([
-      'budgets.period_limit_pico',
-      'budgets.period_reserved_pico',
-      'budgets.period_usage_pico',
-      'budgets.reserved_pico',
-      'budgets.usage_limit_pico',
-      'budgets.usage_pico',
+      'budgets.currentPeriodReserved',
+      'budgets.currentPeriodUsage',
+      'budgets.periodUsageLimit',
+      'budgets.reserved',
+      'budgets.usage',
+      'budgets.usageLimit',
       'kept_usage.costHigh',
       'kept_usage.costLow',
-      'keys.period_limit_pico',
-      'keys.period_reserved_pico',
-      'keys.period_usage_pico',
-      'keys.reserved_pico',
-      'keys.usage_limit_pico',
-      'keys.usage_pico',
+      'keys.currentPeriodReserved',
+      'keys.currentPeriodUsage',
+      'keys.periodUsageLimit',
+      'keys.reserved',
+      'keys.usage',
+      'keys.usageLimit',
       'ledger.cost',
       'ledger.reservation',
     ]);
     expect(new Set(money.map(({ type }) => type))).toEqual(new Set(['INTEGER']));
+  });
+
+  test('has the names that ALTER TABLE gives the columns, index by index', () => {
+    const earlier = MIGRATIONS.slice(0, MIGRATIONS.indexOf(columnNames)).join(';');
+    const [renamed, altered] = [new BetterSqlite3(':memory:'), new BetterSqlite3(':memory:')];
+    renamed.unsafeMode(true);
+    for (const db of [renamed, altered]) db.exec(earlier);
+    renamed.exec(columnNames);
+    const columns = altered.prepare<[], { table: string; name: string }>(
+      `SELECT tables.name AS "table", columns.name FROM pragma_table_list AS tables, pragma_table_info(tables.name) AS columns
+       WHERE tables.schema = 'main' AND tables.name NOT IN ('calls', 'decisions', 'kept_usage', 'data_documents', 'sqlite_schema')`,
+    );
+    for (const { table, name } of columns.all()) {
+      const after = NEW_NAMES.get(name);
+      if (after !== undefined) altered.exec(`ALTER TABLE ${table} RENAME COLUMN ${name} TO ${after}`);
+    }
+    const schemaOf = (db: BetterSqlite3.Database) =>
+      db.prepare('SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name').all();
+
+    expect(schemaOf(renamed)).toEqual(schemaOf(altered));
+    expect(columns.all().filter(({ name }) => name.includes('_'))).toEqual([]);
   });
 });
 

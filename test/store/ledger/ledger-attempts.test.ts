@@ -17,7 +17,7 @@ async function openedCall(limits: Partial<NewKey>) {
       db.get(
         build
           .selectFrom('keys')
-          .select(['usage_pico', 'reserved_pico', 'period_usage_pico', 'period_reserved_pico'])
+          .select(['usage', 'reserved', 'currentPeriodUsage', 'currentPeriodReserved'])
           .where('id', '=', key.id),
       ),
     );
@@ -35,14 +35,14 @@ describe('before another attempt', () => {
     expect(await store.continueCall(call, 30n)).toBe(true);
     expect(await store.continueCall(call, 30n)).toBe(true);
     expect(await store.continueCall(call, 70n)).toBe(true);
-    expect(await sums()).toMatchObject({ usage_pico: 0n, reserved_pico: 170n, period_reserved_pico: 170n });
+    expect(await sums()).toMatchObject({ usage: 0n, reserved: 170n, currentPeriodReserved: 170n });
 
     await store.settleCall(call, settlement({ cost: 165n }));
     expect(await sums()).toEqual({
-      usage_pico: 165n,
-      reserved_pico: 0n,
-      period_usage_pico: 165n,
-      period_reserved_pico: 0n,
+      usage: 165n,
+      reserved: 0n,
+      currentPeriodUsage: 165n,
+      currentPeriodReserved: 0n,
     });
   });
 
@@ -51,9 +51,9 @@ describe('before another attempt', () => {
     await open(80n);
 
     expect(await store.continueCall(call, 21n)).toBe(false);
-    expect(await sums()).toMatchObject({ reserved_pico: 180n });
+    expect(await sums()).toMatchObject({ reserved: 180n });
     await store.settleCall(call, settlement({ cost: 21n }));
-    expect(await sums()).toMatchObject({ usage_pico: 21n, reserved_pico: 80n });
+    expect(await sums()).toMatchObject({ usage: 21n, reserved: 80n });
   });
 
   test('the budgets hold it back as well', async () => {
@@ -76,21 +76,21 @@ describe('before another attempt', () => {
 
     await store.recoverOpenCalls();
 
-    expect(await sums()).toMatchObject({ usage_pico: 130n, reserved_pico: 0n });
+    expect(await sums()).toMatchObject({ usage: 130n, reserved: 0n });
   });
 
   test('a key without a limit holds nothing back', async () => {
     const { store, call, sums } = await openedCall({});
 
     expect(await store.continueCall(call, 30n)).toBe(true);
-    expect(await sums()).toMatchObject({ reserved_pico: 0n });
+    expect(await sums()).toMatchObject({ reserved: 0n });
   });
 
   test.each([
-    ['disabled', { disabled_at: 1 }, 'api_key_disabled'],
-    ['deleted', { deleted_at: 1 }, 'invalid_api_key'],
-    ['expired', { expires_at: 1 }, 'api_key_expired'],
-    ['left without a limit to spend', { usage_limit_pico: 0n }, 'usage_limit_reached'],
+    ['disabled', { disabledAt: 1 }, 'api_key_disabled'],
+    ['deleted', { deletedAt: 1 }, 'invalid_api_key'],
+    ['expired', { expiresAt: 1 }, 'api_key_expired'],
+    ['left without a limit to spend', { usageLimit: 0n }, 'usage_limit_reached'],
   ])('a key that was %s meanwhile is refused', async (_, columns, code) => {
     const { store, call, change } = await openedCall({ usageLimit: 1000n });
     await change(columns);
@@ -103,9 +103,9 @@ describe('before another attempt', () => {
     const mark = (table: 'members' | 'projects', columns: object, id: string) =>
       store.write((db) => db.run(build.updateTable(table).set(columns).where('id', '=', id)));
 
-    await mark('members', { removed_at: 1 }, tenant.memberId);
+    await mark('members', { removedAt: 1 }, tenant.memberId);
     await expect(store.continueCall(call, 0n)).rejects.toMatchObject({ code: 'api_key_disabled' });
-    await mark('projects', { deleted_at: 1 }, tenant.projectId);
+    await mark('projects', { deletedAt: 1 }, tenant.projectId);
     await expect(store.continueCall(call, 0n)).rejects.toMatchObject({ code: 'invalid_api_key' });
   });
 });

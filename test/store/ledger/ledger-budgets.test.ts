@@ -116,7 +116,7 @@ describe.each([
     await spend(it, it.keys.own, 400n);
     const running = await open(it, it.keys.own, 0n);
     await it.store.write((db, now) =>
-      db.run(build.updateTable('keys').set({ deleted_at: now }).where('id', '=', it.keys.own.id)),
+      db.run(build.updateTable('keys').set({ deletedAt: now }).where('id', '=', it.keys.own.id)),
     );
 
     await limit(it, scope, allTime(1000n));

@@ -99,14 +99,14 @@ test('what uses a pepper are keys, master keys and open invitations, not deleted
   const { organizationId } = tenant;
   const invite = (id: string, expiresAt: number): void => {
     db.connection.exec(
-      `INSERT INTO invitations (id, organization_id, email, role, secret_hash, pepper_id, mask, expires_at, created_at, updated_at)
+      `INSERT INTO invitations (id, organizationId, email, role, secretHash, pepperId, mask, expiresAt, createdAt, updatedAt)
        VALUES ('${id}', '${organizationId}', '${id}@acme.test', 'developer', '${id}', 'p', '', ${expiresAt}, 0, 0)`,
     );
   };
   insertKey(db, newKey(tenant, { pepperId: 'p' }), START);
   insertKey(db, newKey(tenant, { pepperId: 'p', kind: 'platform_secret' }), START);
   const gone = insertKey(db, newKey(tenant, { pepperId: 'p' }), START);
-  db.connection.prepare('UPDATE keys SET deleted_at = 1 WHERE id = ?').run(gone.id);
+  db.connection.prepare('UPDATE keys SET deletedAt = 1 WHERE id = ?').run(gone.id);
   invite('inv_1', START + 1);
   invite('inv_2', START);
   // The tenant's first key and master key have the fixture's own; it has a playground key, too.

@@ -154,8 +154,8 @@ describe('projects', () => {
         db.run(
           build
             .updateTable('projects')
-            .set({ cache_duration_seconds: seconds })
-            .where('organization_id', '=', tenant.organizationId),
+            .set({ cacheDurationSeconds: seconds })
+            .where('organizationId', '=', tenant.organizationId),
         ),
       );
       await expect(write).rejects.toThrow('CHECK');

@@ -70,7 +70,7 @@ it('sees rules as they are when it is asked, whichever process wrote them', asyn
   await withAnalyst({}, async (analyst) => {
     const revision = async () => (await analyst.analyse(access)).policyRevision.split('.')[1];
     expect(await revision()).toBe('0');
-    await store.write((db) => db.connection.prepare('UPDATE organizations SET rule_revision = 7').run());
+    await store.write((db) => db.connection.prepare('UPDATE organizations SET ruleRevision = 7').run());
     expect(await revision()).toBe('7');
   });
 });

@@ -32,7 +32,9 @@ applied := array.concat(enforced, shadow) if reporting
 
 # METADATA
 # title: Reporting
-# description: Some subject of the call has rules in mode `report`.
+# description: Some subject of the call has rules in mode `report`. Never undefined, which would be found out each time.
+default reporting := false
+
 reporting if {
 	some subject in input.subjects
 	data.subjects[subject.id].report_rules

@@ -1,12 +1,13 @@
 import { listAudit } from '../../../admin/audit/audit.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { queryParameter } from '../../request/query-parameter.ts';
 import { answer, type MasterDeps } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/audit`: who changed what. */
-export function auditHandlers(deps: MasterDeps): Handlers {
+export function auditHandlers(deps: MasterDeps) {
   return {
     listAudit: async (ctx) => {
       const request = {
@@ -18,5 +19,5 @@ export function auditHandlers(deps: MasterDeps): Handlers {
       };
       answer(ctx, await deps.store.read((db) => listAudit(db, actorOf(ctx), request)));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }

@@ -6,13 +6,14 @@ import {
   listCustomModels,
 } from '../../../admin/providers/custom-models.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { queryParameter } from '../../request/query-parameter.ts';
 import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/custom-models` and `/v1/master/custom-models/{id}`. */
-export function customModelHandlers(deps: MasterDeps): Handlers {
+export function customModelHandlers(deps: MasterDeps) {
   const { store } = deps;
 
   return {
@@ -36,5 +37,5 @@ export function customModelHandlers(deps: MasterDeps): Handlers {
       const id = pathParameter(ctx, 'id');
       answer(ctx, await store.write((db, now) => deleteCustomModel(db, actorOf(ctx), id, now)));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }

@@ -6,12 +6,13 @@ import {
   listCustomProviders,
 } from '../../../admin/providers/custom-providers.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/custom-providers` and `/v1/master/custom-providers/{id}`. */
-export function customProviderHandlers(deps: MasterDeps): Handlers {
+export function customProviderHandlers(deps: MasterDeps) {
   const { store, catalog, allowPrivateUpstreams } = deps;
   const world = { catalog, allowPrivateUpstreams };
 
@@ -40,5 +41,5 @@ export function customProviderHandlers(deps: MasterDeps): Handlers {
       const id = pathParameter(ctx, 'id');
       answer(ctx, await store.write((db, now) => deleteCustomProvider(db, actorOf(ctx), id, now)));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }

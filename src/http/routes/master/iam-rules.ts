@@ -12,40 +12,54 @@ import type { RuleWidening } from '../../../generated/types.ts';
 import { validateRuleWidening } from '../../../generated/validators.js';
 import type { Analysis } from '../../../workbench/analysis/analysis-job.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
-import type { AppContext } from '../../state.ts';
+import type { AppContext, AppMiddleware } from '../../state.ts';
 import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `…/iam` and `…/iam/{ruleId}` of a key, a member (membership id or e-mail) and the organization. */
-export const ruleHandlers = (deps: MasterDeps): Handlers => ({
-  ...rulesOf(deps, 'KeyRule', (ctx) => ({ kind: 'key', key: pathParameter(ctx, 'id') })),
-  ...rulesOf(deps, 'MemberRule', (ctx) => ({ kind: 'member', member: pathParameter(ctx, 'member') })),
-  ...rulesOf(deps, 'OrganizationRule', () => ({ kind: 'organization' })),
-});
+export function ruleHandlers(deps: MasterDeps) {
+  const ofKey = rulesOf(deps, (ctx) => ({ kind: 'key', key: pathParameter(ctx, 'id') }));
+  const ofMember = rulesOf(deps, (ctx) => ({ kind: 'member', member: pathParameter(ctx, 'member') }));
+  const ofOrganization = rulesOf(deps, () => ({ kind: 'organization' }));
+  return {
+    listKeyRules: ofKey.list,
+    createKeyRule: ofKey.create,
+    getKeyRule: ofKey.get,
+    changeKeyRule: ofKey.change,
+    deleteKeyRule: ofKey.delete,
+    listMemberRules: ofMember.list,
+    createMemberRule: ofMember.create,
+    getMemberRule: ofMember.get,
+    changeMemberRule: ofMember.change,
+    deleteMemberRule: ofMember.delete,
+    listOrganizationRules: ofOrganization.list,
+    createOrganizationRule: ofOrganization.create,
+    getOrganizationRule: ofOrganization.get,
+    changeOrganizationRule: ofOrganization.change,
+    deleteOrganizationRule: ofOrganization.delete,
+  } satisfies Partial<Handlers<ManagementId>>;
+}
 
-function rulesOf(
-  { store, catalog, trustedProxies, analyst }: MasterDeps,
-  name: string,
-  ownerOf: (ctx: AppContext) => RuleOwner,
-): Handlers {
+function rulesOf({ store, catalog, trustedProxies, analyst }: MasterDeps, ownerOf: (ctx: AppContext) => RuleOwner) {
   const world = { catalog, trustedProxies };
   return {
-    [`list${name}s`]: async (ctx) => {
+    list: async (ctx) => {
       const page = pageRequest(ctx);
       answer(ctx, await store.read((db) => listRules(db, actorOf(ctx), ownerOf(ctx), page)));
     },
-    [`create${name}`]: async (ctx) => {
+    create: async (ctx) => {
       const made = await store.write((db, now) =>
         createRule(db, actorOf(ctx), ownerOf(ctx), ctx.state.body, { now, ...world }),
       );
       answer(ctx, made, 201);
     },
-    [`get${name}`]: async (ctx) => {
+    get: async (ctx) => {
       const id = pathParameter(ctx, 'ruleId');
       answer(ctx, await store.read((db) => getRule(db, actorOf(ctx), ownerOf(ctx), id, world)));
     },
-    [`change${name}`]: async (ctx) => {
+    change: async (ctx) => {
       const id = pathParameter(ctx, 'ruleId');
       const [actor, owner, { body }] = [actorOf(ctx), ownerOf(ctx), ctx.state];
       const changed = await changeJudged({
@@ -58,11 +72,11 @@ function rulesOf(
       });
       answer(ctx, changed);
     },
-    [`delete${name}`]: async (ctx) => {
+    delete: async (ctx) => {
       const id = pathParameter(ctx, 'ruleId');
       answer(ctx, await store.write((db, now) => deleteRule(db, actorOf(ctx), ownerOf(ctx), id, now)));
     },
-  };
+  } satisfies Record<string, AppMiddleware>;
 }
 
 /** The answer of the analyst, which comes as bytes. */

@@ -6,12 +6,13 @@ import {
   revokeInvitation,
 } from '../../../admin/tenants/invitations.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/invitations`, `/v1/master/invitations/{id}` and, without a master key, `/v1/master/invitations/accept`. */
-export function invitationHandlers(deps: MasterDeps): Handlers {
+export function invitationHandlers(deps: MasterDeps) {
   const { store, clock, peppers } = deps;
   const [pepper] = peppers;
 
@@ -37,5 +38,5 @@ export function invitationHandlers(deps: MasterDeps): Handlers {
       const id = pathParameter(ctx, 'id');
       answer(ctx, await store.write((db, now) => revokeInvitation(db, actorOf(ctx), id, now)));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }

@@ -9,6 +9,7 @@ import {
 } from '../../../admin/keys/keys.ts';
 import { invalidRequest } from '../../../domain/errors.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { queryParameter } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
@@ -16,7 +17,7 @@ import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/keys` and `/v1/master/keys/{id}`. */
-export function keyHandlers(deps: MasterDeps): Handlers {
+export function keyHandlers(deps: MasterDeps) {
   const { store, clock, peppers } = deps;
   const [pepper] = peppers;
 
@@ -40,7 +41,7 @@ export function keyHandlers(deps: MasterDeps): Handlers {
       const id = pathParameter(ctx, 'id');
       answer(ctx, await store.write((db, now) => deleteKey(db, actorOf(ctx), id, now)));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }
 
 function listedKind(ctx: AppContext): ListedKind | undefined {

@@ -6,12 +6,13 @@ import {
   listMasterKeys,
 } from '../../../admin/keys/master-keys.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/master-keys` and `/v1/master/master-keys/{id}`. */
-export function masterKeyHandlers(deps: MasterDeps): Handlers {
+export function masterKeyHandlers(deps: MasterDeps) {
   const { store, peppers } = deps;
   const [pepper] = peppers;
 
@@ -35,5 +36,5 @@ export function masterKeyHandlers(deps: MasterDeps): Handlers {
       const id = pathParameter(ctx, 'id');
       answer(ctx, await store.write((db, now) => deleteMasterKey(db, actorOf(ctx), id, now)));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }

@@ -1,11 +1,12 @@
 import { changeMember, getMember, listMembers, removeMember } from '../../../admin/tenants/members.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/members` and `/v1/master/members/{member}` (membership id, or e-mail). They come by invitation. */
-export function memberHandlers(deps: MasterDeps): Handlers {
+export function memberHandlers(deps: MasterDeps) {
   const { store } = deps;
 
   return {
@@ -24,5 +25,5 @@ export function memberHandlers(deps: MasterDeps): Handlers {
       const member = pathParameter(ctx, 'member');
       answer(ctx, await store.write((db, now) => removeMember(db, actorOf(ctx), member, now)));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }

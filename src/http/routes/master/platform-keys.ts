@@ -5,13 +5,14 @@ import {
   listPlatformKeys,
 } from '../../../admin/keys/platform-keys.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { queryParameter } from '../../request/query-parameter.ts';
 import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/platform-keys` and `/v1/master/platform-keys/{id}`. */
-export function platformKeyHandlers(deps: MasterDeps): Handlers {
+export function platformKeyHandlers(deps: MasterDeps) {
   const { store, clock, peppers } = deps;
   const [pepper] = peppers;
 
@@ -31,5 +32,5 @@ export function platformKeyHandlers(deps: MasterDeps): Handlers {
       const id = pathParameter(ctx, 'id');
       answer(ctx, await store.write((db, now) => deletePlatformKey(db, actorOf(ctx), id, now)));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }

@@ -5,13 +5,14 @@ import type { DraftRule } from '../../../generated/types.ts';
 import { validateDraftRules, validateEvaluateRequest } from '../../../generated/validators.js';
 import type { Analysis } from '../../../workbench/analysis/analysis-job.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { flag } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 import { type MasterDeps, pathParameter } from './master-route.ts';
 
 /** `…/keys/{id}/access`, `…/policy/evaluate` and `…/policy/diff`: what the rules, stored or drafted, mean. */
-export function policyHandlers(deps: MasterDeps): Handlers {
+export function policyHandlers(deps: MasterDeps) {
   const { store, clock, analyst } = deps;
   const checkSees = (ctx: AppContext, keyId: string) =>
     store.read((db) => getKey(db, actorOf(ctx), keyId, clock.now()));
@@ -36,7 +37,7 @@ export function policyHandlers(deps: MasterDeps): Handlers {
       checkManagesOrganization(actorOf(ctx));
       send(ctx, await analyst.analyse({ kind: 'diff', organizationId, rules, ...shown(ctx) }));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }
 
 /** Whether what cannot be called for lack of a credential is in the answer too. @throws ApiError 400 */

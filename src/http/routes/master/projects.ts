@@ -6,12 +6,13 @@ import {
   listProjects,
 } from '../../../admin/tenants/projects.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/projects` and `/v1/master/projects/{id}`. */
-export function projectHandlers(deps: MasterDeps): Handlers {
+export function projectHandlers(deps: MasterDeps) {
   const { store } = deps;
 
   return {
@@ -33,5 +34,5 @@ export function projectHandlers(deps: MasterDeps): Handlers {
       const id = pathParameter(ctx, 'id');
       answer(ctx, await store.write((db, now) => deleteProject(db, actorOf(ctx), id, now)));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }

@@ -6,13 +6,14 @@ import {
   listProviderKeys,
 } from '../../../admin/providers/provider-keys.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { queryParameter } from '../../request/query-parameter.ts';
 import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/provider-keys` and `/v1/master/provider-keys/{id}`. */
-export function providerKeyHandlers(deps: MasterDeps): Handlers {
+export function providerKeyHandlers(deps: MasterDeps) {
   const { store, catalog, encryptionKey, allowPrivateUpstreams } = deps;
   const world = { catalog, encryptionKey, allowPrivateUpstreams };
 
@@ -41,5 +42,5 @@ export function providerKeyHandlers(deps: MasterDeps): Handlers {
       const id = pathParameter(ctx, 'id');
       answer(ctx, await store.write((db, now) => deleteProviderKey(db, actorOf(ctx), id, now)));
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }

@@ -1,11 +1,12 @@
 import { readUsageRequest, type UsageRequest } from '../../../admin/usage/usage-query.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { queryObject } from '../../request/query-parameter.ts';
 import type { MasterDeps } from './master-route.ts';
 
 /** `/v1/master/usage`: what calls were made and what they cost, as JSON or CSV. */
-export function usageHandlers(deps: MasterDeps): Handlers {
+export function usageHandlers(deps: MasterDeps) {
   const { store, clock, usageReporter } = deps;
 
   return {
@@ -21,7 +22,7 @@ export function usageHandlers(deps: MasterDeps): Handlers {
       ctx.type = request.format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json';
       ctx.body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     },
-  };
+  } satisfies Partial<Handlers<ManagementId>>;
 }
 
 /** `usage-2026-01-01-2026-01-31.csv`, by the first and the last day. */

@@ -24,7 +24,7 @@ let ruleId: string;
 beforeEach(async () => {
   await server.store.write((db) => {
     db.connection.prepare('DELETE FROM rules').run();
-    db.connection.prepare('UPDATE organizations SET rule_revision = 0').run();
+    db.connection.prepare('UPDATE organizations SET ruleRevision = 0').run();
   });
   const body = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-p*'] }, description: 'No paid' };
   const { text } = await server.request('POST', `/v1/master/members/${ID.developer}/iam`, { body });

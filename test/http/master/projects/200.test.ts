@@ -70,7 +70,7 @@ describe('DELETE /v1/master/projects/{id}', () => {
     const left = JSON.parse((await server.request('GET', '/v1/master/provider-keys')).text).providerKeys;
     expect(left.map((each: { id: string; position: number }) => [each.id, each.position])).toEqual([[forAll, 1]]);
     const secrets = await server.store.read(({ connection }) =>
-      connection.prepare<[string], string>('SELECT ciphertext FROM provider_keys WHERE project_id = ?').pluck().all(id),
+      connection.prepare<[string], string>('SELECT ciphertext FROM provider_keys WHERE projectId = ?').pluck().all(id),
     );
     expect([secrets, await server.store.read((db) => countProviderKeys(db, ID.organization))]).toEqual([[''], 1]);
   });

@@ -1,0 +1,153 @@
+import { createRequire } from 'node:module';
+import { deepFreeze } from '../lib/deep-freeze.ts';
+
+/** The SDK's ES module does not export `loadPolicySync`; its CommonJS face does. */
+const { loadPolicySync }: typeof import('@open-policy-agent/opa-wasm') = createRequire(import.meta.url)(
+  '@open-policy-agent/opa-wasm',
+);
+
+/** The functions of OPA's ABI by which a module is evaluated. Their values are addresses in its memory and numbers of bytes. */
+const ABI = [
+  'builtins',
+  'eval',
+  'opa_eval_ctx_get_result',
+  'opa_eval_ctx_new',
+  'opa_eval_ctx_set_data',
+  'opa_eval_ctx_set_entrypoint',
+  'opa_eval_ctx_set_input',
+  'opa_heap_ptr_get',
+  'opa_heap_ptr_set',
+  'opa_json_dump',
+  'opa_json_parse',
+  'opa_malloc',
+] as const;
+type Abi = Readonly<Record<(typeof ABI)[number], (...values: number[]) => number>>;
+
+const isAbi = (exports: Readonly<Record<string, unknown>>): exports is Abi =>
+  ABI.every((name) => typeof exports[name] === 'function');
+
+const PAGE_BYTES = 65_536;
+/** `JSON.stringify` escapes a lone surrogate so; the evaluator cannot read it. */
+const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
+
+/** What an evaluation gave; frozen. */
+export interface Answer {
+  readonly result: unknown;
+}
+
+/** A parsed document, and where the heap that holds it ends. */
+interface Parsed {
+  readonly address: number;
+  readonly heapEnd: number;
+}
+
+/**
+ * One instance of the compiled policy. Its heap holds the data document, then the input, then what an evaluation makes, which
+ * the next evaluation overwrites. An instance that threw anything may answer wrongly: it must not be used again.
+ */
+export class PolicyInstance {
+  /** Their numbers, by name. */
+  readonly entrypoints: ReadonlyMap<string, number>;
+  readonly #abi: Abi;
+  readonly #memory: WebAssembly.Memory;
+  readonly #heapStart: number;
+  #bytes: Buffer;
+  #data: Parsed = { address: 0, heapEnd: 0 };
+  /** The input that is in memory. */
+  #input: { readonly text: string; readonly parsed: Parsed } | null = null;
+  /** The last answer about that input. */
+  #last: { readonly entrypoint: string; readonly text: string; readonly answer: Answer } | null = null;
+
+  constructor(module: WebAssembly.Module, pages: number) {
+    const { wasmInstance, mem, baseHeapPtr, entrypoints } = loadPolicySync(module, { initial: pages });
+    if (!('exports' in wasmInstance) || !isAbi(wasmInstance.exports)) throw new TypeError('The module is no policy.');
+    this.#abi = wasmInstance.exports;
+    this.#memory = mem;
+    this.#bytes = Buffer.from(mem.buffer);
+    this.#heapStart = baseHeapPtr;
+    this.entrypoints = new Map(Object.entries<number>(entrypoints));
+  }
+
+  get pages(): number {
+    return this.#view().byteLength / PAGE_BYTES;
+  }
+
+  /** The builtins that the module wants from its host, as JSON text; the SDK misses one only when it is called. */
+  get hostBuiltins(): string {
+    return this.#dump(this.#abi.builtins());
+  }
+
+  /** Loads a data document in place of the one before. */
+  load(text: string): void {
+    this.#input = null;
+    this.#data = this.#parse(text, this.#heapStart);
+  }
+
+  /**
+   * Evaluates an entrypoint for an input, JSON text; an undefined value is a TypeError. Only what is as the last time is not read
+   * again: an equal input stays parsed, and an equal result for it is the same answer.
+   */
+  evaluate(entrypoint: string, text: string): Answer {
+    const abi = this.#abi;
+    const number = this.entrypoints.get(entrypoint);
+    if (number === undefined) throw new TypeError(`The policy lacks the entrypoint ${entrypoint}.`);
+    const { address, heapEnd } = this.#parsedInput(text);
+    abi.opa_heap_ptr_set(heapEnd);
+    const context = abi.opa_eval_ctx_new();
+    abi.opa_eval_ctx_set_input(context, address);
+    abi.opa_eval_ctx_set_data(context, this.#data.address);
+    abi.opa_eval_ctx_set_entrypoint(context, number);
+    abi.eval(context);
+    return this.#answer(entrypoint, this.#dump(abi.opa_eval_ctx_get_result(context)));
+  }
+
+  #parsedInput(text: string): Parsed {
+    if (this.#input?.text === text) return this.#input.parsed;
+    if (LONE_SURROGATE.test(text)) throw new TypeError('The input holds a lone surrogate.');
+    const parsed = this.#parse(text, this.#data.heapEnd);
+    this.#input = { text, parsed };
+    this.#last = null;
+    return parsed;
+  }
+
+  #answer(entrypoint: string, text: string): Answer {
+    const last = this.#last;
+    if (last !== null && last.entrypoint === entrypoint && last.text === text) return last.answer;
+    const answer = onlyResult(JSON.parse(text));
+    this.#last = { entrypoint, text, answer };
+    return answer;
+  }
+
+  /** Writes JSON text to the heap and parses it there. What the heap held from `heapStart` on is lost. */
+  #parse(text: string, heapStart: number): Parsed {
+    const abi = this.#abi;
+    abi.opa_heap_ptr_set(heapStart);
+    const length = Buffer.byteLength(text);
+    const source = abi.opa_malloc(length);
+    this.#view().write(text, source);
+    const address = abi.opa_json_parse(source, length);
+    if (address === 0) throw new TypeError('A document is no JSON.');
+    return { address, heapEnd: abi.opa_heap_ptr_get() };
+  }
+
+  /** A value in memory as JSON text. */
+  #dump(value: number): string {
+    const start = this.#abi.opa_json_dump(value);
+    const bytes = this.#view();
+    return bytes.toString('utf8', start, bytes.indexOf(0, start));
+  }
+
+  /** When memory grows it gets another buffer, and the old one has no length any more. */
+  #view(): Buffer {
+    if (this.#bytes.byteLength === 0) this.#bytes = Buffer.from(this.#memory.buffer);
+    return this.#bytes;
+  }
+}
+
+/** An undefined entrypoint gives an empty result set. */
+function onlyResult(results: unknown): Answer {
+  if (!Array.isArray(results) || results.length !== 1) throw new TypeError('The policy gave no single result.');
+  const [first]: unknown[] = results;
+  if (typeof first !== 'object' || first === null || !('result' in first)) throw new TypeError('The result is empty.');
+  return deepFreeze(first);
+}
