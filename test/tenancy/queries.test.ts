@@ -47,7 +47,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'key-credential.ts prepareFindKeyBy': FINDS,
   'keys.ts listExpiredKeys': 'the background job marks expired keys in all organizations',
   'ledger-statements.ts firstOpen': NUMBERS,
-  'ledger-statements.ts lastNumber': NUMBERS,
+  'ledger-statements.ts greatestNumber': NUMBERS,
   'master-keys.ts findMasterKeyByHash': FINDS,
   'members.ts findPasswordHolders': 'an e-mail and a password find the organization',
   'passkeys.ts findPasskeyByCredential': FINDS,

@@ -135,7 +135,7 @@ export function prepareHot<const Places extends readonly Place<SqlValue>[], R>(
   places: Places,
   query: CompiledQuery<R>,
 ): HotStatement<ValuesOf<Places>, R> {
-  const order = query.parameters.map((parameter) => places.findIndex((place) => place === parameter));
+  const order = query.parameters.map((value) => (value instanceof Place ? places.indexOf(value) : -1));
   if (order.includes(-1) || new Set(order).size < places.length)
     throw new Error(`Not each value has a place: ${query.sql}`);
   const inOrder = order.length === places.length && order.every((from, index) => from === index);

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
-import { bind, build, type PreparedStatement, prepare, type SqlValue } from '../db/sql.ts';
+import { bind, build, type PreparedStatement, prepare, type SqlValue, toFlag } from '../db/sql.ts';
 import type { Flag } from '../db/tables.ts';
 import type { DecisionRecord } from './decisions.ts';
 import { Interned } from './interned.ts';
@@ -110,7 +110,7 @@ function idBy(statement: PreparedStatement<{ id: number }>, values: Readonly<Rec
 export function createCallReferences({ connection }: Database): CallReferences {
   const originStatement = prepare(connection, storeOrigin.compile());
   const origins = new Interned<CallOrigin>((origin, digest, day) =>
-    idBy(originStatement, { ...origin, stream: origin.stream ? 1 : 0, digest, day }),
+    idBy(originStatement, { ...origin, stream: toFlag(origin.stream), digest, day }),
   );
   const documentStatement = prepare(connection, storeDocument.compile());
   const documents = new Interned<DecisionRecord>(({ dataDigest, dataText }, _, day) =>
@@ -127,7 +127,7 @@ export function createCallReferences({ connection }: Database): CallReferences {
   return {
     origin(origin, day) {
       const { organizationId, projectId, keyId, memberId, action, tool, requestedModel, stream } = origin;
-      const key = keyOf([organizationId, projectId, keyId, memberId, action, tool, requestedModel, stream ? 1 : 0]);
+      const key = keyOf([organizationId, projectId, keyId, memberId, action, tool, requestedModel, toFlag(stream)]);
       return origins.idOf(key, origin, day);
     },
     verdict(verdict, day) {

@@ -128,7 +128,12 @@ const reserveMore = build
   .where('origin', '=', origin)
   .where(isOpen);
 
-const lastNumber = build.selectFrom('ledger').select(({ fn }) => fn.max<number | null>('number').as('number'));
+const greatestNumber = build.selectFrom('ledger').select(({ fn }) => fn.max('number').as('number'));
+
+/** The number of the last call, but where that was deleted not below the mark. */
+const lastNumber = build
+  .selectFrom('ledger_mark')
+  .select(sql<number>`max(openFrom, coalesce(${greatestNumber}, 0))`.as('number'));
 
 const firstOpen = build
   .selectFrom('ledger')
@@ -139,9 +144,7 @@ const firstOpen = build
   .limit(sql.lit(1));
 
 /** To the first call that is open, else to the last call: nothing below is open. */
-const moveMark = build
-  .updateTable('ledger_mark')
-  .set({ openFrom: sql<number>`coalesce(${firstOpen}, ${lastNumber}, openFrom)` });
+const moveMark = build.updateTable('ledger_mark').set({ openFrom: sql<number>`coalesce(${firstOpen}, ${lastNumber})` });
 
 const selectKey = build
   .selectFrom('keys')

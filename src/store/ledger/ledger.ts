@@ -15,7 +15,7 @@ import {
 } from '../../domain/spend-limits.ts';
 import type { BudgetReads } from '../budgets/budget-reads.ts';
 import type { Database } from '../db/database.ts';
-import type { Flag } from '../db/tables.ts';
+import { toFlag } from '../db/sql.ts';
 import { invalidKey, type KeyCredential, type KeyReads, usable } from '../tenants/key-credential.ts';
 import { dayOfNumber, earliestNumber } from './call-number.ts';
 import type { CallOrigin, CallReferences, CallTarget } from './call-references.ts';
@@ -116,8 +116,6 @@ export interface Ledger {
   settleCall(call: OpenCall, settlement: Settlement, now: number): boolean;
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall, now: number): void;
 }
-
-const flag = (value: boolean): Flag => (value ? 1 : 0);
 
 /** What a call is opened by. */
 type OpeningKey = ApiKey & SpendState & Pick<KeyCredential, 'ruleRevision' | 'budgets'>;
@@ -222,7 +220,7 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
       bytesOfId(call.requestId),
       call.clientRequestId,
       CALL_STATES[outcome.state],
-      flag(outcome.cached),
+      toFlag(outcome.cached),
       references.target({ providerId, modelId, providerKeyId: null, attemptsJson: null }, call.id, day),
       outcome.statusCode,
       outcome.errorCode,
@@ -302,14 +300,14 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
         CALL_STATES[settlement.state],
         now,
         cost,
-        flag(settlement.priceUnknown),
+        toFlag(settlement.priceUnknown),
         settlement.costDetailsJson,
         settlement.promptTokens,
         settlement.completionTokens,
         settlement.reasoningTokens,
         settlement.cachedTokens,
         settlement.cacheWriteTokens,
-        flag(settlement.usageEstimated),
+        toFlag(settlement.usageEstimated),
         references.target(settlement, callId, dayOfNumber(number)),
         settlement.statusCode,
         settlement.errorCode,

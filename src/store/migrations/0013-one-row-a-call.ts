@@ -2,7 +2,8 @@
  * One row a call, which its decision shares (ledger.ts). What repeats from call to call has rows of its own: who asks for what
  * (`call_origins`), the decision as it was judged (`call_verdicts`), who served and how (`call_targets`), the data document that was
  * seen. `digest` finds such a row, `usedOn` is the UTC day of the last call that refers to it, or a later one (interned.ts). Rows are
- * numbered in the order of their calls' ids, 2048 to a millisecond (call-number.ts). The views have what readers want to see.
+ * numbered in the order of their calls' ids, 2048 to a millisecond (call-number.ts). The views have what readers want to see; the
+ * address is read where it is asked for, because verdicts are long rows that reports of usage need not look at.
  *
  * Read row by row, so that a million calls take no more memory than one. `digest(…)` is a function of migrate.ts; `'0x…' ->> '$'`
  * reads a hexadecimal number. A decision whose call is gone goes too: retention deletes both at the same age, the call first.
@@ -137,13 +138,13 @@ CREATE VIEW calls AS SELECT
   number, ${shown('call', 'ledger.id')} AS id, organizationId, projectId, keyId, memberId,
   ${shown('dec', 'coalesce(decisionId, ledger.id)')} AS decisionId,
   CASE state WHEN 0 THEN 'open' WHEN 1 THEN 'settled' WHEN 2 THEN 'denied' WHEN 3 THEN 'recovered' ELSE 'released' END AS state,
-  action, ${shown('req', 'requestId')} AS requestId, clientRequestId, clientAddress, tool, requestedModel, stream, createdAt,
+  action, ${shown('req', 'requestId')} AS requestId, clientRequestId,
+  (SELECT clientAddress FROM call_verdicts WHERE call_verdicts.id = verdict) AS clientAddress, tool, requestedModel, stream, createdAt,
   reservation, periodStartedAt, memberPeriodStartedAt, projectPeriodStartedAt, organizationPeriodStartedAt, settledAt, cost,
   priceUnknown, costDetailsJson, promptTokens, completionTokens, reasoningTokens, cachedTokens, cacheWriteTokens, usageEstimated,
   cached, providerId, modelId, providerKeyId,
   replace(attemptsJson, '"logId":""', '"logId":"' || ${shown('call', 'ledger.id')} || '"') AS attemptsJson, statusCode, errorCode
 FROM ledger CROSS JOIN call_origins ON call_origins.id = origin
-LEFT JOIN call_verdicts ON call_verdicts.id = verdict
 LEFT JOIN call_targets ON call_targets.id = target;
 
 CREATE VIEW decisions AS SELECT

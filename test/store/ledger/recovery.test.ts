@@ -39,3 +39,33 @@ test('what a crash left open is booked at its reservation, in its window, and ma
     next.close();
   }
 });
+
+test('a call that stays open while thousands come and go is found by the recovery, and so is one opened after them', async () => {
+  const { store, clock, path, tenant } = await storeWithTenant();
+  const open = () => store.openCall(newCall(tenant), newDecision(), costing());
+  const busy = async (): Promise<void> => {
+    const opened = await Promise.all(Array.from({ length: 1500 }, open));
+    await Promise.all(opened.map((call) => store.settleCall(call, settlement())));
+  };
+  const mark = () => store.read((db) => db.get(build.selectFrom('ledger_mark').select('openFrom'))?.openFrom);
+
+  await busy();
+  await busy();
+  const passed = await mark();
+  const first = await open();
+  await busy();
+  await busy();
+  const last = await open();
+  expect(passed).toBeGreaterThan(0);
+  expect(await mark()).toBe(first.number);
+
+  store.close();
+  const next = createStore({ path, clock });
+  try {
+    expect([await next.recoverOpenCalls(), await next.recoverOpenCalls()]).toEqual([2, 0]);
+    const recovered = build.selectFrom('calls').select('id').where('state', '=', 'recovered').orderBy('number');
+    expect(await next.read((db) => db.all(recovered))).toEqual([{ id: first.callId }, { id: last.callId }]);
+  } finally {
+    next.close();
+  }
+});
