@@ -56,12 +56,12 @@ function answer(response: ServerResponse): void {
 }
 
 /** A stream of so many chunks; `begin` calls its argument whenever another one is due, until it says that there is none. */
-function stream(response: ServerResponse, begin: (next: () => boolean) => void): void {
+function stream(response: ServerResponse, begin: (next: () => boolean) => void, chunks = STREAM_CHUNKS): void {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   let sent = 0;
   begin(() => {
     if (response.destroyed) return false;
-    if (sent === STREAM_CHUNKS) {
+    if (sent === chunks) {
       response.end(LAST);
       return false;
     }
@@ -89,6 +89,11 @@ function paced(next: () => boolean, paceMs: number): void {
   }, paceMs);
 }
 
+/** Each chunk some milliseconds after the one before it: two never come together, however late a timer is. */
+function apart(next: () => boolean, gapMs: number): void {
+  if (next()) setTimeout(() => apart(next, gapMs), gapMs);
+}
+
 /** Chunks as fast as they are taken, for as long as someone does. */
 function endless(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
@@ -101,7 +106,9 @@ function endless(response: ServerResponse): void {
 
 function serveKind(kind: string | undefined, response: ServerResponse): void {
   const [, pace] = /^every (\d+) ms$/.exec(kind ?? '') ?? [];
+  const [, chunks, gap] = /^(\d+) chunks, (\d+) ms apart$/.exec(kind ?? '') ?? [];
   if (kind === undefined) answer(response);
+  else if (chunks !== undefined) stream(response, (next) => apart(next, Number(gap)), Number(chunks));
   else if (kind === 'endless') endless(response);
   else stream(response, pace === undefined ? burst : (next) => paced(next, Number(pace)));
 }

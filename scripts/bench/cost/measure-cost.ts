@@ -1,0 +1,204 @@
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import type { Progress } from '../progress.ts';
+import { startUpstream } from '../servers.ts';
+import { median } from '../statistics.ts';
+import type { Target } from '../target.ts';
+import { type CounterName, findCounter } from './counters.ts';
+import { add, type CostBySteps, eachFigure, type Figure, scaled, sum, total } from './figures.ts';
+import type { PassName, PassResult } from './probe-answers.ts';
+import { type ProbedGateway, startProbedGateway } from './probed-gateway.ts';
+import {
+  type ByExchange,
+  type ExchangeName,
+  type Exchanges,
+  forEach,
+  inTurn,
+  LONG_CHUNKS,
+  type Scenario,
+  SHORT_CHUNKS,
+  startExchanges,
+} from './scenarios.ts';
+import { canTrace, countSystemCalls } from './system-calls.ts';
+
+export interface CostFigures {
+  readonly node: string;
+  /** How instructions were counted; null: not at all. */
+  readonly counter: CounterName | null;
+  readonly calls: Readonly<Record<Scenario, CostBySteps>>;
+  /** Functions in which a plain call spends its CPU time, most first, in microseconds; empty where none were looked for. */
+  readonly functions: readonly (readonly [name: string, us: number])[];
+}
+
+export interface CostOptions {
+  readonly folder: string;
+  readonly counter: CounterName | undefined;
+  /** Only what the budget bounds, which takes half the time. */
+  readonly onlyBounded: boolean;
+  readonly progress: Progress;
+}
+
+/** How many exchanges: whole ones, and streams, each of which lasts as long as two hundred. */
+interface Amount {
+  readonly whole: number;
+  readonly streams: number;
+}
+
+const WARM_UP: Amount = { whole: 3000, streams: 16 };
+const ROUNDS = 7;
+const ROUND: Amount = { whole: 200, streams: 4 };
+const PROFILED: Amount = { whole: 2000, streams: 16 };
+const COUNTED: Amount = { whole: 200, streams: 4 };
+const TRACED: Amount = { whole: 50, streams: 2 };
+const EMULATED_ROUNDS = 3;
+
+/** A gateway, and ways to call it. */
+interface Bench {
+  readonly gateway: ProbedGateway;
+  readonly exchanges: ByExchange<Exchanges>;
+  readonly progress: Progress;
+}
+
+/** Runs so many exchanges of a kind and hands on their number. */
+interface Work {
+  readonly count: number;
+  run(): Promise<void>;
+}
+
+function work({ exchanges, progress }: Bench, what: string, name: ExchangeName, { whole, streams }: Amount): Work {
+  const count = name.endsWith('stream') ? streams : whole;
+  return {
+    count,
+    run() {
+      progress.say(`cost: ${what}, ${name}`);
+      return exchanges[name].run(count);
+    },
+  };
+}
+
+/** The medians of rounds in which the exchanges take turns, so that what else the machine does falls on all of them. */
+async function medians(
+  bench: Bench,
+  rounds: number,
+  measure: (run: () => Promise<void>) => Promise<number>,
+): Promise<ByExchange<number>> {
+  const figures: ByExchange<number>[] = [];
+  for (let round = 1; round <= rounds; round += 1) {
+    const one = await inTurn(async (name) => {
+      const { count, run } = work(bench, `round ${round} of ${rounds}`, name, ROUND);
+      return (await measure(run)) / count;
+    });
+    figures.push(one);
+  }
+  return forEach((name) => median(figures.map((round) => round[name])));
+}
+
+/** Figures of one exchange, as a pass of the probe counts them. */
+const counted = (bench: Bench, pass: PassName): Promise<ByExchange<CostBySteps>> =>
+  inTurn(async (name) => {
+    const { count, run } = work(bench, pass, name, COUNTED);
+    const { cost } = await bench.gateway.counted(pass, run);
+    return scaled(cost, 1 / count);
+  });
+
+const profiled = (bench: Bench, pass: 'cpu' | 'emulated cpu', amount: Amount): Promise<ByExchange<PassResult>> =>
+  inTurn((name) => bench.gateway.counted(pass, work(bench, 'profile', name, amount).run));
+
+const samplesIn = ({ cost }: PassResult): number => total(cost, 'cpuUs') ?? 1;
+
+/** Shares out what an exchange takes by where the samples of its profile fell. */
+const sharedOut = (figure: Figure, amounts: ByExchange<number>, profiles: ByExchange<PassResult>) =>
+  forEach((name) => {
+    const cost: CostBySteps = {};
+    const scale = amounts[name] / samplesIn(profiles[name]);
+    eachFigure(profiles[name].cost, (step, _, samples) => add(cost, step, figure, samples * scale));
+    return cost;
+  });
+
+async function startBench(folder: string, upstream: Target, progress: Progress, under: readonly string[] = []) {
+  progress.say('cost: starting the gateway');
+  mkdirSync(folder);
+  const gateway = await startProbedGateway(folder, upstream, under);
+  const bench: Bench = { gateway, exchanges: await startExchanges(gateway, under.length > 0), progress };
+  await inTurn((name) => work(bench, 'warming up', name, WARM_UP).run());
+  return bench;
+}
+
+function stop({ exchanges, gateway }: Bench): void {
+  forEach((name) => exchanges[name].close());
+  gateway.child.kill('SIGTERM');
+}
+
+/** A chunk costs what a longer stream costs more. */
+const byScenario = (costs: ByExchange<CostBySteps>): Record<Scenario, CostBySteps> => ({
+  'plain call': costs['plain call'],
+  'capped key': costs['capped key'],
+  'cache hit': costs['cache hit'],
+  denial: costs.denial,
+  'stream chunk': scaled(
+    sum(costs['long stream'], scaled(costs['short stream'], -1)),
+    1 / (LONG_CHUNKS - SHORT_CHUNKS),
+  ),
+});
+
+/** Measures by step what one exchange of each scenario costs, over one connection, one after the other. */
+export async function measureCost({
+  folder,
+  counter: wanted,
+  onlyBounded,
+  progress,
+}: CostOptions): Promise<CostFigures> {
+  const own = path.join(folder, 'cost');
+  mkdirSync(own);
+  const counter = findCounter(wanted, own);
+  const upstream = await startUpstream();
+  const bench = await startBench(path.join(own, 'native'), upstream, progress);
+  const { gateway } = bench;
+  const parts: ByExchange<CostBySteps>[] = [];
+  let functions: CostFigures['functions'] = [];
+
+  if (!onlyBounded) {
+    const cpuUs = await medians(bench, ROUNDS, async (run) => {
+      const before = await gateway.used();
+      await run();
+      return (await gateway.used()).cpuUs - before.cpuUs;
+    });
+    const profiles = await profiled(bench, 'cpu', PROFILED);
+    parts.push(sharedOut('cpuUs', cpuUs, profiles));
+    const plain = profiles['plain call'];
+    const scale = cpuUs['plain call'] / samplesIn(plain);
+    functions = (plain.functions ?? []).map(([name, samples]) => [name, samples * scale]);
+  }
+  for (const pass of ['allocations', 'async', 'store'] as const) parts.push(await counted(bench, pass));
+  if (canTrace()) {
+    const ports = { gateway: gateway.target.port, upstream: upstream.port };
+    const traced = inTurn(async (name) => {
+      const { count, run } = work(bench, 'system calls', name, TRACED);
+      const cost = await countSystemCalls(gateway.target.pid, ports, path.join(own, 'strace'), run);
+      return scaled(cost, 1 / count);
+    });
+    parts.push(await traced);
+  }
+  if (counter !== undefined) {
+    const isEmulated = counter.under.length > 0;
+    if (isEmulated) stop(bench);
+    const other = isEmulated ? await startBench(path.join(own, 'counted'), upstream, progress, counter.under) : bench;
+    const { pid } = other.gateway.target;
+    const instructions = await medians(other, isEmulated ? EMULATED_ROUNDS : ROUNDS, (run) => counter.count(pid, run));
+    const profiles = await profiled(other, isEmulated ? 'emulated cpu' : 'cpu', isEmulated ? ROUND : PROFILED);
+    parts.push(
+      sharedOut(
+        'instructions',
+        forEach((name) => instructions[name] / 1000),
+        profiles,
+      ),
+    );
+    stop(other);
+  } else stop(bench);
+  return {
+    node: process.versions.node,
+    counter: counter === undefined ? null : counter.name,
+    calls: byScenario(forEach((name) => sum(...parts.map((part) => part[name])))),
+    functions,
+  };
+}
